@@ -32,8 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from rdc.chunking.chunker import Chunker  # noqa: E402
-from rdc.chunking.params import ChunkParams  # noqa: E402
+from rdc.chunking import Chunker, ChunkParams  # noqa: E402
 from rdc.kernel import _kernel, kernel_name  # noqa: E402
 from tests.support.kernel.kernel_streams import STREAMS, with_leads  # noqa: E402
 

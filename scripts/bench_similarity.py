@@ -37,12 +37,12 @@ from blake3 import blake3
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from rdc.catalog.entry import params_number  # noqa: E402
+from rdc.catalog.file_state import params_number  # noqa: E402
 from rdc.catalog.similar import SimilarFiles, SimilarityQuery  # noqa: E402
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams  # noqa: E402
+from rdc.chunking import SYNC_PARAMS, ChunkParams  # noqa: E402
 from rdc.kernel import Cutter  # noqa: E402
-from rdc.signature.build import sign  # noqa: E402
 from rdc.signature.codec import encode_signature  # noqa: E402
+from rdc.signature.tree import sign  # noqa: E402
 from rdc.similarity.coarse import coarse_traits  # noqa: E402
 from rdc.similarity.estimate import probability_of_matches  # noqa: E402
 from rdc.similarity.index import SimilarityIndex  # noqa: E402

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT
 from tests.support.project_paths import TOP
 from tests.support.wire.recorded_scenes import SCENES, play
 from tests.support.wire.transcripts import write_transcript

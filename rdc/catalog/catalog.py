@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import time
 from _thread import RLock  # threading costs each side of a remote sync 1.4 ms
 from array import array
+from collections.abc import Iterator
+from enum import Enum
 from functools import partial
 
-from rdc.catalog.boot import is_unsettled
-from rdc.catalog.database import Database
-from rdc.catalog.entry import Entry, FileState, row_key_of, stamps
-from rdc.catalog.known_file_systems import KnownFileSystems
-from rdc.catalog.pending import PendingEntries
-from rdc.catalog.racy import file_clock, is_racy
-from rdc.catalog.store import SignatureStore
-from rdc.catalog.tables import (
+from rdc.catalog.database import (
     ROOTS_ONLY,
     WITH_VALUES,
+    Database,
+    StoredRow,
     find_many,
     find_row,
     find_value,
@@ -24,30 +24,32 @@ from rdc.catalog.tables import (
     write_entries,
     write_in_sync,
 )
-from rdc.files.facts.filesystem_id import ChangeTimes, path_of
+from rdc.catalog.file_state import Entry, FileState, RowKey, is_racy, is_unsettled, row_key_of, stamps
+from rdc.catalog.store import NoCatalog, SignatureStore, SignedFiles, SmallFiles
+from rdc.errors import ExitCode, FileError
+from rdc.files.base.file_clock import file_clock
+from rdc.files.facts.filesystem_id import ChangeTimes, FileSystem, file_system_of, path_of
 from rdc.lean.typed import TypeVar
-from rdc.limits.catalog import CATALOG_BYTES, CATALOG_ENTRY_BYTES
+from rdc.limits.sessions import CATALOG_BATCH_BYTES, CATALOG_BATCH_ENTRIES, CATALOG_BYTES, CATALOG_ENTRY_BYTES
 from rdc.model.entries import strings
+from rdc.model.location import cache_directory
+from rdc.progress import Problem, Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
     from types import TracebackType
+    from typing import Final
 
-    from rdc.catalog.entry import RowKey
     from rdc.catalog.similar import SimilarFiles
-    from rdc.catalog.small_columns import SignedFiles, SmallFiles
-    from rdc.catalog.tables import StoredRow
-    from rdc.chunking.params import ChunkParams
-    from rdc.files.facts.filesystem_id import FileSystem
+    from rdc.chunking import ChunkParams
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.file_system_facts import FileSystemFacts
-    from rdc.signature.short import ShortSignatures
+    from rdc.model.preserved import FileSystemFacts
+    from rdc.signature.codec import ShortSignatures
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["Catalog"]
 
 T = TypeVar("T")
 
@@ -183,7 +185,7 @@ class Catalog(SignatureStore):
     ) -> Iterator[tuple[RowKey, Entry]]:
         """Entries for some rows of `files`. `signatures` has one signature per item of `rows`."""
         # long because it looks up many files at once, and a call for each would cost more than the work
-        from rdc.signature.short_codec import encode_short
+        from rdc.signature.codec import encode_short
 
         above, paths = path_of(files.root.fileno()).rstrip(b"/"), strings(files.paths)
         values, params = encode_short(signatures), signatures.params
@@ -300,7 +302,7 @@ class Catalog(SignatureStore):
                 return
             today = self._today()
 
-            from rdc.catalog.eviction import shrink
+            from rdc.catalog.database import shrink
 
             def write(connection: sqlite3.Connection) -> None:
                 write_entries(connection, entries, today)
@@ -334,3 +336,145 @@ class Catalog(SignatureStore):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class KnownFileSystems:
+    """Asks the kernel once per device number; later lookups are a dictionary's."""
+
+    def __init__(self) -> None:
+        self._by_device: dict[int, FileSystem] = {}
+
+    def known(self, device: int) -> FileSystem | None:
+        """The file system of a device that was looked up before."""
+        return self._by_device.get(device)
+
+    def state_of(self, source: SourceFile, params: ChunkParams) -> FileState | None:
+        """The catalog's key for an open file. None if its file system's ctime proves nothing."""
+        device = source.identity.device
+        file_system = self._by_device.get(device)
+        if file_system is None:
+            try:
+                file_system = file_system_of(source.fileno())
+            except OSError:
+                return None
+            self._by_device[device] = file_system
+        if file_system.change_times.proves_nothing:
+            return None
+        return FileState(file_system.id, source.identity, params.id)
+
+    def of_listed(self, device: int, files: SmallFiles) -> FileSystem | None:
+        """The file system of a device that `files` lists. An unknown one is found by opening its first file;
+        None if that fails."""
+        found = self._by_device.get(device)
+        if found is not None:
+            return found
+        path = strings(files.paths)[files.devices.index(device)]
+        try:
+            with files.root.open_read(path) as source:
+                if source.identity.device != device:
+                    return None
+                found = self._by_device[device] = file_system_of(source.fileno())
+        except (OSError, FileError):
+            return None
+        return found
+
+
+BATCH_SECONDS = 5.0
+"""The longest time an entry waits for others. A job that is killed loses no more than this."""
+
+
+class PendingEntries:
+    """One batch of entries by row key. A newer entry with the same key replaces the older one."""
+
+    def __init__(self) -> None:
+        self.entries: dict[RowKey, Entry] = {}
+        """Read by lookups; changed by `add` and `take` alone."""
+        self._inodes: set[int] = set()
+        self._bytes = 0
+        self._first_added = 0.0
+
+    def add(self, entries: list[tuple[RowKey, Entry]]) -> bool:
+        """Adds entries. Returns whether the batch is due to be written."""
+        if not self.entries:
+            self._first_added = time.monotonic()
+        for row_key, entry in entries:
+            replaced = self.entries.pop(row_key, None)
+            self._bytes += len(entry.value) - (len(replaced.value) if replaced else 0)
+            self.entries[row_key] = entry
+            self._inodes.add(row_key[1])
+        return (
+            len(self.entries) >= CATALOG_BATCH_ENTRIES
+            or self._bytes >= CATALOG_BATCH_BYTES
+            or time.monotonic() - self._first_added >= BATCH_SECONDS
+        )
+
+    def has_none_of(self, inodes: Iterable[int]) -> bool:
+        """Whether no entry has one of these inode numbers (signed, as in RowKey)."""
+        return self._inodes.isdisjoint(inodes)
+
+    def take(self) -> dict[RowKey, Entry]:
+        """Empties the batch and returns its entries, the oldest first."""
+        entries, self.entries, self._inodes, self._bytes = self.entries, {}, set(), 0
+        return entries
+
+
+# Where the catalog lies: the user's cache directory, or the directory that RDC_CATALOG or --catalog names.
+
+
+class UserCatalog(Enum):
+    """Type of USER_CATALOG, for annotations."""
+
+    USER_CATALOG = "user catalog"
+
+
+USER_CATALOG: Final = UserCatalog.USER_CATALOG
+"""A `catalog` argument: the catalog of the user who runs this process."""
+
+VARIABLE = "RDC_CATALOG"
+"""Environment variable: a directory, or `off`."""
+
+
+def catalog_directory(environ: Mapping[str, str]) -> str | None:
+    """The directory of the user's catalog. None if the environment says `off` or names no home directory."""
+    chosen = environ.get(VARIABLE, "")
+    if chosen == "off":
+        return None
+    if chosen:
+        return chosen
+    return cache_directory(environ)
+
+
+def chosen_catalog(environ: Mapping[str, str]) -> Catalog | None:
+    """The catalog in `catalog_directory`. A directory named by RDC_CATALOG is created with its parents. A
+    missing home directory is not created, since services run under users whose home does not exist."""
+    directory = catalog_directory(environ)
+    return None if directory is None else Catalog(directory, parents=bool(environ.get(VARIABLE)))
+
+
+def user_catalog(environ: Mapping[str, str]) -> SignatureStore:
+    """The catalog of the user who runs this process. Nothing is opened or created before its first use."""
+    return chosen_catalog(environ) or NoCatalog()
+
+
+@contextlib.contextmanager
+def opened_catalog(
+    choice: SignatureStore | UserCatalog | None, reporter: Reporter
+) -> Iterator[SignatureStore]:
+    """The chosen store for the duration of one job. Its notices go to `reporter` at the end.
+
+    A store made by the caller is flushed and left open; the user's own catalog is closed.
+    """
+    store: SignatureStore
+    if isinstance(choice, UserCatalog):
+        store = user_catalog(os.environ)
+    else:
+        store = NoCatalog() if choice is None else choice
+    try:
+        yield store
+    finally:
+        if isinstance(choice, UserCatalog):
+            store.close()
+        else:
+            store.flush()
+        for notice in store.take_notices():
+            reporter(Problem(ExitCode.OK, b"", notice))

@@ -19,13 +19,17 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 
 from rdc.errors import one_line, printable
+from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
+from rdc.limits.sessions import CATALOG_ENTRY_BYTES, CATALOG_IN_SYNC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from array import array
 
-__all__ = ["FILE_NAME", "Database"]
+    from rdc.catalog.file_state import Entry, RowKey
+
 
 T = TypeVar("T")
 
@@ -380,3 +384,142 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 def _primary(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+# Statements that read and write the catalog's two tables: signatures of files, and trees found in sync.
+
+_FIND = "SELECT id, used, root, stamp FROM signature WHERE file_system = ? AND inode = ? AND params = ?"
+
+FILES_PER_STATEMENT = 256
+"""Inodes in one statement that looks up many files. The count is fixed, so SQLite compiles it once."""
+
+_MANY_COLUMNS = "SELECT inode, id, used, root, stamp, "
+_MANY_ROWS = (
+    " FROM signature WHERE file_system = ? AND params = ? AND length(value) <= ?"
+    f" AND inode IN ({', '.join('?' * FILES_PER_STATEMENT)})"
+)
+ROOTS_ONLY = _MANY_COLUMNS + "NULL" + _MANY_ROWS
+"""Statement for `find_many` that leaves the signatures out."""
+WITH_VALUES = _MANY_COLUMNS + "value" + _MANY_ROWS
+"""Statement for `find_many` that reads the encoded signatures too."""
+
+_PUT = (
+    "INSERT OR REPLACE INTO signature (file_system, inode, params, used, size, path, root, stamp, value)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """One row of the table of signatures. It is valid only for a FileState that its stamp fits."""
+
+    id: int
+    used: int
+    """Day of its last use: days since 1970."""
+    root: bytes
+    stamp: bytes
+    value: bytes
+    """The encoded signature; b"" if the statement left it out."""
+
+
+def find_row(connection: sqlite3.Connection, row_key: RowKey) -> StoredRow | None:
+    """The row with a key, without its signature."""
+    found = connection.execute(_FIND, row_key).fetchone()
+    # SQLite stores any type in any column: damage can turn a blob into a number.
+    if found is None or not isinstance(found[2], bytes):
+        return None
+    id_, used, root, stamp = found
+    return StoredRow(id_, used, root, stamp, b"")
+
+
+def find_value(connection: sqlite3.Connection, row_id: int) -> bytes | None:
+    """The encoded signature of a row. None if the row is gone or its value is longer than any valid one."""
+    found = connection.execute(
+        "SELECT value FROM signature WHERE id = ? AND length(value) <= ?",
+        (row_id, CATALOG_ENTRY_BYTES * 2),
+    ).fetchone()
+    return found[0] if found and isinstance(found[0], bytes) else None
+
+
+def find_many(
+    statement: str, file_system: int, params: int, inodes: array[int], connection: sqlite3.Connection
+) -> dict[int, StoredRow]:
+    """Rows by inode. `statement`: ROOTS_ONLY or WITH_VALUES. The numbers are those of RowKey."""
+    found = {}
+    for at in range(0, len(inodes), FILES_PER_STATEMENT):
+        part = inodes[at : at + FILES_PER_STATEMENT].tolist()
+        part += part[-1:] * (FILES_PER_STATEMENT - len(part))
+        rows = connection.execute(statement, (file_system, params, CATALOG_ENTRY_BYTES * 2, *part))
+        for inode, id_, used, root, stamp, value in rows:
+            # SQLite stores any type in any column: damage can turn a blob into a number.
+            if isinstance(root, bytes) and (value is None or isinstance(value, bytes)):
+                found[inode] = StoredRow(id_, used, root, stamp, value or b"")
+    return found
+
+
+def write_entries(connection: sqlite3.Connection, entries: dict[RowKey, Entry], today: int) -> None:
+    """Writes entries, given the oldest first. Each replaces the row with its key."""
+    # Several entries with one path are files that had it one after another; the last is the present file.
+    # Row order tells no age. Entries with other parameters belong to the same file and stay.
+    last = {(entry.path, row_key[2]): row_key for row_key, entry in entries.items()}
+    # Sorted as the index is, which SQLite then fills page by page.
+    rows = [
+        (*row_key, today, e.size, e.path, e.root, e.stamp, e.value)
+        for row_key, e in sorted(entries.items())
+        if not e.path or last[e.path, row_key[2]] == row_key
+    ]
+    connection.executemany(_PUT, rows)
+
+
+def mark_used(connection: sqlite3.Connection, row_ids: set[int], today: int) -> None:
+    """Records that rows were used on this day."""
+    connection.executemany("UPDATE signature SET used = ? WHERE id = ?", [(today, row) for row in row_ids])
+
+
+def has_in_sync(connection: sqlite3.Connection, key: bytes) -> bool:
+    """Whether the key of two trees in sync is stored."""
+    return connection.execute("SELECT 1 FROM settled WHERE key = ?", (key,)).fetchone() is not None
+
+
+def write_in_sync(connection: sqlite3.Connection, keys: list[bytes]) -> None:
+    """Stores keys of trees in sync and drops the oldest beyond CATALOG_IN_SYNC."""
+    connection.executemany("INSERT OR REPLACE INTO settled (key) VALUES (?)", [(key,) for key in keys])
+    connection.execute(
+        "DELETE FROM settled WHERE id <= (SELECT id FROM settled ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        (CATALOG_IN_SYNC,),
+    )
+
+
+ROW_BYTES = 130
+"""Bytes that a row takes besides its path and value: other columns, and entries in two indices."""
+
+KEEP = 0.9
+"""Part of the limit that remains after an eviction, so that the next one is not due at once."""
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Bytes of the file's pages in use."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return int((pages - free) * size)
+
+
+def shrink(connection: sqlite3.Connection, max_bytes: int, keep: float = KEEP) -> int:
+    """Deletes rows until `keep` of `max_bytes` is used, if more than `max_bytes` are. Returns how many it
+    deleted. To be called inside a transaction."""
+    excess = used_bytes(connection)
+    if excess <= max_bytes:
+        return 0
+    excess -= int(max_bytes * keep)
+    # Sorted as the index on `used`; rows of one day in order of arrival.
+    oldest = connection.execute("SELECT id, length(path) + length(value) FROM signature ORDER BY used, id")
+    going = []
+    for id_, size in oldest:
+        going.append((id_,))
+        excess -= size + ROW_BYTES
+        if excess <= 0:
+            break
+    oldest.close()
+    connection.executemany("DELETE FROM signature WHERE id = ?", going)
+    return len(going)

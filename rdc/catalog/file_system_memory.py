@@ -16,10 +16,10 @@ from blake3 import blake3
 
 from rdc.files.facts.mount_key import KEY_BYTES
 from rdc.lean.records import dataclass
-from rdc.limits.catalog import REMEMBERED_FILE_SYSTEMS
+from rdc.limits.sessions import REMEMBERED_FILE_SYSTEMS
 from rdc.model.entries import ComparedFields
-from rdc.model.file_system_facts import FileSystemFacts
-from rdc.protocol.wire.record_fields import PreservedCode
+from rdc.model.preserved import FileSystemFacts
+from rdc.protocol.wire.options import PreservedCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,29 +1,32 @@
 """FileSigner: the one way from a file to its signature tree. It looks the file up, or reads, cuts and hashes
-it."""
+it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
 from itertools import chain
 
-from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.catalog.store import NoCatalog, SignatureStore
+from rdc.chunking import SYNC_PARAMS, ChunkColumns, ChunkParams
+from rdc.errors import FileError
 from rdc.lean.checks import check_argument, check_method
-from rdc.lean.typed import TypeVar
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Generic, Protocol, TypeVar
+from rdc.limits.wire import NODE_RECORDS_MAX
+from rdc.signature.tree import DIGEST_BYTES, SignatureTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    import threading
+    from collections.abc import Generator, Iterable, Iterator
 
-    from rdc.catalog.store import SignatureStore
-    from rdc.catalog.streaming import ChunkTaker, StreamedFile
-    from rdc.chunking.chunker import ChunkColumns
     from rdc.files.root.source_file import SourceFile
-    from rdc.lean.threads import Threads
-    from rdc.signature.tree import SignatureTree
+    from rdc.lean.threads import Task, Threads
+    from rdc.model.entries import Identity
 
-__all__ = ["FileSigner", "sign_file"]
 
 K = TypeVar("K")
 
@@ -107,7 +110,7 @@ class FileSigner:
             yield source.size
             return tree
         from rdc.files.own.spool import Spool
-        from rdc.signature.build import TreeBuilder
+        from rdc.signature.tree import TreeBuilder
 
         began = self.catalog.now()
         builder = TreeBuilder(self.params, Spool)
@@ -119,7 +122,7 @@ class FileSigner:
 
     def _read_whole(self, source: SourceFile, *, passing: bool = False) -> SignatureTree:
         # Imported when the first file is read: in most runs none is.
-        from rdc.signature.build import sign
+        from rdc.signature.tree import sign
 
         began = self.catalog.now()
         tree = sign(source.whole(), self.params)
@@ -137,10 +140,9 @@ class FileSigner:
         that the catalog knows is not read, unless `always_read`. Raises as `sign` does; `taker` may have
         received any part of the chunks by then.
         """
-        from rdc.catalog.streaming import Both, StreamedFile, TopColumn, replayed
         from rdc.files.own.spool import Spool
-        from rdc.limits.catalog import CATALOG_ENTRY_BYTES
-        from rdc.signature.build import TreeBuilder
+        from rdc.limits.sessions import CATALOG_ENTRY_BYTES
+        from rdc.signature.tree import TreeBuilder
 
         known = None if always_read else self.catalog.get(source, self.params)
         if known is not None:
@@ -162,7 +164,7 @@ class FileSigner:
         self, source: SourceFile, taker: ChunkTaker, *, shared: bool
     ) -> Generator[int, None, bytes]:
         """Reads, cuts and hashes. `taker` gets the chunks in order. Returns the traits."""
-        from rdc.chunking.chunker import Chunker
+        from rdc.chunking import Chunker
         from rdc.files.facts.extents import holes
 
         source.rest()
@@ -192,7 +194,7 @@ class FileSigner:
         """
         from blake3 import blake3
 
-        from rdc.chunking.chunker import Chunker
+        from rdc.chunking import Chunker
         from rdc.files.facts.extents import holes
         from rdc.files.root.source_file import SPAN_BYTES
         from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
@@ -254,7 +256,7 @@ class FileSigner:
         hold up the first. So this thread hashes a span itself when enough spans are handed out. At most
         `ahead` spans are in memory.
         """
-        from rdc.chunking.chunker import Chunker, name_chunks
+        from rdc.chunking import Chunker, name_chunks
         from rdc.files.root.source_file import SPAN_BYTES
         from rdc.lean.threads import Task
 
@@ -324,3 +326,209 @@ def _usable_cpus() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
         return os.cpu_count() or 1
+
+
+# ChunkTaker: receives the chunks of one file as they are cut, so that they need not be stored.
+
+REPLAY_RECORDS = 4096
+"""Records of a known signature passed at a time: about as many as a span of 16 MiB gives."""
+
+
+class ChunkTaker(Protocol):
+    """Receives the chunks of one stream in order. A TreeBuilder is one."""
+
+    def add(self, digests: list[bytes], lengths: list[int], /) -> None:
+        """Receives the next chunks: 32-byte digests and lengths in bytes, one each."""
+
+    def repeat(self, digest: bytes, length: int, count: int, /) -> None:
+        """Receives a run of `count` equal chunks. A long hole comes this way."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedFile:
+    """The result of streaming a file."""
+
+    root: bytes
+    """32 bytes."""
+    traits: bytes
+    known: bool
+    """Whether the signature came from the catalog and the file was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A ChunkTaker that passes everything to two others."""
+
+    first: ChunkTaker
+    second: ChunkTaker
+
+    def add(self, digests: list[bytes], lengths: list[int], /) -> None:
+        self.first.add(digests, lengths)
+        self.second.add(digests, lengths)
+
+    def repeat(self, digest: bytes, length: int, count: int, /) -> None:
+        self.first.repeat(digest, length, count)
+        self.second.repeat(digest, length, count)
+
+
+class TopColumn:
+    """A column of a TreeBuilder that keeps its bytes only while its level can still be the top level.
+
+    The root digest needs no more than that. A level that grows beyond a top level's size is dropped. The
+    resulting tree has a valid root; its other levels are incomplete and must not be used.
+    """
+
+    __slots__ = ("_data", "_over")
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._over = False
+
+    def append(self, data: bytes) -> None:
+        if not self._over:
+            self._data += data
+            if len(self._data) > NODE_RECORDS_MAX * DIGEST_BYTES:
+                self._over, self._data = True, bytearray()
+
+    def view(self) -> memoryview:
+        return memoryview(self._data)
+
+
+def replayed(tree: SignatureTree, taker: ChunkTaker) -> Iterator[int]:
+    """Passes the chunk list of `tree` to `taker`. Yields the bytes passed so far."""
+    chunks, done = tree.levels[0], 0
+    for start in range(0, chunks.records, REPLAY_RECORDS):
+        stop = min(start + REPLAY_RECORDS, chunks.records)
+        digests, lengths, counts = [], [], chunks.counts[start:stop].tolist()
+        for record, length, count in zip(
+            range(start, stop), chunks.lengths[start:stop].tolist(), counts, strict=True
+        ):
+            digest = chunks.digest(record)
+            done += length * count
+            if count == 1:
+                digests.append(digest)
+                lengths.append(length)
+                continue
+            taker.add(digests, lengths)
+            digests, lengths = [], []
+            taker.repeat(digest, length, count)
+        taker.add(digests, lengths)
+        yield done
+
+
+BATCH_FILES = 64
+"""Small files per batch for a worker: one hand-over costs about as much as signing one small file."""
+
+BATCH_BYTES = 4 << 20
+"""Bytes that fill a batch. A file that fills one alone is shared between the threads instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignTask(Generic[K]):
+    key: K
+    """The caller's name for the file."""
+    size: int
+    """Bytes, as listed: a hint for distributing the work."""
+    opener: Callable[[], SourceFile]
+    """Opens the file for reading; called in the thread that signs it. Raises FileError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed(Generic[K]):
+    """One file's signature, or the error that prevented it."""
+
+    key: K
+    root: bytes
+    """b"" if there is none."""
+    tree: SignatureTree | None
+    """None also if `roots_only` was set and the catalog knew the root."""
+    identity: Identity | None
+    """The state of the file that was signed."""
+    error: FileError | None
+    known: bool
+    """Whether the signature came from the catalog and the file was not read."""
+
+
+def sign_in_order(
+    signer: FileSigner, tasks: Iterable[SignTask[K]], *, roots_only: bool = False
+) -> Generator[Signed[K], None, None]:
+    """Signs many files in parallel. Results come in the order of `tasks`, which is consumed along with them.
+
+    A file's own failure is part of its result. At most a few batches of small files and one large file are in
+    work at a time. Ending the iteration early stops the threads. `roots_only`: for a file that the catalog
+    knows, only the root is looked up.
+    """
+    if signer.workers == 1:
+        for task in tasks:
+            yield _sign(signer, task, roots_only)
+        return
+    import threading
+
+    stopped = threading.Event()
+    in_flight: deque[Task[list[Signed[K]]] | list[Signed[K]]] = deque()
+    try:
+        for batch in _batches(tasks):
+            # A large file is shared by all threads, so it is signed between batches and not in one of them.
+            alone = len(batch) == 1 and batch[0].size >= BATCH_BYTES
+            in_flight.append(
+                [_sign(signer, batch[0], roots_only)]
+                if alone
+                else signer.pool().submit(_run, signer, batch, roots_only, stopped)
+            )
+            while len(in_flight) > 2 * signer.workers:
+                yield from _results(in_flight.popleft())
+        while in_flight:
+            yield from _results(in_flight.popleft())
+    finally:
+        # This also runs if the caller stops iterating or a signal arrives: no thread continues with unneeded
+        # files.
+        stopped.set()
+        for one in in_flight:
+            if not isinstance(one, list):
+                one.cancel()
+
+
+def _batches(tasks: Iterable[SignTask[K]]) -> Iterator[list[SignTask[K]]]:
+    batch: list[SignTask[K]] = []
+    size = 0
+    for task in tasks:
+        if batch and (len(batch) >= BATCH_FILES or size + task.size > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(task)
+        size += task.size
+    if batch:
+        yield batch
+
+
+def _results(one: Task[list[Signed[K]]] | list[Signed[K]]) -> list[Signed[K]]:
+    return one if isinstance(one, list) else one.result()
+
+
+def _run(
+    signer: FileSigner, batch: list[SignTask[K]], roots_only: bool, stopped: threading.Event
+) -> list[Signed[K]]:
+    results = []
+    for task in batch:
+        if stopped.is_set():
+            break
+        results.append(_sign(signer, task, roots_only, shared=False))
+    return results
+
+
+def _sign(signer: FileSigner, task: SignTask[K], roots_only: bool, *, shared: bool = True) -> Signed[K]:
+    """Signs one file. Errors that are not the file's own, such as OutOfSpaceError, end the iteration."""
+    try:
+        with task.opener() as source:
+            if roots_only:
+                root = signer.catalog.root(source, signer.params)
+                if root is not None:
+                    return Signed(task.key, root, None, source.identity, None, True)
+            else:
+                known = signer.catalog.get(source, signer.params)
+                if known is not None:
+                    return Signed(task.key, known.root, known, source.identity, None, True)
+            tree = signer.read(source, shared=shared)
+            return Signed(task.key, tree.root, tree, source.identity, None, False)
+    except FileError as error:
+        return Signed(task.key, b"", None, None, error, False)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 from itertools import takewhile
 
-from rdc.catalog.entry import params_number
+from rdc.catalog.file_state import params_number
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol, TypeVar
-from rdc.limits.similarity import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES
+from rdc.limits.searches import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
-from rdc.signature.trait_column import TRAITS_BYTES
+from rdc.signature.tree import TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex, size_code
 from rdc.similarity.traits import Traits, estimate_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator
 
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.similarity.index import Match
 
 __all__ = ["SimilarFile", "SimilarFiles", "SimilarityQuery"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.catalog import DAY_NS
-from rdc.catalog.entry import signed64
-from rdc.catalog.eviction import shrink
+from rdc.catalog.catalog import DAY_NS, Catalog
+from rdc.catalog.database import Database, shrink
+from rdc.catalog.file_state import signed64
 from rdc.errors import ExitCode, RdcError
 from rdc.files.facts.filesystem_id import file_system_of
 from rdc.lean.records import dataclass
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-    from rdc.catalog.catalog import Catalog
-    from rdc.catalog.database import Database
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest, TopTier
 from rdc.session.destination.manifest_exchange import next_message
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.trees.small_file_digests import small_file_digests
-from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import group_references
+from rdc.signature.codec import group_references
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
-from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, UNREADABLE, pack_attributes, unpack_attributes
 from rdc.model.check import Aspect
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, Listing
+from rdc.model.preserved import (
+    ACCESS_ACL,
+    DEFAULT_ACL,
+    UNREADABLE,
+    AttributeKinds,
+    pack_attributes,
+    unpack_attributes,
+)
 from rdc.progress import Problem
 from rdc.tree.row_map import RowMap
 
@@ -17,8 +24,6 @@ if TYPE_CHECKING:
 
     from rdc.checking.tree_comparison import TreeComparison
     from rdc.files.root.root import Root
-    from rdc.model.attributes import AttributeKinds
-    from rdc.model.entries import Listing
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable

@@ -14,7 +14,7 @@ from rdc.model.check import CheckReport
 from rdc.model.entries import Kind
 from rdc.model.sync import OPTIONS
 from rdc.progress import Problem
-from rdc.protocol.dialect import READS_ANEW
+from rdc.protocol.connection import READS_ANEW
 from rdc.protocol.messages import Describe, Done, Role
 from rdc.session.asking import send_open
 from rdc.session.far_end import run_session
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rdc.model.check import CheckOptions, EntryDiffers
     from rdc.model.location import Location, RemoteShell
     from rdc.model.preserved import Preserved
-    from rdc.model.sync_report import SyncReport
+    from rdc.model.runs import SyncReport
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.protocol.messages import Start
     from rdc.session.runtime.commands import Conversation

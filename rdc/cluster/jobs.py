@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO, ClassVar
 
-    from rdc.model.documents import DocumentOptions
     from rdc.model.scan import ScanOptions, ScanSlice
+    from rdc.model.similar import DocumentOptions
     from rdc.survey.slices import SlicedHead
 
 LISTS = 16_384

@@ -7,17 +7,14 @@ import os
 from rdc.errors import ExitCode, FileError, RdcError, TrustError
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace
-from rdc.model.option_values import Alternates, AlternateUse
-from rdc.model.options import Need
-from rdc.model.sync import OPTIONS
+from rdc.model.options import Alternates, AlternateUse, KeepUndo, Need
+from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.protocol.messages import Role
 from rdc.session.serve import Admitted
 from rdc.session.trees.sites import ServedDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.option_values import KeepUndo
-    from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Open
     from rdc.session.serve import Admission
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.lean.records import dataclass
 from rdc.protocol.connection import Connection

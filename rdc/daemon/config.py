@@ -13,7 +13,7 @@ from rdc.lean.records import dataclass, replace
 from rdc.limits.sessions import TIMEOUT_SECONDS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import DEFAULT_PORT
-from rdc.model.option_values import parse_keep_undo
+from rdc.model.options import KeepUndo, parse_keep_undo
 from rdc.model.settings import SettingKind, read_settings, setting, settings_of
 from rdc.transport.keys import KeyRing, key_directory
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rdc.model.settings import Table
-    from rdc.model.sync import KeepUndo
 
 TEXT, TEXTS, FLAG = SettingKind.TEXT, SettingKind.TEXTS, SettingKind.FLAG
 NUMBER, SIZE = SettingKind.NUMBER, SettingKind.SIZE

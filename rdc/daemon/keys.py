@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, RdcError, TrustError, UsageError
 from rdc.files.base.durability import sync_directory_of
 from rdc.files.base.temporary_names import temporary_name
 from rdc.lean.records import dataclass
-from rdc.limits.daemon import CERTIFICATES_PER_NAME
+from rdc.limits.sessions import CERTIFICATES_PER_NAME
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
 
 __all__ = ["DAYS", "KeyFacts", "describe", "distrust", "make_identity", "own_certificate", "pem", "trust"]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rdc.daemon.log import fault
 from rdc.lean.records import dataclass
-from rdc.limits.daemon import EXPIRY_NOTICE_DAYS
+from rdc.limits.sessions import EXPIRY_NOTICE_DAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from rdc.catalog.location import user_catalog
+from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.catalog.store import NoCatalog, SignatureStore
+from rdc.chunking import SYNC_PARAMS
 from rdc.daemon.access import granted_options, open_served
 from rdc.daemon.ending import EndableTransport, Ending
 from rdc.daemon.log import fault
@@ -32,7 +32,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rdc.catalog.store import SignatureStore
     from rdc.daemon.config import DaemonConfig, Limits, Module
     from rdc.daemon.log import Log
     from rdc.daemon.slots import Slots

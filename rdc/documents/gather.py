@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rdc.documents.read.file_units import FileUnit, UnitList
     from rdc.documents.read.text_batch import TextBatch
     from rdc.files.own.claims import Claims
-    from rdc.model.documents import DocumentOptions
+    from rdc.model.similar import DocumentOptions
     from rdc.progress import Event, Reporter, StopSignal
 
 __all__ = ["Gathered", "gather", "opened_parts", "ordered_problems", "with_older"]

@@ -13,7 +13,7 @@ from rdc.documents.find.corpus import Corpus, Run
 from rdc.documents.parts.block import COUNTS
 from rdc.documents.parts.part_file import encode_section, part_end, part_start
 from rdc.lean.typed import NamedTuple
-from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS
+from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS
 from rdc.model.entries import little_endian
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ from rdc.documents.find.corpus import Corpus
 from rdc.documents.find.search import Search
 from rdc.errors import ExitCode
 from rdc.lean.records import dataclass
-from rdc.model.documents import DocumentReport
+from rdc.model.similar import DocumentOptions, DocumentReport
 from rdc.survey.read.ordered_threads import usable_workers
 
 TYPE_CHECKING = False
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rdc.documents.gather import Gathered
-    from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
 
 __all__ = ["search_report"]

@@ -17,7 +17,7 @@ from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode
 from rdc.files.own.claims import Claims
 from rdc.files.own.output_file import Output, claim_outputs, write_output
-from rdc.model.documents import DocumentSlice
+from rdc.model.similar import DocumentOptions, DocumentSlice
 from rdc.progress import Problem, Progressed, check_stop
 from rdc.survey.read.ordered_threads import in_order, usable_workers
 from rdc.survey.slices import SliceSet
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from rdc.documents.read.file_units import FileUnit, UnitList
     from rdc.documents.read.text_batch import TextBatch
-    from rdc.model.documents import DocumentOptions
     from rdc.model.scan import ScanSlice
     from rdc.progress import Event, Reporter, StopSignal
 

@@ -26,10 +26,10 @@ from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, diff
 from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, field
-from rdc.limits.paths import PATH_BYTES
+from rdc.limits.wire import PATH_BYTES
+from rdc.model.duplicates import Action, Instance, RemovalOptions, RootedPath, Sharing
 from rdc.model.entries import Metadata
-from rdc.model.instances import Action, Instance, RootedPath, Sharing
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from rdc.duplicates.run_totals import RunTotals
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.names.name_change import NameChange
-    from rdc.model.removal import RemovalOptions
 
 BATCH_DESCRIPTORS = 1_600
 """Open files and directories of one batch; fewer if the limit of descriptors is low. The waits for the disk,

@@ -20,13 +20,12 @@ from rdc.duplicates.run_totals import RunTotals
 from rdc.duplicates.share import Sharer
 from rdc.errors import FileError, printable
 from rdc.lean.records import dataclass, field
-from rdc.model.instances import Action
+from rdc.model.duplicates import Action, DedupeReport, DeduperOptions, EqualRuns, IdenticalFiles, RootedPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.duplicates.group import Inode, Tree
     from rdc.duplicates.run_totals import DedupeReporter
-    from rdc.model.instances import DedupeReport, DeduperOptions, EqualRuns, IdenticalFiles, RootedPath
 
 
 class Deduper:

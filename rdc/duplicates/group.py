@@ -18,9 +18,8 @@ from rdc.files.facts.disk_use import disk_use
 from rdc.files.facts.file_facts import facts_at, facts_of
 from rdc.files.names.name_change import is_displaced
 from rdc.lean.records import dataclass, field
-from rdc.model.instances import RootedPath
-from rdc.model.removal import KeepOrder
-from rdc.model.times import real_time
+from rdc.model.duplicates import FileFacts, IdenticalFiles, KeepOrder, KeepRule, RootedPath
+from rdc.model.preserved import real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
     from rdc.files.facts.disk_use import DiskUse
     from rdc.files.root.root import Root
-    from rdc.model.instances import FileFacts, IdenticalFiles
-    from rdc.model.removal import KeepRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,16 +33,14 @@ from rdc.files.own.record_log import (
     value_of,
 )
 from rdc.lean.records import dataclass, field
-from rdc.limits.catalog import JOURNAL_BYTES
-from rdc.model.instances import Action
-from rdc.model.removal import REMOVALS
-from rdc.model.times import real_time
+from rdc.limits.sessions import JOURNAL_BYTES
+from rdc.model.duplicates import REMOVALS, Action
+from rdc.model.preserved import Attributes, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
 
 NAME, VERSION = "rdc dedupe", 3

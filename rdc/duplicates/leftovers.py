@@ -21,9 +21,9 @@ from rdc.files.names.name_change import is_displaced, put_back
 from rdc.files.names.return_name import is_link_with, remove_spare_link, return_displaced
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
 from rdc.lean.records import dataclass
-from rdc.limits.catalog import JOURNALS_READ
+from rdc.limits.sessions import JOURNALS_READ
+from rdc.model.duplicates import Action, Instance
 from rdc.model.entries import Kind
-from rdc.model.instances import Action, Instance
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk
 

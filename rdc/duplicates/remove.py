@@ -15,14 +15,12 @@ from rdc.duplicates.journal import JournalWriter
 from rdc.duplicates.leftovers import clear_leftovers
 from rdc.duplicates.run_totals import RunTotals
 from rdc.errors import FileError, printable
-from rdc.model.instances import DeduperOptions
+from rdc.model.duplicates import DedupeReport, DeduperOptions, IdenticalFiles, RemovalOptions, RootedPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.duplicates.group import Inode, Tree
     from rdc.duplicates.run_totals import DedupeReporter
-    from rdc.model.instances import DedupeReport, IdenticalFiles, RootedPath
-    from rdc.model.removal import RemovalOptions
 
 
 class Remover:

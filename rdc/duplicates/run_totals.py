@@ -5,14 +5,13 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError, worse
 from rdc.lean.records import dataclass, field
 from rdc.lean.typed import Protocol
-from rdc.model.instances import DedupeReport, Instance
+from rdc.model.duplicates import DedupeReport, DeduperOptions, Instance
 from rdc.progress import Problem, Progressed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from rdc.model.instances import DeduperOptions
 
 DedupeEvent: TypeAlias = Instance | Progressed | Problem
 

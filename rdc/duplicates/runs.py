@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from rdc.lean.records import dataclass, field, replace
-from rdc.limits.survey import RUN_CHUNKS
-from rdc.model.instances import EqualRuns, RootedPath
+from rdc.limits.searches import RUN_CHUNKS
+from rdc.model.duplicates import EqualRuns, RootedPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

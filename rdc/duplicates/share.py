@@ -25,7 +25,7 @@ from rdc.files.names.dedupe_range import (
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.lean.records import dataclass, replace
-from rdc.model.instances import Action, Instance, RootedPath
+from rdc.model.duplicates import Action, EqualRuns, Instance, RootedPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rdc.duplicates.run_totals import RunTotals
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.instances import EqualRuns
 
 
 @dataclass(frozen=True, slots=True)

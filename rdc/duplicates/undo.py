@@ -46,8 +46,8 @@ from rdc.files.names.return_name import (
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, field
-from rdc.model.instances import Action, Instance
-from rdc.model.times import packed_time, real_time
+from rdc.model.duplicates import Action, DedupeReport, DeduperOptions, Instance
+from rdc.model.preserved import packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from rdc.duplicates.run_totals import DedupeReporter
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.instances import DedupeReport, DeduperOptions
 
 BATCH_NAMES = 600
 """Names of one batch; fewer if the limit of descriptors is low. Each may have a copy, a directory and a

@@ -14,8 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from rdc.catalog.signer import FileSigner
-from rdc.catalog.signing import SignTask, sign_in_order
+from rdc.catalog.signer import FileSigner, SignTask, sign_in_order
 from rdc.duplicates.group import Tree, is_below
 from rdc.duplicates.runs import ChunkedFile, RunFinder
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
@@ -26,11 +25,10 @@ from rdc.files.facts.block_sharing_volume import volume_of
 from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass
-from rdc.limits.paths import PATH_BYTES
-from rdc.limits.survey import REPORT_BYTES
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits.searches import REPORT_BYTES
+from rdc.limits.wire import PATH_BYTES, SIZE_LIMIT
+from rdc.model.duplicates import DuplicateOptions, EqualRuns, IdenticalFiles, RootedPath
 from rdc.model.entries import Kind
-from rdc.model.instances import EqualRuns, IdenticalFiles, RootedPath
 from rdc.progress import Problem, Progressed
 from rdc.survey.duplicates import find_duplicates
 from rdc.tree.filters import FilteredTree
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.duplicates.run_totals import DedupeReporter
     from rdc.files.facts.block_sharing_volume import Volume
-    from rdc.model.duplicates import DuplicateOptions
     from rdc.progress import Event
     from rdc.tree.filters import FilterList
 

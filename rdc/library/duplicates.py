@@ -5,27 +5,32 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.location import USER_CATALOG, opened_catalog
+from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.errors import UsageError, printable
 from rdc.lean.checks import check_argument
 from rdc.lean.records import replace
 from rdc.library.jobs import CodeReporter, check_job, local_path_list
-from rdc.model.duplicates import DuplicateOptions, DuplicateOrder, DuplicateReport
-from rdc.model.home import state_directory
-from rdc.model.instances import DedupeOptions, DeduperOptions, DuplicateListing
+from rdc.model.duplicates import (
+    DedupeOptions,
+    DedupeReport,
+    DeduperOptions,
+    DuplicateListing,
+    DuplicateOptions,
+    DuplicateOrder,
+    DuplicateReport,
+    RemovalOptions,
+)
+from rdc.model.location import state_directory
 from rdc.progress import Problem, check_stop, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.duplicates.dedupe import Deduper
     from rdc.duplicates.run_totals import DedupeEvent, DedupeReporter
     from rdc.library.duplicate_groups import Operands
-    from rdc.model.instances import DedupeReport
-    from rdc.model.removal import RemovalOptions
     from rdc.progress import Event, Reporter, StopSignal
 
 __all__ = ["dedupe", "dupes", "remove_duplicates"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.location import UserCatalog
+from rdc.catalog.catalog import UserCatalog
 from rdc.errors import ExitCode, UsageError, printable, worse
 from rdc.lean.checks import check_argument, check_callable, check_method, found_type
 from rdc.model.location import Location, RemoteShell, parse_location

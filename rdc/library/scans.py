@@ -8,7 +8,7 @@ import time
 from functools import partial
 from itertools import accumulate
 
-from rdc.catalog.location import USER_CATALOG
+from rdc.catalog.catalog import USER_CATALOG, UserCatalog
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.objects.object_url import is_url
 from rdc.files.own.output_file import Output, claim_outputs, write_output
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from typing import BinaryIO
 
-    from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.files.own.claims import Claims
     from rdc.model.scan import ScanReport

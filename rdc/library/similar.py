@@ -5,14 +5,21 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.location import USER_CATALOG, opened_catalog
+from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import Output, claim_outputs, write_output
 from rdc.lean.checks import check_argument, check_method
 from rdc.library.jobs import CodeReporter, check_job, local_path_list, path_list
-from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions
 from rdc.model.scan import ScanSlice
-from rdc.model.similar import SimilarOptions, SimilarReport
+from rdc.model.similar import (
+    FORMATS,
+    SHINGLE_UNITS,
+    DocumentOptions,
+    DocumentReport,
+    DocumentSlice,
+    SimilarOptions,
+    SimilarReport,
+)
 from rdc.progress import Problem, silent, stopping
 
 TYPE_CHECKING = False
@@ -20,11 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.documents.gather import Gathered
     from rdc.files.own.claims import Claims
-    from rdc.model.documents import DocumentReport, DocumentSlice
     from rdc.progress import Reporter, StopSignal
 
 __all__ = [

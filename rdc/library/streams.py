@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from rdc.chunking import chunker as chunking
-from rdc.chunking.params import ChunkParams
+from rdc import chunking
+from rdc.chunking import Chunk, ChunkParams
 from rdc.lean.checks import check_argument, check_buffer, found_type
 from rdc.lean.typed import Protocol
-from rdc.signature import build
+from rdc.signature import tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.chunking.chunker import Chunk
     from rdc.signature.tree import SignatureTree
     from rdc.similarity.index import SimilarityIndex
 
@@ -88,8 +87,8 @@ def sign(source: Buffer | BinaryReader, params: ChunkParams) -> SignatureTree:
     check_argument("sign", "params", params, ChunkParams)
     if not _is_file(source):
         check_buffer("sign", "source", source)
-        return build.sign(source, params)  # type: ignore[arg-type] # it is no file, so a buffer
-    chunker, builder = chunking.Chunker(params), build.TreeBuilder(params)
+        return tree.sign(source, params)  # type: ignore[arg-type] # it is no file, so a buffer
+    chunker, builder = chunking.Chunker(params), tree.TreeBuilder(params)
     for span in _spans("sign", source):
         columns = chunker.feed_columns(span)
         builder.add(columns.digests, columns.lengths)

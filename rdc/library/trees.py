@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import time
 
-from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.errors import UsageError
 from rdc.lean.checks import check_argument, check_callable
 from rdc.lean.records import replace
 from rdc.library.jobs import check_far, check_job, location_list, location_of
-from rdc.model.location import RemoteShell
+from rdc.model.location import Location, RemoteShell
 from rdc.progress import silent, stopping
 
 TYPE_CHECKING = False
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
-    from rdc.model.location import Location
+    from rdc.model.runs import SyncReport
     from rdc.model.sync import SyncOptions
-    from rdc.model.sync_report import SyncReport
     from rdc.model.undo import UndoableSync, UndoOptions, UndoReport
     from rdc.model.watch import WatchOptions, WatchReport
     from rdc.progress import Reporter, StopSignal

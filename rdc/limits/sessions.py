@@ -1,6 +1,8 @@
-"""Limits of a session: files in flight, bases, trees, events, and the memory they take together."""
+"""Limits of a session, of a watch and a daemon, and of what is kept between runs."""
 
 from __future__ import annotations
+
+# Limits of a session: files in flight, bases, trees, events, and the memory they take together.
 
 WINDOW_SECONDS = (1 << 31) - 1
 """Seconds by which times may differ and be equal, at most: as many as rsync takes."""
@@ -167,3 +169,93 @@ FAILED_OF_BASE = 4
 WRONG_CELLS = 64
 """Check blocks of local content that a source may correct even if most of what was claimed is wrong. Of an
 honest source's some are, by false matches of short fingerprints."""
+
+
+# Limits of a watch: changes that wait to be read, and time between full comparisons.
+
+TOUCHED_DIRECTORIES = 65_536
+"""Directories and renames remembered from one burst of changes, some 10 MB. Beyond this limit the whole tree
+is read, which then costs less than reading so many directories singly."""
+
+RETRIED_FILES = 65_536
+"""Files remembered as still being written. Beyond this limit the oldest one waits for the next comparison of
+the whole trees."""
+
+QUIET_SECONDS = 1.0
+"""Seconds without a turn before the command of --on-sync runs. An editor or a checkout is done by then, and a
+person does not wait for it."""
+
+RESCAN_SECONDS = 31_536_000
+"""Largest number of seconds between two comparisons of whole trees: a year. A larger value means "never"."""
+
+
+CONNECT_SECONDS = 30
+"""Seconds for a TCP connection and the TLS handshake with a daemon together. A distant daemon needs one
+second; a lost packet or two need some more."""
+
+HANDSHAKE_BYTES = 64 << 10
+"""Bytes accepted from an unauthenticated peer. Its half of a TLS 1.3 handshake with one of rdc's certificates
+is about 1 KiB. What it sends ahead of the answer is a few KiB, except options with long filter lists."""
+
+KEY_FILE_BYTES = 64 << 10
+"""Bytes of a file with a key or a certificate: rdc's own have 1 KiB, other RSA certificates a few."""
+
+TRUSTED_KEYS = 10_000
+"""Certificates per key directory: a daemon reads all of them at each reload."""
+
+CERTIFICATES_PER_NAME = 4
+"""Certificates trusted under one name: the old and the new one during a key change, and two forgotten
+ones."""
+
+EXPIRY_NOTICE_DAYS = 14
+"""Days before a certificate's expiry from which the other side warns. They leave time to have a new
+certificate trusted everywhere, and are too few for the warning to be ignored by then."""
+
+DAEMON_TIMEOUT_SECONDS = 120
+"""Default --timeout over rdc://, since TCP alone never notices a lost peer. It is half of a daemon's idle
+limit, so keepalives come in time for both sides."""
+
+SETTINGS_BYTES = 1 << 20
+"""Bytes of a configuration file: thousands of modules."""
+
+SETTINGS_KEY_PARTS = 32
+"""Parts of a dotted key in a configuration file; the deepest setting has four. Python's TOML reader takes
+time in the square of this number: half a million parts would block a reload for an hour."""
+
+
+CATALOG_BYTES = 512 << 20
+"""Bytes of the catalog's file before the least recently used signatures are removed: those of some two
+million small files, or of 200 GB of large ones."""
+
+CATALOG_ENTRY_BYTES = 64 << 20
+"""Bytes of one encoded signature in the catalog: a file of about 29 GB. Decoding takes twice that in memory,
+and a side may use 250 MB. Larger files are signed each time."""
+
+CATALOG_BATCH_BYTES = 4 << 20
+CATALOG_BATCH_ENTRIES = 2_048
+"""Encoded signatures written per transaction (about 10 ms): what a kill loses."""
+
+CATALOG_IN_SYNC = 10_000
+"""Pairs of trees remembered as in sync, 32 bytes each: more than one machine syncs."""
+
+REMEMBERED_FILE_SYSTEMS = 256
+"""File systems of which the facts are remembered, less than 100 bytes each: more than a machine mounts in a
+month."""
+
+JOURNAL_BYTES = 1 << 30
+"""Bytes of a journal of hard links: four million of them at paths of usual length."""
+
+JOURNALS_READ = 1000
+"""Journals of earlier runs, newest first, that a run reads to clean up after an interrupted one: more than a
+year of daily runs."""
+
+
+LINE_BYTES = 1 << 20
+"""Bytes of one line of an undo journal: two paths of the longest kind in base64 take 45 KB, and a set of
+extended attributes at most 90 KB."""
+
+DIRECTORIES_KNOWN = 1 << 16
+"""Directories that a sync remembers to have recorded. Beyond them it records some a second time."""
+
+RECORDS = 100_000
+"""Syncs that one destination may keep at a time: hourly ones of ten years."""

@@ -1,4 +1,4 @@
-"""Options and results of the search for identical files."""
+"""Identical files: options and results of their search, of deduplication and of removal."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ from enum import Enum
 from rdc.errors import ExitCode
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass
-from rdc.model.filter_rules import DirectoryRules, FilterRule
+from rdc.model.selection import DirectoryRules, FilterRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterable
+    from typing import TypeAlias
 
-__all__ = [
-    "DuplicateFile",
-    "DuplicateGroup",
-    "DuplicateOptions",
-    "DuplicateOrder",
-    "DuplicateReport",
-    "DuplicateSummary",
-]
+    from rdc.model.entries import Identity, Metadata
+    from rdc.model.preserved import Attributes
 
 
 class DuplicateOrder(Enum):
@@ -127,3 +123,290 @@ class DuplicateReport:
     summary: DuplicateSummary
     exit: ExitCode
     """OK; PARTIAL if some files could not be read, VANISHED if some changed meanwhile."""
+
+
+# Input, options and results of deduplication: identical files, runs of equal chunks, actions.
+
+_Path: TypeAlias = bytes
+"""Bytes, in a class that has a field of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootedPath:
+    """One name of a file."""
+
+    root: int
+    """Number of the root above it."""
+    path: bytes
+    """Path relative to that root."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdenticalFiles:
+    """A group of files that had the same content when read. Code that acts on it checks again."""
+
+    size: int
+    """Bytes of each file."""
+    roots: array[int]
+    """Typecode 'H': number of the root of each path."""
+    paths: tuple[bytes, ...]
+    """Paths relative to their roots."""
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualRuns:
+    """Equal ranges of two files as columns; the source's come first."""
+
+    source: RootedPath
+    destination: RootedPath
+    source_offsets: array[int]
+    """Typecode 'Q': offsets in the source, in bytes."""
+    offsets: array[int]
+    """Typecode 'Q': offsets, increasing; the ranges do not overlap."""
+    lengths: array[int]
+    """Typecode 'Q': bytes."""
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """Facts about one file."""
+
+    identity: Identity
+    metadata: Metadata
+    links: int
+    """Number of the file's names in all places."""
+    allocated: int
+    """Bytes on disk, with shared ones."""
+    attributes: Attributes
+    """Extended attributes, if they were requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The disk space of a range of a file in relation to a range of another."""
+
+    same: int
+    """Bytes that both already share."""
+    own: int
+    """Bytes that only this range uses: what sharing frees."""
+    compressed: int = 0
+    """Bytes that only this range uses, and that take less on disk."""
+    held: int = 0
+    """Bytes that become free once their other users release them."""
+    partial: int = 0
+    """Bytes in extents that are freed only as a whole, or in places that are not known."""
+
+    @property
+    def perhaps(self) -> int:
+        """Bytes of which it is not certain that, or how much of the disk, sharing them frees."""
+        return self.compressed + self.held + self.partial
+
+
+class Action(Enum):
+    """What `rdc.dedupe` does with one file.
+
+    >>> import rdc
+    >>> rdc.Action("link")
+    <Action.LINK: 'link'>
+    """
+
+    SHARE = "share"
+    """The blocks of `source` replace those of `path`."""
+    LINK = "link"
+    """`path` becomes a hard link to `source`."""
+    SEPARATE = "separate"
+    """`path`, a hard link to `source`, becomes a separate file."""
+    CLEAR = "clear"
+    """The leftover of an interrupted run at `path` is removed; `source` has its content."""
+    RESTORE = "restore"
+    """The leftover of an interrupted run at `path` is moved back to `source`."""
+    DELETE = "delete"
+    """`path` is removed; `source` has its content."""
+    MOVE = "move"
+    """`path` goes to `destination`; `source` has its content."""
+    SYMLINK = "symlink"
+    """`path` becomes a symbolic link with the text `destination`, which leads to `source`."""
+    RETURN = "return"
+    """`path`, a removed duplicate, is a file again; `source` gave its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One action, or one planned action of a dry run."""
+
+    action: Action
+    path: bytes
+    """The path as the user named it."""
+    source: bytes
+    bytes: int
+    """Bytes of content concerned."""
+    won: int
+    """Bytes of disk freed."""
+    perhaps: int
+    """Further bytes that may have become free, or will; `compressed` and `held` are parts of it."""
+    destination: _Path = b""
+    """Where a moved file goes, or the text of a symbolic link. Otherwise empty."""
+    compressed: int = 0
+    """Compressed bytes freed, which took less on disk."""
+    held: int = 0
+    """Bytes that something else holds, such as a snapshot. They become free once it lets go."""
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeOptions:
+    """What `rdc.dedupe` does. The default is a dry run that would share blocks.
+
+    >>> import rdc
+    >>> rdc.DedupeOptions(hardlink=True).apply
+    False
+    """
+
+    apply: bool = False
+    """Whether to act; otherwise a dry run."""
+    hardlink: bool = False
+    """Whether to make hard links instead of sharing blocks."""
+    chunks: bool = False
+    """Whether equal parts of different files share blocks, too. Reads every file."""
+    keep: tuple[bytes, ...] = ()
+    """Directories and files that are never changed, only linked to or shared with."""
+    rules: tuple[FilterRule | DirectoryRules, ...] = ()
+    """Filter rules, with patterns relative to each path."""
+    min_size: int = 1
+    """Smallest size in bytes of a file that takes part."""
+    max_files: int | None = None
+    """Largest number of files to change; None for no limit."""
+    max_bytes: int | None = None
+    """Largest number of bytes in changed files; None for no limit."""
+    journal: bytes | None = None
+    """The file that records hard links; None for a new one in the user's state directory."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateListing:
+    """The output of `rdc dupes --json`. It is untrusted: contents are compared before a file changes."""
+
+    text: bytes
+    name: str = "the listing"
+    """Its name in messages."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DeduperOptions:
+    """The options of a Deduper, which is given the groups."""
+
+    apply: bool = False
+    """Whether to act; otherwise a dry run."""
+    hardlink: bool = False
+    """Whether to make hard links instead of sharing blocks."""
+    keep: tuple[bytes, ...] = ()
+    """Real paths of directories and files that are never changed, only linked to or shared with."""
+    max_files: int | None = None
+    """Largest number of files to change."""
+    max_bytes: int | None = None
+    """Largest number of bytes in changed files."""
+    searched: bool = True
+    """Whether this run found the groups. A dry run then need not verify them, unlike those of a report."""
+    journal: bytes | None = None
+    """The journal that records hard links before they are made; required for them with `apply`."""
+    pointer: bytes | None = None
+    """Place of a symbolic link to the journal, by which a later run finds it."""
+    journals: bytes | None = None
+    """Directory of earlier journals and of links to them. Without it no leftover of an interrupted run is
+    handled."""
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeReport:
+    """The result of `rdc.dedupe`. Sizes are in bytes."""
+
+    groups: int
+    """Groups with an action, done or planned."""
+    files: int
+    """Files changed or to be changed."""
+    bytes: int
+    """Bytes of content shared or linked."""
+    won: int
+    perhaps: int
+    already: int
+    """Bytes of content that were already shared."""
+    skipped: int
+    """Files skipped for a stated reason, without an error."""
+    errors: int
+    capped: bool
+    """Whether max_files or max_bytes ended the run."""
+    exit: ExitCode
+    journal: _Path | None = None
+    """The path of the journal, if hard links were recorded."""
+    compressed: int = 0
+    """The part of `perhaps` that was compressed: it is free, and took less on disk."""
+    held: int = 0
+    """The part of `perhaps` that something else holds, such as a snapshot."""
+
+
+# Options of the removal of duplicates: which file of a set stays, and what happens to the others.
+
+REMOVALS = (Action.DELETE, Action.MOVE, Action.SYMLINK)
+"""The ways in which a duplicate leaves its name."""
+
+
+class KeepOrder(Enum):
+    """What decides which file of a set stays."""
+
+    NEWEST = "newest"
+    """The latest mtime."""
+    OLDEST = "oldest"
+    """The earliest mtime."""
+    SHORTEST_PATH = "shortest-path"
+    """The fewest bytes in the path as shown."""
+    LONGEST_PATH = "longest-path"
+    FIRST = "first"
+    """The first found: by PATH as given, then by name."""
+    IN = "in"
+    """A file below a directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRule:
+    """One rule; where it finds files equal, the next one decides, and at last the order in which they were
+    found."""
+
+    order: KeepOrder
+    directory: bytes = b""
+    """The real path of the directory of `in`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalOptions:
+    """Frozen, and complete before any file is opened."""
+
+    action: Action
+    """One of REMOVALS."""
+    apply: bool = False
+    """Whether to act; otherwise a dry run."""
+    rules: tuple[KeepRule, ...] = ()
+    keep_in: tuple[bytes, ...] = ()
+    """Real paths of directories below which nothing is changed. Their files count as copies."""
+    only_in: tuple[bytes, ...] = ()
+    """Real paths of directories outside of which nothing is changed. Empty: no such bound."""
+    destination: bytes = b""
+    """The real path of the directory that `move` fills."""
+    sources: frozenset[int] = frozenset()
+    """Numbers of the trees that are PATHs. The others are searched for copies only."""
+    journal: bytes | None = None
+    """The journal that records each change before it is made; required with `apply`."""
+    pointer: bytes | None = None
+    """Place of a symbolic link to the journal, by which a later run finds it."""
+    journals: bytes | None = None
+    """Directory of earlier journals and of links to them."""

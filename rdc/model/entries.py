@@ -8,35 +8,11 @@ from enum import IntEnum
 from itertools import compress
 
 from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = [
-    "ALL_FIELDS",
-    "ComparedFields",
-    "DEVICES",
-    "EMPTY_LISTING",
-    "Identities",
-    "Identity",
-    "Kind",
-    "LINKED",
-    "Listing",
-    "Metadata",
-    "NODES",
-    "NO_INODES",
-    "PackedInodes",
-    "PackedListing",
-    "bytes_of_devices",
-    "check_sizes",
-    "device_number",
-    "is_same_entry",
-    "little_endian",
-    "little_endian_integers",
-    "major_and_minor",
-    "strings",
-]
+    from collections.abc import Iterable, Sequence
 
 
 class Kind(IntEnum):
@@ -106,7 +82,7 @@ class Metadata:
     mode: int
     """Permission bits, 0 to 0o7777."""
     mtime_ns: int
-    """Modification time, packed as rdc.model.times defines: nanoseconds since the epoch from 1678 to 2261."""
+    """Modification time, packed as rdc.model.preserved has it: nanoseconds since the epoch, 1678 to 2261."""
     uid: int
     gid: int
 
@@ -120,7 +96,7 @@ class Identity:
     size: int
     """Bytes of a regular file; 0 of any other entry."""
     mtime_ns: int
-    """Packed, as of rdc.model.times, and so is `ctime_ns`."""
+    """Packed, as of rdc.model.preserved, and so is `ctime_ns`."""
     ctime_ns: int
     kind: int = Kind.FILE
     """SPECIAL for all special files."""
@@ -191,7 +167,7 @@ class Listing:
     sizes: array[int]
     """Typecode 'Q': bytes of a regular file; device_number of a device; else 0."""
     mtimes: array[int]
-    """Typecode 'q': packed times (rdc.model.times)."""
+    """Typecode 'q': packed times (rdc.model.preserved)."""
     uids: array[int]
     """Typecode 'I'."""
     gids: array[int]
@@ -282,7 +258,7 @@ class PackedListing:
     sizes: bytes
     """u64: bytes of a regular file; device_number of a device; else 0."""
     mtimes: bytes
-    """i64: packed times (rdc.model.times)."""
+    """i64: packed times (rdc.model.preserved)."""
     uids: bytes
     """u32."""
     gids: bytes
@@ -366,7 +342,7 @@ class PackedInodes:
     allocated: bytes
     """u64: bytes that the file occupies, without holes; blocks shared with other files count in full."""
     ctimes: bytes
-    """i64: packed times (rdc.model.times)."""
+    """i64: packed times (rdc.model.preserved)."""
 
     def identity(self, row: int) -> tuple[int, int]:
         """Device and inode number of a row."""
@@ -469,3 +445,171 @@ def little_endian_integers(typecode: str, packed: bytes | bytearray) -> array[in
     if sys.byteorder == "big":
         column.byteswap()
     return column
+
+
+# Listed: one directory as its reading found it, and the entries that could not be looked at.
+
+
+class BadCall(IntEnum):
+    """The step at which looking at an entry failed."""
+
+    NAME = 0
+    """Its name is longer than NAME_BYTES (ENAMETOOLONG)."""
+    STAT = 1
+    READ_LINK = 2
+    """It is a symlink, and its target cannot be read or holds a NUL."""
+    KIND = 3
+    """It has a kind that no system knows (EUCLEAN)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadEntry:
+    """An entry that is there, but could not be looked at, so that nothing else is known of it."""
+
+    name: bytes
+    errno: int
+    call: BadCall
+    is_directory: bool
+    """Whether its directory says, without a look at it, that it is one. Filter rules ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One directory: its entries, and what else was read there."""
+
+    listing: PackedListing
+    inodes: PackedInodes
+    """The inode of each row of `listing` on this machine. A view may show an entry as something else; these
+    stay those of the entry itself, or of what a followed link leads to."""
+    reserved: tuple[bytes, ...] = ()
+    """Reserved names (rdc.files.base.temporary_names), which are not in the listing."""
+    bad: tuple[BadEntry, ...] = ()
+    """By name; not in the listing."""
+
+    def rows(self, rows: Sequence[int]) -> Listed:
+        """Return these rows only; `rows` increases."""
+        if len(rows) == self.listing.count:
+            return self
+        return replace(self, listing=self.listing.rows(rows), inodes=self.inodes.rows(rows))
+
+    def unpacked(self) -> Listing:
+        """Return the listing, unpacked, with the identity of each row."""
+        listing = self.listing
+        identities = Identities(listing.kinds, listing.sizes, listing.mtimes, self.inodes)
+        return replace(listing.unpacked(), identities=identities)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the directory has no entry besides those with reserved names."""
+        return not (self.listing.count or self.bad)
+
+
+# IdentityColumns: the identities of many entries, one per row, in 41 bytes each.
+
+_TIME_LEAST, _TIME_MOST = -(1 << 63), (1 << 63) - 1
+
+
+class IdentityColumns:
+    """Columns that grow. Times are clamped to 64 bits of nanoseconds."""
+
+    __slots__ = ("_ctimes", "_devices", "_inodes", "_kinds", "_mtimes", "_sizes")
+
+    def __init__(self, identities: Iterable[Identity] = ()) -> None:
+        self._devices, self._inodes, self._sizes = array("Q"), array("Q"), array("Q")
+        self._mtimes, self._ctimes = array("q"), array("q")
+        self._kinds = bytearray()
+        for each in identities:
+            self.append(each)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def append(self, found: Identity) -> None:
+        """Add one row."""
+        self._devices.append(found.device)
+        self._inodes.append(found.inode)
+        self._sizes.append(found.size)
+        self._mtimes.append(min(max(found.mtime_ns, _TIME_LEAST), _TIME_MOST))
+        self._ctimes.append(min(max(found.ctime_ns, _TIME_LEAST), _TIME_MOST))
+        self._kinds.append(found.kind)
+
+    def extend(self, found: Identities, rows: Sequence[int]) -> None:
+        """Add these rows of a listing."""
+        kinds = found.kinds
+        if len(rows) < 4:
+            for row in rows:
+                self.append(found.of(row))
+            return
+        for column, typecode, packed in (
+            (self._devices, "Q", found.inodes.devices),
+            (self._inodes, "Q", found.inodes.inodes),
+            (self._sizes, "Q", found.sizes),
+            (self._mtimes, "q", found.mtimes),
+            (self._ctimes, "q", found.inodes.ctimes),
+        ):
+            column.extend(_rows_chosen(little_endian_integers(typecode, packed), rows))
+        chosen = bytes([kinds[row] for row in rows])
+        if any(chosen):
+            first = len(self._kinds)
+            for number, kind in enumerate(chosen):
+                if kind:
+                    self._sizes[first + number] = 0
+            chosen = bytes([min(kind, Kind.SPECIAL) for kind in chosen])
+        self._kinds += chosen
+
+    def __getitem__(self, row: int) -> Identity:
+        return Identity(
+            self._devices[row],
+            self._inodes[row],
+            self._sizes[row],
+            self._mtimes[row],
+            self._ctimes[row],
+            self._kinds[row],
+        )
+
+    def chosen(self, rows: Sequence[int]) -> IdentityColumns:
+        """Return these rows, in this order. A range of them is sliced, without work per row."""
+        made = IdentityColumns()
+        for name in ("_devices", "_inodes", "_sizes", "_mtimes", "_ctimes"):
+            column: array[int] = getattr(self, name)
+            if isinstance(rows, range):
+                chosen = column[rows.start : rows.stop]
+            else:
+                chosen = array(column.typecode, [column[row] for row in rows])
+            setattr(made, name, chosen)
+        made._kinds += bytes([self._kinds[row] for row in rows])
+        return made
+
+    def differing(self, rows: Sequence[int], *columns: array[int]) -> list[int]:
+        """Return the numbers of the rows that differ from `columns` (devices, inodes, sizes, mtimes, ctimes):
+        row i is compared with row `rows[i]` there."""
+        own = (self._devices, self._inodes, self._sizes, self._mtimes, self._ctimes)
+        numbers: set[int] = set()
+        for mine, other in zip(own, columns, strict=True):
+            theirs = _rows_chosen(other, rows)
+            if mine != theirs:
+                numbers.update(number for number, one in enumerate(mine) if one != theirs[number])
+        return sorted(numbers)
+
+    def packed(self) -> bytes:
+        """Return devices, inodes, sizes, mtimes and ctimes, one column after the other, in 8 native bytes a
+        row."""
+        columns = (self._devices, self._inodes, self._sizes, self._mtimes, self._ctimes)
+        return b"".join([column.tobytes() for column in columns])
+
+
+def _rows_chosen(column: array[int], rows: Sequence[int]) -> array[int]:
+    """Return rows of a column. Consecutive rows are sliced, without a Python step per row."""
+    if rows and rows[-1] - rows[0] == len(rows) - 1 and list(rows) == list(range(rows[0], rows[-1] + 1)):
+        return column[rows[0] : rows[-1] + 1]
+    return array(column.typecode, [column[row] for row in rows])
+
+
+class Clone(NamedTuple):
+    """Bytes `start` to `stop` of a new version that begin as those of a base, `shift` bytes further on."""
+
+    start: int
+    stop: int
+    base: int
+    """Number of the base."""
+    shift: int

@@ -1,16 +1,21 @@
 """The source or destination of a sync: a local path, a path on a host by remote shell, or a daemon's
-module; and a list of paths that the far side has."""
+module; and a list of paths that the far side has.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 
 from rdc.errors import UsageError
 from rdc.lean.checks import check_argument, check_fields
 from rdc.lean.records import dataclass
-from rdc.model.option_values import check_path
+from rdc.model.options import check_path
 
-__all__ = ["DEFAULT_PORT", "FarList", "Location", "RemoteShell", "parse_location"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 DEFAULT_PORT = 8730
 """Default TCP port of a daemon. No port is registered for it; rsync's is 873."""
@@ -206,3 +211,51 @@ def _remote_path(text: str, path: str) -> bytes:
             f"{text}: rdc does not look up ~USER; write the absolute path (a file named so: HOST:./{path})"
         )
     return os.fsencode(path)
+
+
+# The directories of rdc's own files, by the XDG base directory specification.
+#
+# https://specifications.freedesktop.org/basedir; macOS has its own places if no variable is set.
+
+
+def config_directory(environ: Mapping[str, str]) -> str | None:
+    """$XDG_CONFIG_HOME/rdc, or $HOME/.config/rdc; None if neither is set."""
+    # Never the home of the password file: under another user's rights, settings must not come from an
+    # unrequested home.
+    return _chosen(environ, "XDG_CONFIG_HOME") or _below(environ.get("HOME", ""), ".config")
+
+
+def cache_directory(environ: Mapping[str, str]) -> str | None:
+    """The directory of data that can be rebuilt: $XDG_CACHE_HOME/rdc, or .cache/rdc at home; None without a
+    home."""
+    subdirectory = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    return _chosen(environ, "XDG_CACHE_HOME") or _below(_home(environ), subdirectory)
+
+
+def state_directory(environ: Mapping[str, str]) -> str | None:
+    """The directory of data that outlasts a run: $XDG_STATE_HOME/rdc, or $HOME/.local/state/rdc; None if
+    neither is set."""
+    subdirectory = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
+    return _chosen(environ, "XDG_STATE_HOME") or _below(environ.get("HOME", ""), subdirectory)
+
+
+def _chosen(environ: Mapping[str, str], variable: str) -> str | None:
+    """The variable's directory. A relative path is ignored, as specified."""
+    return _below(environ.get(variable, ""), "")
+
+
+def _below(base: str, subdirectory: str) -> str | None:
+    return os.path.join(base, subdirectory, "rdc") if os.path.isabs(base) else None
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    """HOME, or the home in the password file; "" without either."""
+    home = environ.get("HOME")
+    if home is None:
+        import pwd
+
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            home = ""
+    return home

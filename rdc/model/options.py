@@ -21,17 +21,29 @@ Every start loads the declarations, so they are plain tuples of constants: 0.3 m
 
 from __future__ import annotations
 
+import os
+import re
 from enum import Enum
 
 from rdc.errors import UsageError
+from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass, field, field_metadata
 from rdc.lean.typed import TypeVar
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits.sessions import (
+    ALTERNATE_DIRECTORIES,
+    BANDWIDTH_LEAST,
+    DEPTH_LIMIT,
+    ENTRIES_MEMORY_LEAST,
+    TIMEOUT_SECONDS,
+    WINDOW_SECONDS,
+)
+from rdc.limits.wire import NAME_BYTES, PATH_BYTES, SIZE_LIMIT, UNDO_DAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
 
 T = TypeVar("T")
 
@@ -238,3 +250,499 @@ def check_options(record: object, declared: Mapping[str, Declared]) -> None:
                 if other in given and (exclusion.when is None or exclusion.when(given[other])):
                     names = declared[name].spelling(value), declared[other].spelling(given[other])
                     raise UsageError(exclusion.sentence.format(*names))
+
+
+# What texts of option values mean: sizes and rates, changes of permissions, maps of users and groups.
+#
+# A run that is given none of them does not load this module.
+
+_SIZE = re.compile(
+    r"(\d{1,19}(?:\.\d{0,9})?|\.\d{1,9})(?: ?(?:(b)|([kmgtp])(b|ib)?))?", re.ASCII | re.IGNORECASE
+)
+
+
+def parse_size(text: str, *, unit: int = 1) -> int | None:
+    """Bytes, rounded down and at most SIZE_LIMIT; None if `text` is no size.
+
+    K, M, G, T, P (and KiB ...) are powers of 1024; KB, MB ... are powers of 1000; B is a byte; case does not
+    matter. unit: the bytes that a number without a letter counts.
+    """
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return None
+    number, byte, letter, ending = found.groups()
+    whole, _, decimals = number.partition(".")
+    if letter is not None:
+        base = 1000 if (ending or "").lower() == "b" else 1024
+        unit = base ** ("kmgtp".index(letter.lower()) + 1)
+    elif byte is not None:
+        unit = 1
+    # In integers: a product of floats would lose bytes.
+    size: int = int(whole + decimals) * unit // 10 ** len(decimals)
+    return min(size, SIZE_LIMIT)
+
+
+# --- changes of permissions, written as in chmod(1) with rsync's prefixes D and F ---------------------------
+
+_ALL = 0o7777
+_PERMISSIONS = {"r": 4, "w": 2, "x": 1, "X": 1}
+_CLASSES = {"u": 0o100, "g": 0o010, "o": 0o001, "a": 0o111}
+_SPECIAL = {"u": 0o4000, "g": 0o2000, "a": 0o6000}
+_SPECIAL_OF_COPY = {"u": 0o4000, "g": 0o2000, "o": 0o1000, "a": 0o7000}
+_SHIFTS = {"u": 6, "g": 3, "o": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChange:
+    """One item between commas."""
+
+    directories: bool
+    """Whether it applies to directories."""
+    files: bool
+    """Whether it applies to regular files."""
+    keep: int
+    """The bits of the old mode that stay."""
+    add: int
+    """The bits that are set."""
+    add_executable: bool = True
+    """Whether x is set too in files that have no x at all."""
+    copy_from: int | None = None
+    """The shift of the class whose permissions are copied; None: nothing is copied."""
+    copy_to: int = 0
+    """The classes that they are copied to: a sum of 0o100, 0o010 and 0o001."""
+    copy_removes: bool = False
+    """Whether the copied bits are taken away, not set."""
+    copy_mask: int = _ALL
+    """The copied bits that count: without a class, the umask's bits do not."""
+
+    def applied(self, mode: int, *, directory: bool, executable: bool) -> int:
+        """The mode after this item. `executable`: whether the mode had an x before the first item."""
+        if not (self.directories if directory else self.files):
+            return mode
+        if self.copy_from is not None:
+            bits = self.copy_to * (mode >> self.copy_from & 7) & self.copy_mask
+            return mode & ~bits if self.copy_removes else mode & self.keep | bits
+        add = self.add if self.add_executable or directory or executable else self.add & ~0o111
+        return mode & self.keep | add
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanges:
+    """A list of items, applied in order."""
+
+    items: tuple[ModeChange, ...]
+
+    def applied(self, mode: int, *, directory: bool) -> int:
+        """The permissions of a file or directory whose permissions are `mode`."""
+        executable = bool(mode & 0o111)
+        for item in self.items:
+            mode = item.applied(mode, directory=directory, executable=executable)
+        return mode
+
+
+def parse_mode_changes(text: str, umask: int = 0) -> ModeChanges:
+    """Parses items separated by commas. `umask`: as chmod(1) uses it, for items that name no class.
+
+    Raises ValueError that names the item.
+    """
+    return ModeChanges(tuple(_mode_change(item, umask) for item in text.split(",")))
+
+
+def _mode_change(item: str, umask: int) -> ModeChange:
+    at = 0
+    while at < len(item) and item[at] in "DFugoa":
+        at += 1
+    prefix, operator, rest = item[:at], item[at : at + 1], item[at + 1 :]
+    directories, files = "F" not in prefix, "D" not in prefix
+    classes = prefix.replace("D", "").replace("F", "")
+    if not (directories or files):
+        raise ValueError(f"{item}: D and F exclude each other")
+    octal = None if classes else _octal(item[at:])
+    if octal is not None:
+        return ModeChange(directories, files, 0, octal)
+    if operator not in tuple("+-="):
+        raise ValueError(f"{item}: expected a mode such as u+w, go=rX, D755 or F644")
+    if len(rest) == 1 and rest in _SHIFTS:
+        return _copy_item(directories, files, classes, operator, rest, umask)
+    if not set(rest) <= {*_PERMISSIONS, "s", "t"}:
+        raise ValueError(f"{item}: {rest} is not one of u, g and o, and not of the letters rwxXst")
+    return _letter_item(directories, files, classes, operator, rest, umask)
+
+
+def _octal(digits: str) -> int | None:
+    """Returns the mode that `digits` write, or None if they write none."""
+    if not 1 <= len(digits) <= 5 or not set(digits) <= set("01234567"):
+        return None
+    mode = int(digits, 8)
+    return mode if mode <= _ALL else None
+
+
+def _letter_item(
+    directories: bool, files: bool, classes: str, operator: str, letters: str, umask: int
+) -> ModeChange:
+    where, special = _bits(classes, _CLASSES), _bits(classes, _SPECIAL)
+    what = _bits(letters, _PERMISSIONS)
+    bits = where * what if where else 0o111 * what & ~umask
+    top = 0
+    for letter in letters:
+        if letter == "t":
+            top |= 0o1000
+        elif letter == "s":
+            # As in rsync, s forgets an earlier t where no class has such a bit.
+            top = top | special if special else 0o4000
+    if operator == "-":
+        return ModeChange(directories, files, _ALL & ~(bits | top), 0)
+    keep = _ALL if operator == "+" else _ALL & ~((where or 0o111) * 7) & ~(special if top else 0)
+    return ModeChange(directories, files, keep, bits | top, "X" not in letters)
+
+
+def _copy_item(
+    directories: bool, files: bool, classes: str, operator: str, source: str, umask: int
+) -> ModeChange:
+    where = _bits(classes, _CLASSES)
+    keep = _ALL
+    if operator == "=":
+        keep &= ~((where or 0o111) * 7) & ~_bits(classes or "a", _SPECIAL_OF_COPY)
+    return ModeChange(
+        directories,
+        files,
+        keep,
+        0,
+        copy_from=_SHIFTS[source],
+        copy_to=where or 0o111,
+        copy_removes=operator == "-",
+        copy_mask=_ALL if where else _ALL & ~umask,
+    )
+
+
+def _bits(letters: str, values: dict[str, int]) -> int:
+    bits = 0
+    for letter in letters:
+        bits |= values.get(letter, 0)
+    return bits
+
+
+# --- maps of users or groups, written as in rsync: FROM:TO items between commas -----------------------------
+
+ID_LIMIT = 0xFFFF_FFFE
+"""The largest id. The next one means "leave it" to chown(2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRule:
+    """One item of a map."""
+
+    item: bytes
+    """As the user wrote it."""
+    to: bytes
+    """A name or a number at the destination."""
+    name: bytes | None = None
+    """The source's name, with wildcards if `wild`; b"" for ids without a name. None: the numbers count."""
+    wild: bool = False
+    lowest: int = 0
+    highest: int = 0
+    """The last of the source's ids that the item is about."""
+
+    @property
+    def number(self) -> int | None:
+        """The id that `to` writes; None for a name."""
+        return int(self.to) if self.to.isdigit() else None
+
+
+def parse_owner_map(text: bytes) -> tuple[OwnerRule, ...]:
+    """Parses a map such as b"0-99:nobody,wayne:admin,*:normal". Raises ValueError that names the item."""
+    return tuple(map(_owner_rule, text.split(b",")))
+
+
+def _owner_rule(item: bytes) -> OwnerRule:
+    source, colon, to = item.partition(b":")
+    shown = item.decode("utf-8", "backslashreplace")
+    if not colon or not to:
+        raise ValueError(f"{shown}: expected FROM:TO, such as 1000:nobody, 0-99:daemon or *:users")
+    if b"\0" in item:
+        raise ValueError(f"{shown!r}: a name has no NUL byte")
+    if to[:1].isdigit():
+        _id(to, shown)
+    if not source[:1].isdigit():
+        return OwnerRule(item, to, source, not {*b"*?["}.isdisjoint(source))
+    first, dash, last = source.partition(b"-")
+    lowest = _id(first, shown)
+    highest = _id(last, shown) if dash else lowest
+    if highest < lowest:
+        raise ValueError(f"{shown}: the range ends before it begins")
+    return OwnerRule(item, to, None, False, lowest, highest)
+
+
+def _id(digits: bytes, shown: str) -> int:
+    if not (digits.isdigit() and len(digits) <= 10 and int(digits) <= ID_LIMIT):
+        raise ValueError(f"{shown}: an id is a number from 0 to {ID_LIMIT}")
+    return int(digits)
+
+
+# Values of sync options that are more than a number or a text, and how the command line's texts are read.
+#
+# A reader raises ValueError with what is expected; the command line puts the option in front of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind its name.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
+    b'~'
+    """
+
+    suffix: bytes
+    """Not empty unless `directory` is given. It has no slash."""
+    directory: bytes | None = None
+    """Relative to the destination, or absolute; None: beside the entry."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if b"/" in self.suffix or len(self.suffix) > NAME_BYTES or not (self.suffix or self.directory):
+            raise ValueError("Backup.suffix: the end of a name is expected, and needed without a directory")
+        if self.directory is not None:
+            check_path("Backup.directory", self.directory)
+        if b"\0" in self.suffix:
+            raise ValueError("Backup.suffix: a name has no NUL byte")
+
+    @property
+    def option(self) -> str:
+        """The option that asks for it."""
+        return "--backup" if self.directory is None else "--backup-dir"
+
+
+class AlternateUse(Enum):
+    """What a sync does with a file that it finds unchanged in an alternate directory.
+
+    >>> import rdc
+    >>> rdc.AlternateUse("link")
+    <AlternateUse.LINK: 'link'>
+    """
+
+    LINK = "link"
+    """It becomes a hard link, or a copy if its metadata differ."""
+    COMPARE = "compare"
+    """It is left out, or copied if its metadata differ."""
+    COPY = "copy"
+    """It is copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternates:
+    """Alternate directories: trees like the destination, such as older backups, that may have its files.
+
+    >>> import rdc
+    >>> rdc.Alternates(rdc.AlternateUse.LINK, (b"../yesterday",)).directories
+    (b'../yesterday',)
+    """
+
+    use: AlternateUse
+    directories: tuple[bytes, ...]
+    """1 to 20, the preferred one first. Each is relative to the destination, or absolute."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        number = len(self.directories)
+        if not 1 <= number <= ALTERNATE_DIRECTORIES:
+            raise ValueError(f"Alternates: {number} directories, the limit is {ALTERNATE_DIRECTORIES}")
+        for directory in self.directories:
+            check_path("Alternates.directories", directory)
+
+    @property
+    def option(self) -> str:
+        """The name of the option, such as "--link-dest"."""
+        return f"--{self.use.value}-dest"
+
+    @property
+    def changes_existing(self) -> bool:
+        """Whether they also decide about files that the destination has already."""
+        return self.use is not AlternateUse.COPY
+
+
+@dataclass(frozen=True, slots=True)
+class KeepUndo:
+    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days
+    30
+    """
+
+    size: int | None = None
+    """Bytes that all syncs of the destination together may keep."""
+    days: int | None = None
+    """Days for which each sync is kept."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if (self.size is None) == (self.days is None):
+            raise ValueError("KeepUndo: expected bytes or days")
+        for name, value, most in (("size", self.size, SIZE_LIMIT), ("days", self.days, UNDO_DAYS)):
+            if value is not None and not 1 <= value <= most:
+                raise ValueError(f"KeepUndo.{name}: {value} is not in 1..{most}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """Paths below the source, as `--files-from` lists them.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(files=rdc.FileList((b"docs/index.md", b"src"))).files.names[1]
+    b'src'
+    """
+
+    names: tuple[bytes, ...]
+    """A path may have "/./" in it, as in rsync: what is in front of it is not kept."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChoice:
+    """The symlinks that a source takes for what they lead to."""
+
+    every: bool = False
+    """All of them."""
+    directories: bool = False
+    """Those that lead to a directory."""
+    unsafe: bool = False
+    """Those that lead out of the tree."""
+
+
+def leads_outside(target: bytes, path: bytes) -> bool:
+    """Whether the symlink at `path`, with the text `target`, leads out of the tree, by rsync's rule.
+
+    The text decides, and nothing is looked up: an absolute target leads outside, and so does one that goes up
+    further than `path` is deep. One that goes up after it went down may pass another link, so it counts too,
+    as does any that ends by going up.
+    """
+    if not target or target.startswith(b"/") or target.endswith(b"/.."):
+        return True
+    names = [name for name in target.split(b"/") if name]
+    ups = 0
+    while ups < len(names) and names[ups] == b"..":
+        ups += 1
+    return b".." in names[ups:] or ups > path.count(b"/")
+
+
+def check_path(name: str, path: bytes) -> None:
+    """Raise ValueError for what is no path of a user. `name` is that of the field."""
+    if not 1 <= len(path) <= PATH_BYTES:
+        raise ValueError(f"{name}: {len(path)} bytes are not in 1..{PATH_BYTES}")
+    if b"\0" in path:
+        raise ValueError(f"{name}: a path has no NUL byte")
+
+
+def no_nul(path: bytes) -> None:
+    """Raise ValueError for a path with a NUL byte."""
+    if b"\0" in path:
+        raise ValueError("a path has no NUL byte")
+
+
+def check_mode_changes(text: str) -> None:
+    """Raise ValueError unless `text` changes permissions as --chmod does."""
+    parse_mode_changes(text)
+
+
+def check_owner_map(text: bytes) -> None:
+    """Raise ValueError unless `text` is a map as of --usermap."""
+    parse_owner_map(text)
+
+
+def _is_number(text: str, digits: int = 18) -> bool:
+    """Whether `text` is a whole number that int() reads in no time. isascii() excludes the digits of other
+    scripts."""
+    return text.isascii() and text.isdigit() and len(text) <= digits
+
+
+def parse_number(text: str) -> int:
+    """A number of entries."""
+    if not _is_number(text):
+        raise ValueError("a number of entries, 0 or more, is expected")
+    return int(text)
+
+
+def parse_share(text: str) -> int:
+    """The per cent of a share such as 50%."""
+    number = text.removesuffix("%")
+    if number == text or not _is_number(number, 3) or int(number) > 100:
+        raise ValueError("a share from 0% to 100% is expected")
+    return int(number)
+
+
+def parse_size_of(text: str) -> int:
+    """A size such as 500M."""
+    size = parse_size(text)
+    if size is None:
+        raise ValueError("a size such as 500M or 2G is expected")
+    return size
+
+
+def parse_size_bound(text: str) -> int:
+    """A size; a suffix +1 or -1 adds, as in rsync."""
+    plain, more = text, 0
+    if len(plain) > 2 and plain.endswith(("+1", "-1")):
+        plain, more = plain[:-2], int(plain[-2:])
+    size = parse_size_of(plain) + more
+    if size < 0:
+        raise ValueError("no file is smaller than nothing; a size such as 500M is expected")
+    return min(size, SIZE_LIMIT)
+
+
+def parse_memory(text: str) -> int:
+    """Bytes of memory; 0 for all of the machine's."""
+    size = parse_size_of(text)
+    if 0 < size < ENTRIES_MEMORY_LEAST:
+        raise ValueError(f"{ENTRIES_MEMORY_LEAST >> 20}M at least is expected, or 0 for all there is")
+    return size
+
+
+def parse_rate(text: str) -> int:
+    """Bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
+    rate = parse_size(text, unit=1024)
+    if rate is None:
+        raise ValueError("a rate is expected, such as 500 (KiB a second), 1.5m or 2MB")
+    # A rate such as 0.0001 must not round to 0, which means no limit.
+    if rate < BANDWIDTH_LEAST and any(digit in "123456789" for digit in text):
+        raise ValueError(f"{BANDWIDTH_LEAST} bytes a second at least are expected")
+    return rate
+
+
+def parse_depth(text: str) -> int:
+    if not _is_number(text) or int(text) > DEPTH_LIMIT:
+        raise ValueError(f"a number up to {DEPTH_LIMIT} is expected, 0 for as many as help")
+    return int(text)
+
+
+def parse_timeout(text: str) -> int:
+    if not _is_number(text, 9):
+        raise ValueError("a number of seconds is expected, 0 for none")
+    return min(int(text), TIMEOUT_SECONDS)
+
+
+def parse_window(text: str) -> int | None:
+    """Seconds; None for times to the nanosecond, which rsync writes as a negative number."""
+    if not _is_number(text.removeprefix("-")):
+        raise ValueError("a number of seconds is expected, such as 1")
+    return None if text.startswith("-") else min(int(text), WINDOW_SECONDS)
+
+
+def parse_directory(text: str) -> bytes:
+    """A directory without a slash at its end."""
+    return os.fsencode(text.rstrip("/") or "/")
+
+
+def parse_keep_undo(text: str) -> KeepUndo:
+    """Reads "10G" or "30d"."""
+    number = text[:-1]
+    if text.endswith("d") and _is_number(number, 5):
+        if not 1 <= int(number) <= UNDO_DAYS:
+            raise ValueError(f"1d to {UNDO_DAYS}d is expected")
+        return KeepUndo(days=int(number))
+    size = parse_size(text)
+    if not size:
+        raise ValueError("a size or a number of days is expected, such as 10G or 30d")
+    return KeepUndo(size=size)

@@ -6,29 +6,172 @@ What one end cannot keep is neither compared nor set, and never written back to 
 from __future__ import annotations
 
 from array import array
-from enum import IntEnum
+from enum import IntEnum, IntFlag
+from struct import Struct
 
 from rdc.lean.records import dataclass, replace
-from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import NODES, Kind, Metadata, little_endian, little_endian_integers
-from rdc.model.times import is_distant, packed_time, real_time
+from rdc.limits.wire import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
+from rdc.model.entries import (
+    ALL_FIELDS,
+    NODES,
+    ComparedFields,
+    Kind,
+    Listing,
+    Metadata,
+    PackedListing,
+    little_endian,
+    little_endian_integers,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
-    from rdc.model.entries import Listing, PackedListing
 
-__all__ = [
-    "ALL_MODES",
-    "EVERYTHING",
-    "EXACT",
-    "GRANULARITIES",
-    "Granularity",
-    "Preserved",
-    "Rounding",
-    "granularity_of",
-]
+# Extended attributes of an entry: their kinds, and their only form in digests and messages.
+#
+# An access time counts as one more attribute: like the others it is set last of all, since reading changes
+# it.
+
+Attributes: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""Names and values, in the order of the names."""
+
+ACCESS_ACL = b"system.posix_acl_access"
+DEFAULT_ACL = b"system.posix_acl_default"
+
+ACCESS_TIME = b"atime"
+"""Names the access time among the attributes: whole seconds since the epoch, i64 little-endian. No extended
+attribute of Linux has such a name, since each begins with a namespace and a dot."""
+
+ACCESS_TIME_BYTES = 8
+
+FAKED_PREFIX = b"user.rsync.%"
+"""Begins the names of attributes that keep what --fake-super may not set."""
+
+_OWNER, _NAMED_USER, _OWNING_GROUP, _NAMED_GROUP, _MASK, _OTHERS = 1, 2, 4, 8, 16, 32
+"""Tags of an ACL's entries."""
+
+UNREADABLE = b"\0"
+"""Replaces a packed set that could not be read; the destination leaves the entry's attributes unchanged."""
+
+
+class AttributeKinds(IntFlag):
+    """Kinds of extended attributes. The values are part of the protocol."""
+
+    NONE = 0
+    USER = 1
+    """user.*: data that programs keep with a file."""
+    ROOT = 2
+    """trusted.* and security.capability, which only root can set. Labels of security modules (such as
+    security.selinux) belong to a machine and its policy: they are neither sent, nor set, nor removed."""
+    ACL = 4
+    """POSIX ACLs: rights of users and groups beyond the mode, and defaults for new entries of a directory."""
+    ACCESS_TIME = 8
+    """Access times, of regular files and special files. Those of directories and symlinks change whenever a
+    sync looks at them."""
+
+    def of(self, kind: int) -> AttributeKinds:
+        """The kinds that are kept of an entry of this Kind."""
+        if kind in (Kind.DIRECTORY, Kind.SYMLINK):
+            return self & ~AttributeKinds.ACCESS_TIME
+        return AttributeKinds.NONE if kind == Kind.SPECIAL else self
+
+    def chosen(self, attributes: Attributes) -> Attributes:
+        """Those of these kinds."""
+        return tuple(pair for pair in attributes if self.has(pair[0]))
+
+    def has(self, name: bytes) -> bool:
+        """Whether an attribute with this name is of one of these kinds. Those in which rsync keeps what
+        --fake-super may not set are of none."""
+        if name.startswith(FAKED_PREFIX):
+            return False
+        if name.startswith(b"user."):
+            return bool(self & AttributeKinds.USER)
+        if name in (ACCESS_ACL, DEFAULT_ACL):
+            return bool(self & AttributeKinds.ACL)
+        if name == ACCESS_TIME:
+            return bool(self & AttributeKinds.ACCESS_TIME)
+        # XFS shows each of its ACLs to root under a second name.
+        trusted = name.startswith(b"trusted.") and not name.startswith(b"trusted.SGI_ACL_")
+        return (trusted or name == b"security.capability") and bool(self & AttributeKinds.ROOT)
+
+
+def pack_attributes(attributes: Attributes) -> bytes:
+    """The packed form: b"" for none; otherwise per attribute, by name: length of the name u8, name, length of
+    the value u32 little-endian, value. Only equal sets have equal forms."""
+    return b"".join(
+        [
+            len(name).to_bytes(1, "little") + name + len(value).to_bytes(4, "little") + value
+            for name, value in sorted(attributes)
+        ]
+    )
+
+
+def unpack_attributes(packed: bytes) -> Attributes:
+    """The inverse of pack_attributes. ValueError for anything that it would not produce, or that exceeds a
+    limit."""
+    if len(packed) > ATTRIBUTE_SET_BYTES:
+        raise ValueError(f"a set of {len(packed)} bytes, the limit is {ATTRIBUTE_SET_BYTES}")
+    found: list[tuple[bytes, bytes]] = []
+    at = 0
+    while at < len(packed):
+        start = at + 1
+        name = packed[start : start + packed[at]]
+        at = start + packed[at] + 4
+        size = int.from_bytes(packed[at - 4 : at], "little")
+        if at > len(packed) or size > ATTRIBUTE_VALUE_BYTES or at + size > len(packed):
+            raise ValueError("lengths of a set that do not add up")
+        if not name or b"\0" in name or len(name) > ATTRIBUTE_NAME_BYTES:
+            raise ValueError(f"a name of {len(name)} bytes, or with a NUL")
+        if found and name <= found[-1][0]:
+            raise ValueError("names of a set that do not increase")
+        if name == ACCESS_TIME and size != ACCESS_TIME_BYTES:
+            raise ValueError(f"an access time of {size} bytes")
+        found.append((name, packed[at : at + size]))
+        at += size
+    return tuple(found)
+
+
+def mode_with_acl(mode: int, acl: bytes) -> int:
+    """The permission bits that an entry with `mode` has once it has got this access ACL."""
+    entries = {
+        int.from_bytes(acl[at : at + 2], "little"): int.from_bytes(acl[at + 2 : at + 4], "little") & 7
+        for at in range(4, len(acl) - 7, 8)
+    }
+    user, others = entries.get(_OWNER, mode >> 6 & 7), entries.get(_OTHERS, mode & 7)
+    group = entries.get(_MASK, entries.get(_OWNING_GROUP, mode >> 3 & 7))
+    return mode & ~0o777 | user << 6 | group << 3 | others
+
+
+def bits_before_acl(acl: bytes) -> int:
+    """The rights of group and others, as permission bits 0o00 to 0o77, that a mode may grant until the entry
+    has its access ACL. They include nothing that the ACL denies; 0 if `acl` is not understood.
+
+    The mode of an entry with an ACL has the mask in its group bits, which may grant more than the ACL grants
+    the group. An ACL may also grant named users and groups less than the group or others that they belong to.
+
+    The form is that of system.posix_acl_access (acl(5), linux/posix_acl_xattr.h): u32 version 2, then per
+    entry tag u16, permissions u16, id u32, all little-endian.
+    """
+    if acl[:4] != b"\2\0\0\0":
+        return 0
+    entries = [
+        (int.from_bytes(acl[at : at + 2], "little"), int.from_bytes(acl[at + 2 : at + 4], "little") & 7)
+        for at in range(4, len(acl) - 7, 8)
+    ]
+    mask = min([bits for tag, bits in entries if tag == _MASK], default=7)
+    group = min([bits & mask for tag, bits in entries if tag == _OWNING_GROUP], default=None)
+    if group is None:
+        return 0
+    others = 7
+    for tag, bits in entries:
+        if tag == _NAMED_USER:
+            group &= bits & mask
+        if tag in (_NAMED_USER, _NAMED_GROUP):
+            others &= bits & mask
+    return group << 3 | others
+
 
 _SECOND = 1_000_000_000
 
@@ -370,3 +513,128 @@ def granularity_of(times: Sequence[tuple[int, int]], least: int = 1) -> Granular
         if error * _VAGUENESS <= step <= _VAGUEST_STEP:
             return Granularity(step, Rounding.ABOUT)
     return None
+
+
+# Packed times: any time that a file system can hold, as one 64-bit integer.
+#
+# A time from 1678 to 2261 is packed as its nanoseconds since the epoch. File systems hold others, too: signed
+# 64-bit seconds, and nanoseconds. Such a *distant* time is packed as a **stamp**: 52 bits of a digest of it,
+# below all nanoseconds for the past, above them for the future. So columns keep their width. Equal times have
+# equal stamps, different times have different ones but for one pair in 2^52, and a stamp compares rightly
+# with nanoseconds. Two stamps say nothing about the order of their times: take `real_time` of both.
+#
+# The time of a stamp is looked up among those that this process has packed. A message that has stamps has
+# their times, too (rdc/protocol/wire/fields.py).
+
+FIRST_NS = -9_214_560_000 * 10**9
+"""1678-01-01: the first time that is packed as nanoseconds."""
+
+END_NS = 9_214_646_400 * 10**9
+"""2262-01-01: the first time after them."""
+
+REMEMBERED_TIMES = 1 << 20
+"""Distant times that a process remembers. A further one is packed as the nearest time that is not distant."""
+
+_INT64_MIN = -(1 << 63)
+_STAMP_BITS = 52
+_STAMPED = Struct("<qI")
+STAMPED_BYTES = _STAMPED.size
+"""Bytes of a distant time in a message: seconds (i64, rounded down) and nanoseconds (u32)."""
+
+_times: dict[int, int] = {}
+
+
+def is_distant(packed: int) -> bool:
+    """Return whether a packed time is a stamp."""
+    return not FIRST_NS <= packed < END_NS
+
+
+def packed_time(nanoseconds: int) -> int:
+    """Return the packed form of a time, given as nanoseconds since the epoch."""
+    if FIRST_NS <= nanoseconds < END_NS:
+        return nanoseconds
+    from blake3 import blake3
+
+    digest = int.from_bytes(blake3(stamped_form(nanoseconds)).digest(8), "little")
+    digest &= (1 << _STAMP_BITS) - 1
+    # The least and the greatest integers of 64 bits are no stamps: the C code has them for any distant time.
+    stamp = _INT64_MIN + 1 + digest if nanoseconds < 0 else END_NS + digest
+    if stamp not in _times:
+        if len(_times) >= REMEMBERED_TIMES:
+            return FIRST_NS if nanoseconds < 0 else END_NS - 1
+        _times[stamp] = nanoseconds
+    return stamp
+
+
+def packed_times(nanoseconds: list[int]) -> list[int]:
+    """Return the packed forms of times."""
+    if not nanoseconds or (min(nanoseconds) >= FIRST_NS and max(nanoseconds) < END_NS):
+        return nanoseconds
+    return [packed_time(one) for one in nanoseconds]
+
+
+def real_time(packed: int) -> int:
+    """Return the nanoseconds since the epoch of a packed time. Raises KeyError for a stamp that this process
+    has not made."""
+    if FIRST_NS <= packed < END_NS:
+        return packed
+    return _times[packed]
+
+
+def stamped_form(nanoseconds: int) -> bytes:
+    """Return the STAMPED_BYTES of a time in messages."""
+    return _STAMPED.pack(*divmod(nanoseconds, _SECOND))
+
+
+def stamped(packed: int) -> bytes:
+    """Return the STAMPED_BYTES of the time of a stamp."""
+    return stamped_form(real_time(packed))
+
+
+def time_of_stamped(form: bytes) -> int:
+    """Return the stamp of a distant time in a message. Raises ValueError for bytes that are none."""
+    seconds, rest = _STAMPED.unpack(form)
+    nanoseconds: int = seconds * _SECOND + rest
+    if rest >= _SECOND or FIRST_NS <= nanoseconds < END_NS:
+        raise ValueError(f"{seconds} s and {rest} ns are no distant time")
+    return packed_time(nanoseconds)
+
+
+# What is known of a file system: what it keeps of entries, and on which of its answers one can rely.
+
+ALL_KEPT = Preserved(
+    owner=True,
+    attributes=AttributeKinds.USER | AttributeKinds.ROOT | AttributeKinds.ACL | AttributeKinds.ACCESS_TIME,
+)
+"""What a file system keeps that keeps everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemFacts:
+    """The default of each field is what Linux promises of a local file system."""
+
+    keeps: Preserved = ALL_KEPT
+    stable: ComparedFields = ALL_FIELDS
+    """The parts of an entry's stat that stay as they are while nobody changes the entry. Inode numbers are
+    not stable where a file system gives an entry another one once it was forgotten (FAT, many FUSE and
+    network file systems). Change times are not where it returns the mtime or the time of day."""
+    steady: bool = True
+    """Metadata can be set while a file is open, and stay when it is closed and renamed."""
+    no_replace: bool = True
+    """A rename that is told to replace nothing does not replace anything. It may fail."""
+    hard_links: bool = True
+    """A file can have several names, and they show that they are of one file."""
+    syncs: bool = True
+    """fsync is not refused. The trial asks for none; the first one of a run does."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each call does what it says, so that nothing has to be looked at again. Times may be
+        coarse."""
+        keeps = replace(
+            self.keeps, granularity=ALL_KEPT.granularity, attributes=ALL_KEPT.attributes, unmade=frozenset()
+        )
+        return keeps == ALL_KEPT and self.steady and self.no_replace and not self.keeps.granularity.is_vague
+
+
+PLAIN = FileSystemFacts()

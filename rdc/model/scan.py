@@ -5,8 +5,8 @@ from __future__ import annotations
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass, field
-from rdc.limits.survey import SCAN_SLICES
-from rdc.model.filter_rules import DirectoryRules, FilterRule
+from rdc.limits.searches import SCAN_SLICES
+from rdc.model.selection import DirectoryRules, FilterRule
 
 __all__ = [
     "DEFAULT_MEMORY",

@@ -11,9 +11,9 @@ from enum import Enum
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import dataclass, field, field_metadata
-from rdc.limits.daemon import SETTINGS_BYTES, SETTINGS_KEY_PARTS
+from rdc.limits.sessions import SETTINGS_BYTES, SETTINGS_KEY_PARTS
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.model.option_texts import parse_size
+from rdc.model.options import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

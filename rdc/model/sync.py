@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass
-from rdc.limits.paths import PATH_BYTES
 from rdc.limits.sessions import DEPTH_LIMIT, TIMEOUT_SECONDS, WINDOW_SECONDS
-from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES
-from rdc.model import option_values as values
+from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES, PATH_BYTES
+from rdc.model import options as values
 from rdc.model.entries import DEVICES, NODES, Kind
-from rdc.model.filter_rules import (
-    DirectoryRules,
-    FilterRule,
-    RuleAction,
-    RuleModifiers,
-    RuleSide,
-    has_rule_files,
-)
 from rdc.model.location import FarList
-from rdc.model.option_values import Alternates, AlternateUse, Backup, FileList, KeepUndo, LinkChoice
 from rdc.model.options import (
     ALWAYS,
     HERE,
     NOWHERE,
     SPARED,
+    Alternates,
+    AlternateUse,
+    Backup,
+    FileList,
+    KeepUndo,
+    LinkChoice,
     Need,
     Option,
     bit,
@@ -35,17 +31,14 @@ from rdc.model.options import (
     item,
     option,
 )
-
-__all__ = [
-    "AlternateUse",
-    "Alternates",
-    "Backup",
-    "FileList",
-    "FilterRule",
-    "KeepUndo",
-    "RuleAction",
-    "SyncOptions",
-]
+from rdc.model.selection import (
+    DirectoryRules,
+    FilterRule,
+    RuleAction,
+    RuleModifiers,
+    RuleSide,
+    has_rule_files,
+)
 
 DONE = "What is done"
 COMPARING = "Comparing"

@@ -16,7 +16,7 @@ from rdc.plan.block_search import FURTHER, GapSearch, first_step
 from rdc.plan.descent import ByteRange
 from rdc.plan.gaps import gap_within
 from rdc.plan.large_gaps import UNPLACED
-from rdc.protocol.messages.comparison import SHORTEN
+from rdc.protocol.messages.content import SHORTEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel import copies_of_instructions
-from rdc.model.clone import Clone
+from rdc.model.entries import Clone
 from rdc.plan.descent import Fetch, Patch, Reuse, ReuseChunk
 
 TYPE_CHECKING = False

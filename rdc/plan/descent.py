@@ -9,15 +9,14 @@ from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, fetched_ranges
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
-from rdc.limits.chunks import DESCENT_MAP_RECORDS
-from rdc.signature.records import reference_column
+from rdc.limits.wire import DESCENT_MAP_RECORDS
+from rdc.signature.codec import NodeRecords, reference_column
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    from rdc.signature.records import NodeRecords
     from rdc.signature.tree import Level, SignatureTree
 
 __all__ = [

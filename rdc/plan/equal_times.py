@@ -11,14 +11,13 @@ from __future__ import annotations
 from array import array
 
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import DEVICES, Kind
-from rdc.model.times import real_time
+from rdc.model.entries import DEVICES, Kind, Listing, Metadata
+from rdc.model.preserved import real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.entries import Listing, Metadata
     from rdc.model.sync import SyncOptions
 
 _SECOND = 10**9

@@ -8,16 +8,14 @@ destination never counts as newer. Directories that both sides have are never sk
 from __future__ import annotations
 
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import Kind
-from rdc.model.times import real_time
+from rdc.model.entries import Kind, Listing
+from rdc.model.preserved import Preserved, real_time
 from rdc.plan.compare import Change, Comparison, Decision, Difference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.entries import Listing
-    from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
 
 __all__ = ["Narrowed", "narrow"]
@@ -173,7 +171,7 @@ def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
 
 def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
     """Returns the rows of symlinks that lead out of the tree."""
-    from rdc.model.option_values import leads_outside
+    from rdc.model.options import leads_outside
 
     names = wanted.names
     return frozenset(

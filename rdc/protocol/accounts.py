@@ -15,8 +15,8 @@ from collections import deque
 
 from rdc.errors import ExitCode, RdcError
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.model.entries import Kind
-from rdc.model.sync_report import MessageCost, Purpose
+from rdc.model.entries import Kind, Listing
+from rdc.model.runs import MessageCost, Purpose
 from rdc.protocol import messages
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from rdc.model.entries import Listing
 
 FRAMING = "Preamble"
 """The row of bytes that belong to no message."""

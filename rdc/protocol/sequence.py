@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rdc.limits.paths import FILTER_BYTES, FILTER_RULES, SELECTED_BYTES, SELECTED_NAMES
 from rdc.limits.sessions import MOUNT_POINTS
-from rdc.limits.wire import FILES_PER_MESSAGE, OWNERS
+from rdc.limits.wire import (
+    FILES_PER_MESSAGE,
+    FILTER_BYTES,
+    FILTER_RULES,
+    OWNERS,
+    SELECTED_BYTES,
+    SELECTED_NAMES,
+)
 from rdc.model.entries import Kind
 from rdc.model.preserved import EVERYTHING
 from rdc.protocol import messages

@@ -18,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rdc.model.documents import (
+    from rdc.model.scan import ScanSlice
+    from rdc.model.similar import (
         Document,
         DocumentGroup,
         DocumentReport,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
         DocumentSummary,
         SimilarDocument,
     )
-    from rdc.model.scan import ScanSlice
 
 __all__ = [
     "DOCUMENTS_PAGE",

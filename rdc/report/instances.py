@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rdc.errors import ExitCode, printable
 from rdc.lean.records import dataclass, replace
-from rdc.model.instances import Action, DedupeReport, Instance
+from rdc.model.duplicates import Action, DedupeReport, Instance
 from rdc.report.output import TerminalOutput
 from rdc.report.text import counted, size_text
 

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.sync_report import SyncReport
+    from rdc.model.runs import SyncReport
     from rdc.report.output import Output
 
 __all__ = [

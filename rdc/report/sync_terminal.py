@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rdc.errors import ExitCode, printable
 from rdc.lean.records import dataclass
-from rdc.model.sync_report import SyncReport
+from rdc.model.runs import SyncReport
 from rdc.progress import ItemChanged
 from rdc.report.output import TerminalOutput
 from rdc.report.text import binary_text, counted, elapsed_text, exact_text, rate_text, size_text

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.model.filter_rules import DirectoryRules, FilterRule
+    from rdc.model.selection import DirectoryRules, FilterRule
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
 

@@ -6,12 +6,12 @@ import posixpath
 
 from rdc.errors import RdcError, StreamError, UsageError
 from rdc.lean.records import replace
-from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
+from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
 from rdc.model.options import HERE
-from rdc.model.sync import OPTIONS
-from rdc.model.sync_report import MessageCost
+from rdc.model.runs import MessageCost, SyncReport
+from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.protocol.accounts import cost_of, dearest_first
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT
 from rdc.session.far.far_host import far_host
 from rdc.session.far.opening import Terms, opened_hops
 from rdc.session.far.relay import Relay
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rdc.model.location import Location, RemoteShell
-    from rdc.model.sync import SyncOptions
-    from rdc.model.sync_report import SyncReport
     from rdc.session.sync_run import SyncRun
 
 __all__ = ["check_between", "run_between"]

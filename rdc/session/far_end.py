@@ -9,9 +9,9 @@ from functools import partial
 from rdc.catalog.signer import FileSigner
 from rdc.errors import StreamError, TrustError
 from rdc.lean.records import replace
-from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
+from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell
-from rdc.model.sync_report import SyncReport
+from rdc.model.runs import SyncReport
 from rdc.protocol.connection import Connection
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.serve import answer, as_asked, greeting

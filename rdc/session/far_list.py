@@ -9,15 +9,14 @@ import os
 from contextlib import closing
 
 from rdc.errors import ExitCode, FileError, UsageError, printable
-from rdc.limits.paths import SELECTED_LIST_BYTES
-from rdc.model.selection import check_bounds, listed_names, select_listed
+from rdc.limits.wire import SELECTED_LIST_BYTES
+from rdc.model.selection import SelectedPaths, check_bounds, listed_names, select_listed
 from rdc.protocol.messages import Role
 from rdc.session.selecting import send_selected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.location import FarList
-    from rdc.model.selection import SelectedPaths
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.sites import Site
 

@@ -7,12 +7,12 @@ from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, printable
 from rdc.files.base.relative_path import join
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location, RemoteShell
 from rdc.model.preserved import EVERYTHING
 from rdc.progress import stopping
 from rdc.protocol.messages import Describe, Done, ListingEnd, ListingPart, Role
-from rdc.protocol.wire.integers import increasing
+from rdc.protocol.wire.fields import increasing
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.sources import selected_of
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.entries import Metadata
+    from rdc.model.runs import SyncReport
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
-    from rdc.model.sync_report import SyncReport
     from rdc.progress import Reporter, StopSignal
     from rdc.session.runtime.commands import Conversation
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.location import user_catalog
+from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
 from rdc.lean.records import dataclass, replace
-from rdc.protocol.connection import Connection
-from rdc.protocol.dialect import DIALECT, READS_ANEW, SPECIALS, knows
+from rdc.protocol.connection import DIALECT, READS_ANEW, SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Follow, Hello, Open, Opened, Role, Watch
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.catalog.store import SignatureStore
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions

@@ -8,10 +8,9 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError
 from rdc.lean.records import replace
 from rdc.model.location import Location
+from rdc.model.runs import MessageCost, SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
-from rdc.protocol.connection import Connection
-from rdc.protocol.dialect import SPECIALS, knows
+from rdc.protocol.connection import SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Hello, Opened, Role, Selected
 from rdc.session.asking import send_open
 from rdc.session.runtime.commands import Pace, Receive, Send
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.selection import SelectedPaths
-    from rdc.model.sync_report import MessageCost
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages import Done
     from rdc.session.runtime.commands import Conversation

@@ -1,25 +1,42 @@
-"""A signature at rest: the encoder, and a decoder that checks everything (FORMAT.md, "A signature at
-rest")."""
+"""Signatures at rest and on the wire, of one stream or of many short ones as columns (FORMAT.md)."""
 
 from __future__ import annotations
 
 import struct
 from array import array
+from itertools import accumulate
+from operator import eq
 
-from rdc.chunking.params import ChunkParams
-from rdc.errors import RdcError, UsageError
-from rdc.signature.build import MemoryColumn, TreeBuilder, one_chunk_tree
-from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.trait_column import TRAITS_BYTES
+from rdc.chunking import ChunkParams
+from rdc.errors import ProtocolError, RdcError, UsageError
+from rdc.kernel import cut_many, node_messages, pack_varints, root_messages, short_references, unpack_varints
+from rdc.kernel.blake3_many import name_parts
+from rdc.lean.records import dataclass
+from rdc.limits.wire import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+from rdc.protocol.wire.fields import encode_varint
+from rdc.signature.tree import (
+    DIGEST_BYTES,
+    NO_TRAITS,
+    NODE_KEY,
+    ROOT_KEY,
+    TRAITS_BYTES,
+    Column,
+    Level,
+    MemoryColumn,
+    SignatureTree,
+    TreeBuilder,
+    one_chunk_tree,
+    traits_at,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from rdc.signature.build import Column
-    from rdc.signature.tree import SignatureTree
+    from typing_extensions import Buffer
 
-__all__ = ["SIGNATURE_HEAD", "TRAITS_LENGTH_AT", "SignatureError", "decode_signature", "encode_signature"]
+
+# A signature at rest: the encoder, and a decoder that checks everything (FORMAT.md, "A signature at rest").
 
 _HEAD = struct.Struct("<4sBIIQB")
 _COUNTS = struct.Struct("<QQ")
@@ -123,3 +140,339 @@ def _build(
             for name, length, count in zip(names, lengths[start:stop], counts[start:stop], strict=True):
                 builder.repeat(name, length, count)
     return builder.finish(traits)
+
+
+# Signatures of many short streams as columns. rdc.signature.tree.sign defines each; here no object per stream
+# is made.
+
+
+@dataclass(frozen=True, slots=True)
+class ShortSignatures:
+    """The signatures of streams, row by row. The chunks of all streams follow one another."""
+
+    params: ChunkParams
+    sizes: array[int]
+    """Typecode 'Q': bytes of each stream."""
+    counts: array[int]
+    """Typecode 'I': number of chunks of each stream, repeated ones included."""
+    lengths: array[int]
+    """Typecode 'Q': length of each chunk."""
+    digests: bytes
+    """DIGEST_BYTES per chunk."""
+    traits: bytes
+    """TRAITS_BYTES per stream; NO_TRAITS for a stream without features."""
+    roots: bytes
+    """DIGEST_BYTES per stream."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def traits_of(self, row: int) -> bytes:
+        """The traits of one row; b'' for a stream without features."""
+        return traits_at(self.traits, row)
+
+    def root_of(self, row: int) -> bytes:
+        return self.roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES]
+
+    def tree(self, row: int, first: int) -> SignatureTree:
+        """The signature of one row, equal to `sign` of the stream. `first`: number of its first chunk."""
+        end = first + self.counts[row]
+        digests = self.digests[first * DIGEST_BYTES : end * DIGEST_BYTES]
+        return _tree(self.params, self.lengths[first:end].tolist(), digests, self.traits_of(row))
+
+    def chosen(self, rows: Sequence[int]) -> ShortSignatures:
+        """The signatures of these rows, which must increase."""
+        counts, lengths, digests = _items_of(rows, self.counts, self.lengths, self.digests)
+        width = TRAITS_BYTES
+        return ShortSignatures(
+            self.params,
+            array("Q", [self.sizes[row] for row in rows]),
+            counts,
+            lengths,
+            digests,
+            b"".join([self.traits[row * width : (row + 1) * width] for row in rows]),
+            b"".join([self.root_of(row) for row in rows]),
+        )
+
+
+def sign_short(
+    data: Buffer, sizes: array[int], params: ChunkParams, *, plain: bool = False
+) -> ShortSignatures:
+    """Signs streams that follow one another in `data`. `sizes`: typecode 'Q', bytes of each. `plain`: without
+    traits, for callers that only compare roots.
+
+    Cutting and hashing release the interpreter's lock, so threads can run this in parallel. Raises ValueError
+    if the sizes do not add up to `data`.
+    """
+    counts, lengths, traits = cut_many(data, sizes, params.min_size, params.max_size, plain)
+    of_chunks, of_streams = array("Q", lengths), array("I", counts)
+    digests = name_parts(data, of_chunks)
+    roots = root_column(params, sizes, of_streams, of_chunks, digests)
+    return ShortSignatures(params, sizes, of_streams, of_chunks, digests, traits, roots)
+
+
+def root_column(
+    params: ChunkParams, sizes: array[int], counts: array[int], lengths: array[int], digests: bytes
+) -> bytes:
+    """The root of each stream, DIGEST_BYTES each, from columns as in ShortSignatures."""
+    # The root of a stream whose items are one node is the digest of one short message (FORMAT.md). A length
+    # of 0 in the column marks the others. The nodes of all of these are the items of the next level.
+    messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX, 0)
+    message_sizes = array("Q", column)
+    roots = name_parts(messages, message_sizes, ROOT_KEY)
+    if 0 not in message_sizes:
+        return roots
+    found, level = bytearray(roots), 0
+    rows: Sequence[int] = range(len(sizes))
+    while 0 in message_sizes:
+        left = [number for number, size in enumerate(message_sizes) if not size]
+        if len(left) < len(counts):
+            counts, lengths, digests = _items_of(left, counts, lengths, digests)
+        rows, sizes = [rows[number] for number in left], array("Q", [sizes[number] for number in left])
+        messages, *columns = node_messages(
+            level, counts, lengths, digests, NODE_RECORDS_MIN, NODE_RECORDS_MAX
+        )
+        digests = name_parts(messages, array("Q", columns[0]), NODE_KEY)
+        lengths, counts, level = array("Q", columns[1]), array("I", columns[2]), level + 1
+        messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX, level)
+        message_sizes = array("Q", column)
+        roots = name_parts(messages, message_sizes, ROOT_KEY)
+        for number, row in enumerate(rows):
+            if message_sizes[number]:
+                root = roots[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
+                found[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = root
+    return bytes(found)
+
+
+def _items_of(
+    rows: Sequence[int], counts: array[int], lengths: array[int], digests: bytes
+) -> tuple[array[int], array[int], bytes]:
+    """The columns of these rows, which must increase: number of items, and each item's length and digest."""
+    starts, width = array("Q", accumulate(counts, initial=0)), DIGEST_BYTES
+    chosen = array("Q")
+    for row in rows:
+        chosen += lengths[starts[row] : starts[row + 1]]
+    return (
+        array("I", [counts[row] for row in rows]),
+        chosen,
+        b"".join([digests[starts[row] * width : starts[row + 1] * width] for row in rows]),
+    )
+
+
+def _tree(params: ChunkParams, lengths: list[int], digests: bytes, traits: bytes) -> SignatureTree:
+    if len(lengths) == 1:
+        return one_chunk_tree(digests, lengths[0], params, traits)
+    builder = TreeBuilder(params)
+    builder.add([digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)], lengths)
+    return builder.finish(traits)
+
+
+# Encodes and decodes many short signatures as columns (FORMAT.md, "A signature at rest"). rdc.signature.codec
+# defines each.
+
+CHUNKS_MOST = 4096
+"""Most chunks of one stream: some hundred kilobytes with the smallest chunks. Longer signatures are decoded
+one by one."""
+
+
+def encode_short(signatures: ShortSignatures) -> list[bytes]:
+    """Encodes each row as `encode_signature` would encode its tree."""
+    params, digests, lengths = signatures.params, signatures.digests, array("I", signatures.lengths)
+    ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
+    encoded = []
+    at = 0
+    for row, count in enumerate(signatures.counts):
+        end = at + count
+        if count > 1 and any(map(eq, ranks[at:end], ranks[at + 1 : end])):
+            encoded.append(encode_signature(signatures.tree(row, at)))
+        else:
+            traits = signatures.traits_of(row)
+            size = signatures.sizes[row]
+            head = _HEAD.pack(MAGIC, VERSION, params.min_size, params.max_size, size, len(traits))
+            own = digests[at * DIGEST_BYTES : end * DIGEST_BYTES], lengths[at:end].tobytes()
+            encoded.append(b"".join((head, traits, signatures.root_of(row), _COUNTS.pack(count, 0), *own)))
+        at = end
+    return encoded
+
+
+def decode_short(encoded: Sequence[bytes], params: ChunkParams) -> tuple[list[int], ShortSignatures]:
+    """Decodes the sound signatures with these parameters. Returns their positions in `encoded`, and the
+    signatures. Raises nothing: damaged ones and those with other parameters are left out."""
+    good: list[int] = []
+    sizes, counts, lengths = array("Q"), array("I"), array("Q")
+    digests, traits, roots = [], [], []
+    for row, data in enumerate(encoded):
+        try:
+            found = _fields(data, params)
+        except (struct.error, ValueError):
+            continue
+        good.append(row)
+        sizes.append(found.size)
+        counts.append(len(found.lengths))
+        lengths.extend(found.lengths.tolist())
+        digests.append(found.digests)
+        traits.append(found.traits or NO_TRAITS)
+        roots.append(found.root)
+    joined, claimed = b"".join(digests), b"".join(roots)
+    computed = root_column(params, sizes, counts, lengths, joined)
+    signatures = ShortSignatures(params, sizes, counts, lengths, joined, b"".join(traits), computed)
+    if computed == claimed:
+        return good, signatures
+    # A root differs from its claim: damage that left the fields readable. The recursion ends, since each call
+    # has fewer rows.
+    sound = [row for number, row in enumerate(good) if signatures.root_of(number) == roots[number]]
+    rows, signatures = decode_short([encoded[row] for row in sound], params)
+    return [sound[row] for row in rows], signatures
+
+
+class _Fields:
+    __slots__ = ("digests", "lengths", "root", "size", "traits")
+
+    def __init__(self, size: int, traits: bytes, root: bytes, lengths: array[int], digests: bytes) -> None:
+        self.size, self.traits, self.root = size, traits, root
+        self.lengths, self.digests = lengths, digests
+
+
+def _fields(data: bytes, params: ChunkParams) -> _Fields:
+    """The fields of one encoded signature. Raises ValueError or struct.error if it is none or has too many
+    chunks."""
+    *head, size, traits_bytes = _HEAD.unpack_from(data)
+    if head != [MAGIC, VERSION, params.min_size, params.max_size] or traits_bytes not in {0, TRAITS_BYTES}:
+        raise ValueError("another format")
+    at = _HEAD.size + traits_bytes
+    traits, root = data[_HEAD.size : at], data[at : at + DIGEST_BYTES]
+    at += DIGEST_BYTES
+    records, runs = _COUNTS.unpack_from(data, at)
+    at += _COUNTS.size
+    middle = at + records * DIGEST_BYTES
+    end = middle + 4 * records
+    if records > CHUNKS_MOST or runs > records or len(data) != end + runs * _RUN.size:
+        raise ValueError("another length")
+    lengths, digests = array("I", data[middle:end]), data[at:middle]
+    if runs:
+        lengths, digests = _spread(lengths, digests, _RUN.iter_unpack(data[end:]))
+    if sum(lengths) != size or (lengths and not (min(lengths) > 0 and max(lengths) <= params.max_size)):
+        raise ValueError("other lengths")
+    return _Fields(size, traits, root, lengths, digests)
+
+
+def _spread(lengths: array[int], digests: bytes, runs: Iterator[tuple[int, ...]]) -> tuple[array[int], bytes]:
+    """Expands runs: repeats each record of a run as often as it counts. Raises ValueError for impossible
+    runs."""
+    counts = [1] * len(lengths)
+    for record, count in runs:
+        if record >= len(counts) or not 1 < count <= CHUNKS_MOST:
+            raise ValueError("an impossible run")
+        counts[record] = count
+    if sum(counts) > CHUNKS_MOST:
+        raise ValueError("too many chunks")
+    parts = [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]
+    return (
+        array("I", [length for length, count in zip(lengths, counts, strict=True) for _ in range(count)]),
+        b"".join([part * count for part, count in zip(parts, counts, strict=True)]),
+    )
+
+
+# Node records on the wire, with short keyed references for digests: FORMAT.md, "Records on the wire".
+
+SHORT_REFERENCE_BYTES = 8
+"""Widest keyed reference. A wider reference is the whole digest."""
+
+
+SHORTEST_REFERENCE_BYTES = 4
+CERTAINTY_BITS = 20
+"""A false match of two nodes happens in at most one of 2^20 files. Such a file is described again with full
+digests."""
+
+
+def reference_width(size: int, mean: float) -> int:
+    """Bytes per reference for a file of `size` bytes in chunks of `mean` bytes. With this width, two
+    different chunks among as many on each side agree with probability at most 2^-CERTAINTY_BITS."""
+    pairs = 2 * (int(size / mean) + 1).bit_length()
+    return min(SHORT_REFERENCE_BYTES, max(SHORTEST_REFERENCE_BYTES, -(-(pairs + CERTAINTY_BITS) // 8)))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecords:
+    """The records of one node, or of a tree's top. Entry i of each column is record `first` + i of the
+    level."""
+
+    first: int
+    references: tuple[bytes, ...]
+    lengths: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+def reference_column(level: Level, key: bytes, width: int, rows: range | None = None) -> bytes:
+    """References of the records `rows` of a level (default: all), `width` bytes each.
+
+    Width 1 to 8: SipHash-2-4 of the digest under the session's 16-byte `key`, cut to `width` bytes. Width 32:
+    the digest itself.
+    """
+    digests = level.digests
+    if rows is not None:
+        digests = digests[rows.start * DIGEST_BYTES : rows.stop * DIGEST_BYTES]
+    if width == DIGEST_BYTES:
+        return bytes(digests)
+    return short_references(key, digests, DIGEST_BYTES, width)
+
+
+def root_reference(root: bytes, key: bytes, width: int) -> bytes:
+    """The reference of a root. Up to 8 bytes it is made like those of a level's digests; beyond, it is the
+    root's first bytes."""
+    return root[:width] if width > SHORT_REFERENCE_BYTES else short_references(key, root, DIGEST_BYTES, width)
+
+
+def group_references(roots: bytes | bytearray, key: bytes, width: int, group: int) -> bytes:
+    """References of groups of `group` roots each. `roots` has DIGEST_BYTES per root. With `group` > 1, each
+    reference is made of the BLAKE3 digest of the group's roots in order."""
+    digests = bytes(roots)
+    if group > 1:
+        whole, rest = divmod(len(digests), group * DIGEST_BYTES)
+        sizes = array("Q", [group * DIGEST_BYTES]) * whole + array("Q", [rest] if rest else [])
+        digests = name_parts(digests, sizes)
+    if width <= SHORT_REFERENCE_BYTES:
+        return short_references(key, digests, DIGEST_BYTES, width)
+    return b"".join([digests[at : at + width] for at in range(0, len(digests), DIGEST_BYTES)])
+
+
+def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
+    """Encodes the records `rows` of a level for the wire; at most 26."""
+    counts = level.counts[rows.start : rows.stop]
+    plain = counts.tolist().count(1) == len(rows)
+    return b"".join(
+        (
+            bytes([len(rows) << 1 | (not plain)]),
+            encode_varint(rows.start),
+            reference_column(level, key, width, rows),
+            pack_varints(level.lengths[rows.start : rows.stop]),
+            b"" if plain else pack_varints(counts),
+        )
+    )
+
+
+def decode_records(data: bytes, width: int) -> NodeRecords:
+    """Decodes what `encode_records` wrote with the same `width`. Raises ProtocolError for anything else."""
+    if not data:
+        raise ProtocolError("node records of no bytes")
+    records, plain = data[0] >> 1, not data[0] & 1
+    if records > NODE_RECORDS_MAX:
+        raise ProtocolError(f"a node of {records} records: at most {NODE_RECORDS_MAX} are allowed")
+    (first,), at = _varints(data, 1, 1)
+    end = at + records * width
+    if len(data) < end:
+        raise ProtocolError(f"node records cut short: {len(data)} bytes, {records} references of {width}")
+    references = tuple([data[i : i + width] for i in range(at, end, width)])
+    lengths, at = _varints(data, end, records)
+    counts, at = ((1,) * records, at) if plain else _varints(data, at, records)
+    if at != len(data) or not all(lengths) or not all(counts):
+        raise ProtocolError(f"node records of {len(data)} bytes with a zero or with bytes left over")
+    return NodeRecords(first, references, lengths, counts)
+
+
+def _varints(data: bytes, at: int, number: int) -> tuple[tuple[int, ...], int]:
+    try:
+        values, at = unpack_varints(data, at, number)
+    except ValueError as error:
+        raise ProtocolError(f"node records of {len(data)} bytes: {error}") from None
+    return tuple(array("Q", values)), at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.kernel import Cutter
 from rdc.kernel.constants import FEW_FEATURES_BELOW
-from rdc.limits.chunks import CHUNK_MIN_LIMIT
+from rdc.limits.wire import CHUNK_MIN_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from rdc.kernel import TraitIndex
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.lean.checks import check_argument, checked_count
 from rdc.lean.records import dataclass
-from rdc.limits.similarity import SIMILAR_BATCH
+from rdc.limits.searches import SIMILAR_BATCH
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian_integers
-from rdc.signature.trait_column import TRAITS_BYTES
+from rdc.signature.tree import TRAITS_BYTES
 from rdc.similarity.pairs import SimilarPairs
 from rdc.similarity.saved import read_index, write_index
 from rdc.similarity.traits import Traits, estimate_of

@@ -6,7 +6,7 @@ from array import array
 
 from rdc.kernel import TraitPairs
 from rdc.lean.records import dataclass
-from rdc.limits.similarity import SIMILAR_WINDOW, SPANNING_WINDOW
+from rdc.limits.searches import SIMILAR_WINDOW, SPANNING_WINDOW
 from rdc.similarity.traits import estimate_of
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import struct
 from blake3 import blake3
 
 from rdc.errors import RdcError
-from rdc.limits.similarity import SIMILAR_FILES
+from rdc.limits.searches import SIMILAR_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.lean.checks import check_argument
 from rdc.lean.records import dataclass
-from rdc.signature.trait_column import TRAIT_BITS, TRAITS_BYTES
+from rdc.signature.tree import TRAIT_BITS, TRAITS_BYTES
 from rdc.similarity.estimate import Estimate, accidents
 
 __all__ = ["Traits", "estimate_of"]

@@ -40,7 +40,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.catalog import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
@@ -256,8 +256,7 @@ class _Search:
         if self._catalog is None:
             yield None
             return
-        from rdc.catalog.catalog import Catalog
-        from rdc.catalog.location import opened_catalog
+        from rdc.catalog.catalog import Catalog, opened_catalog
 
         with opened_catalog(self._catalog, self._report) as store:
             # Asking about each file costs as much as reading a small one.

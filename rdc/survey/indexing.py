@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from functools import partial
 
-from rdc.catalog.signing import SignTask, sign_in_order
-from rdc.catalog.small_columns import SmallFiles
-from rdc.catalog.small_files import SMALL_BYTES, sign_small
+from rdc.catalog.signer import FileSigner, SignTask, sign_in_order
+from rdc.catalog.small_files import SMALL_BYTES, SmallOutcome, sign_small
+from rdc.catalog.store import SmallFiles
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.lean.records import dataclass
@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.catalog.signer import FileSigner
-    from rdc.catalog.small_files import SmallOutcome
     from rdc.files.root.root import Root
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList

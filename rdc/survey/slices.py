@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-    from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.model.scan import ScanSlice
+    from rdc.model.selection import DirectoryRules, FilterRule
     from rdc.survey.walk.file_columns import FileRows, Met
 
 SLICE_KEY = b"rdc survey slice"

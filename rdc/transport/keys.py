@@ -20,8 +20,8 @@ from pathlib import Path
 
 from rdc.errors import TrustError, printable
 from rdc.lean.records import dataclass
-from rdc.limits.daemon import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
-from rdc.model.home import config_directory
+from rdc.limits.sessions import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
+from rdc.model.location import config_directory
 
 __all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable
 
 from rdc.errors import RdcError, StreamError, TrustError
-from rdc.limits.daemon import HANDSHAKE_BYTES
+from rdc.limits.sessions import HANDSHAKE_BYTES
 from rdc.transport.base import Exchange, timed_out
 from rdc.transport.keys import pin_of
 from rdc.transport.tls_trust import explained

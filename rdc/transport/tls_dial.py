@@ -7,7 +7,7 @@ import socket
 import time
 
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError, printable
-from rdc.limits.daemon import CONNECT_SECONDS
+from rdc.limits.sessions import CONNECT_SECONDS
 from rdc.transport.tls import TlsTransport
 from rdc.transport.tls_trust import dialling_context
 

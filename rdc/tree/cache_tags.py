@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rdc.model.filter_rules import FilterRule, RuleAction, RuleModifiers
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.filter_rules import DirectoryRules
     from rdc.tree.rule_files import RuleFileReader
 
 __all__ = ["CACHE_SIGNATURE", "CACHE_TAG_NAME", "cache_rules"]

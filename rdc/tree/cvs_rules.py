@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.lean.records import replace
-from rdc.model.filter_rules import FilterRule
+from rdc.model.selection import FilterRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

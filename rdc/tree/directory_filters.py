@@ -11,8 +11,8 @@ from __future__ import annotations
 from rdc.errors import FileError, UsageError
 from rdc.files.base.relative_path import join
 from rdc.lean.records import dataclass
-from rdc.limits.paths import DIRECTORY_WILD_BYTES, FILTER_FILES, RULE_FILES, RULE_FILES_BYTES
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleSyntax
+from rdc.limits.wire import DIRECTORY_WILD_BYTES, FILTER_FILES, RULE_FILES, RULE_FILES_BYTES
+from rdc.model.selection import DirectoryRules, FilterRule, RuleSyntax
 from rdc.tree.directory_rule_text import parse_rule_file
 from rdc.tree.filters import FilterList
 from rdc.tree.rule_matcher import RuleMatcher

@@ -6,7 +6,7 @@ import os
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.model.filter_rules import DirectoryRules, RuleAction, RuleSide, RuleSyntax
+from rdc.model.selection import DirectoryRules, RuleAction, RuleSide, RuleSyntax
 from rdc.tree.rule_syntax import RuleDefaults
 from rdc.tree.rule_text import RuleListBuilder
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from rdc.model.filter_rules import are_plain
+from rdc.model.selection import DirectoryRules, FilterRule, are_plain
 from rdc.tree.filters import FilterList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.filter_rules import DirectoryRules, FilterRule
 
 __all__ = ["filter_list"]
 

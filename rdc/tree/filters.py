@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.limits.paths import (
+from rdc.limits.wire import (
     FILTER_BYTES,
     FILTER_PATTERN_BYTES,
     FILTER_RULES,
     FILTER_WILD_BYTES,
 )
-from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
+from rdc.model.selection import FilterRule, RuleAction, are_plain
 from rdc.tree.rule_table import NO_RULE, RuleTable, is_wild
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ from blake3 import blake3
 
 from rdc.kernel import Winnower, name_ranks, node_columns, node_names, short_references
 from rdc.lean.records import dataclass
-from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+from rdc.limits.wire import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rdc.errors import UsageError
-from rdc.limits.paths import FILTER_PATTERN_BYTES
+from rdc.limits.wire import FILTER_PATTERN_BYTES
 from rdc.tree.filters import FilterList
 from rdc.tree.rule_table import NO_RULE, RuleTable
 

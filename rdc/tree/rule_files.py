@@ -8,7 +8,7 @@ import stat
 
 from rdc.errors import FileChangedError
 from rdc.files.base.relative_path import join
-from rdc.limits.paths import RULE_FILE_BYTES
+from rdc.limits.wire import RULE_FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ It is apart from FilterList, because most runs have plain rules, whose matching 
 
 from __future__ import annotations
 
-from rdc.model.filter_rules import FilterRule, RuleAction
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.tree.filters import FilterList, add_pattern, numbered
 from rdc.tree.rule_table import NO_RULE, RuleTable
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSide, RuleSyntax
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSide, RuleSyntax
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide, RuleSyntax
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide, RuleSyntax
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

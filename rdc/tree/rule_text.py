@@ -6,14 +6,14 @@ import os
 import re
 
 from rdc.errors import UsageError
-from rdc.limits.paths import (
+from rdc.limits.wire import (
     FILTER_BYTES,
     FILTER_DIRECTORY_RULES,
     FILTER_MERGE_DEPTH,
     FILTER_PATTERN_BYTES,
     FILTER_RULES,
 )
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction
 from rdc.tree.filters import MOST_RULES
 from rdc.tree.rule_syntax import CLEAR, CvsRules, MergeRule, ParsedRule, RuleDefaults, parse_rule
 

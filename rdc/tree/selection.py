@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from rdc.errors import UsageError
 from rdc.files.base.relative_path import join
-from rdc.limits.paths import SELECTED_BYTES, SELECTED_DIRECTORIES
+from rdc.limits.wire import SELECTED_BYTES, SELECTED_DIRECTORIES
 from rdc.model.entries import strings
-from rdc.model.selection import read_name
+from rdc.model.selection import SelectedPaths, read_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from rdc.model.selection import SelectedPaths
 
 __all__ = ["Selection"]
 

@@ -6,8 +6,8 @@ import os
 
 from rdc.errors import UsageError
 from rdc.files.base.entry_path import path_of_directory
-from rdc.limits.paths import FILTER_BYTES, FILTER_RULES
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
+from rdc.limits.wire import FILTER_BYTES, FILTER_RULES
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 from rdc.tree.filters import DestinationFilters, FilteredTree, FilterList
 from rdc.tree.rule_matcher import RuleMatcher
 from rdc.tree.rule_roles import destination_rules, provable_rules, source_rules

@@ -8,8 +8,16 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.depth.list_ahead import ListAhead
 from rdc.lean.typed import NamedTuple
-from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, strings
-from rdc.model.listed import Listed
+from rdc.model.entries import (
+    EMPTY_LISTING,
+    NO_INODES,
+    BadEntry,
+    Kind,
+    Listed,
+    PackedInodes,
+    PackedListing,
+    strings,
+)
 from rdc.progress import Problem
 
 TYPE_CHECKING = False
@@ -17,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from rdc.files.root.root import Root
-    from rdc.model.entries import PackedInodes, PackedListing
-    from rdc.model.listed import BadEntry
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
     from rdc.tree.selection import Selection

@@ -19,14 +19,13 @@ from rdc.files.own.record_log import (
 )
 from rdc.lean.records import dataclass
 from rdc.model.entries import Metadata
-from rdc.model.times import packed_time, real_time
+from rdc.model.preserved import Attributes, packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import TypeAlias
 
-    from rdc.model.attributes import Attributes
 
 VERSION = 2
 

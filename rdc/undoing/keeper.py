@@ -18,8 +18,8 @@ from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.metadata import would_change
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.lean.records import replace
-from rdc.limits.undo import DIRECTORIES_KNOWN
-from rdc.model.attributes import AttributeKinds
+from rdc.limits.sessions import DIRECTORIES_KNOWN
+from rdc.model.preserved import AttributeKinds, Attributes
 from rdc.undoing.journal import (
     Changed,
     Facts,
@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.files.root.root import Placed, Root
-    from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
-    from rdc.model.sync import KeepUndo
+    from rdc.model.options import KeepUndo
     from rdc.undoing.journal import Record
     from rdc.undoing.store import StoredSync
 

@@ -21,7 +21,7 @@ from rdc.files.base.temporary_names import PARTS_NAME, is_reserved, make_aside
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.lean.records import replace
-from rdc.model.attributes import AttributeKinds
+from rdc.model.preserved import AttributeKinds
 from rdc.undoing.journal import (
     Changed,
     Facts,

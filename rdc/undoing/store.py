@@ -16,7 +16,7 @@ from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.temporary_names import UNDO_NAME
 from rdc.files.own.record_log import RecordError, RecordLog
-from rdc.limits.undo import RECORDS
+from rdc.limits.sessions import RECORDS
 from rdc.undoing.journal import Ended, Finished, Head, Own, Saved, Undoing, decode, encode
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rdc.files.root.root import Root
-    from rdc.model.sync import KeepUndo
+    from rdc.model.options import KeepUndo
     from rdc.undoing.journal import Record
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT
 from rdc.protocol.messages import Follow, Role
 from rdc.session.asking import send_open
 from rdc.session.far.opening import Terms, opened_hops

@@ -19,7 +19,7 @@ from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.lean.records import dataclass
-from rdc.limits.watch import TOUCHED_DIRECTORIES
+from rdc.limits.sessions import TOUCHED_DIRECTORIES
 from rdc.watching.bell import Bell
 from rdc.watching.mounts import MountBell
 

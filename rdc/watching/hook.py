@@ -13,7 +13,7 @@ import threading
 
 from rdc.errors import ExitCode, one_line
 from rdc.lean.records import dataclass
-from rdc.limits.watch import QUIET_SECONDS
+from rdc.limits.sessions import QUIET_SECONDS
 from rdc.progress import Problem
 
 TYPE_CHECKING = False

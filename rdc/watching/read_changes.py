@@ -8,8 +8,8 @@ from collections import OrderedDict
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.lean.records import dataclass
-from rdc.limits.watch import RETRIED_FILES
-from rdc.model.entries import Kind, strings
+from rdc.limits.sessions import RETRIED_FILES
+from rdc.model.entries import Kind, Listing, PackedListing, strings
 from rdc.progress import Problem
 from rdc.protocol.messages import Renamed
 from rdc.session.source.turns import Changes, DirectoryChange
@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.model.entries import Listing, PackedListing
     from rdc.progress import Event, Reporter
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList

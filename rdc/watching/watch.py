@@ -6,12 +6,12 @@ import contextlib
 import os
 import time
 
-from rdc.catalog.location import opened_catalog
+from rdc.catalog.catalog import UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError, RdcError, StoppedError, UsageError
 from rdc.lean.records import replace
-from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
-from rdc.model.filter_rules import has_rule_files
+from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
+from rdc.model.selection import has_rule_files
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.model.watch import Halted, Resumed
 from rdc.progress import STOP_SECONDS, check_stop
@@ -35,7 +35,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.model.location import Location, RemoteShell
     from rdc.model.watch import WatchOptions, WatchReport

@@ -9,11 +9,28 @@ from typing import Any, NamedTuple, TypeVar
 
 from rdc.errors import ExitCode, RdcError
 from rdc.model.check import Aspect, CheckReport, EntryDiffers
-from rdc.model.documents import Document, DocumentGroup, DocumentReport, DocumentSummary, SimilarDocument
-from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateReport, DuplicateSummary
-from rdc.model.instances import Action, DedupeReport, Instance
-from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarReport, SimilarSummary
-from rdc.model.sync_report import SyncReport
+from rdc.model.duplicates import (
+    Action,
+    DedupeReport,
+    DuplicateFile,
+    DuplicateGroup,
+    DuplicateReport,
+    DuplicateSummary,
+    Instance,
+)
+from rdc.model.runs import SyncReport
+from rdc.model.similar import (
+    Document,
+    DocumentGroup,
+    DocumentReport,
+    DocumentSummary,
+    SimilarDocument,
+    SimilarFile,
+    SimilarFolders,
+    SimilarGroup,
+    SimilarReport,
+    SimilarSummary,
+)
 from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed

@@ -16,7 +16,7 @@ from typing import Any
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.database import FILE_NAME
 from rdc.catalog.signer import FileSigner
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.files.root.root import Root
 from tests.support.children.catalog_child import later
 

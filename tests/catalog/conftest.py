@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.chunking.params import SYNC_PARAMS
-from rdc.signature.build import sign
+from rdc.chunking import SYNC_PARAMS
+from rdc.signature.tree import sign
 from tests.catalog.catalog_checks import COUNT
 
 

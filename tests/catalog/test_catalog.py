@@ -15,19 +15,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rdc.catalog import entry
-from rdc.catalog.boot import WRITEBACK_NS
+from rdc.catalog import file_state
 from rdc.catalog.catalog import Catalog
-from rdc.catalog.racy import DISTANT_MARGIN_NS, LOCAL_MARGIN_NS, file_clock, is_racy
+from rdc.catalog.file_state import DISTANT_MARGIN_NS, LOCAL_MARGIN_NS, WRITEBACK_NS, is_racy
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.small_roots import small_roots
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.catalog.small_files import small_roots
+from rdc.chunking import SYNC_PARAMS, ChunkParams
+from rdc.files.base.file_clock import file_clock
 from rdc.files.facts.filesystem_id import ChangeTimes, file_system_of
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.limits.catalog import CATALOG_IN_SYNC
-from rdc.signature.build import sign
-from rdc.signature.tree import SignatureTree
+from rdc.limits.sessions import CATALOG_IN_SYNC
+from rdc.signature.tree import SignatureTree, sign
 from tests.support.share import examples
 
 SMALL = ChunkParams(64, 256)
@@ -100,7 +99,7 @@ def test_what_may_not_have_been_on_disk_is_read_again_after_a_reboot(
     ctime = (tmp_path / "files" / "f").stat().st_ctime_ns
 
     def known(boot: bytes, *, sign_it: bool = False) -> bool:
-        monkeypatch.setattr(entry, "boot", lambda: boot)
+        monkeypatch.setattr(file_state, "boot", lambda: boot)
         with Catalog(tmp_path / "cache", clock=lambda: ctime + age_ns) as catalog:
             signer = CountedSigner(catalog)
             if sign_it and at_once:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rdc.catalog import database, eviction
-from rdc.catalog.eviction import ROW_BYTES, shrink, used_bytes
+from rdc.catalog import database
+from rdc.catalog import database as eviction
+from rdc.catalog.database import ROW_BYTES, shrink, used_bytes
 
 ROWS = 2_000
 VALUE = 400

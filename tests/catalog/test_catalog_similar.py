@@ -12,14 +12,15 @@ import pytest
 
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.database import FILE_NAME
-from rdc.catalog.racy import LOCAL_MARGIN_NS, file_clock
+from rdc.catalog.file_state import LOCAL_MARGIN_NS
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.similar import SimilarFiles, SimilarityQuery
 from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.chunking import SYNC_PARAMS, ChunkParams
+from rdc.files.base.file_clock import file_clock
 from rdc.files.root.root import Root
-from rdc.limits.similarity import SIMILAR_BATCH
-from rdc.signature.build import sign
+from rdc.limits.searches import SIMILAR_BATCH
+from rdc.signature.tree import sign
 
 RNG = random.Random(5)
 BASE = RNG.randbytes(12_000)

@@ -13,18 +13,17 @@ from pathlib import Path
 import pytest
 
 from rdc.catalog.catalog import Catalog
-from rdc.catalog.racy import LOCAL_MARGIN_NS
+from rdc.catalog.file_state import LOCAL_MARGIN_NS
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.small_columns import SmallFiles
 from rdc.catalog.small_files import SMALL_BYTES, SmallOutcome, sign_small
-from rdc.catalog.store import NoCatalog, SignatureStore
-from rdc.chunking.params import ChunkParams
+from rdc.catalog.store import NoCatalog, SignatureStore, SmallFiles
+from rdc.chunking import ChunkParams
 from rdc.files.bulk import read_many as contents
 from rdc.files.bulk.read_many import RESIZED, TOUCHED
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, PackedListing
-from rdc.signature.build import sign
 from rdc.signature.codec import encode_signature
+from rdc.signature.tree import sign
 from rdc.survey.read.capped_store import CappedStore
 
 PARAMS = ChunkParams.for_mean(4096)

@@ -14,7 +14,7 @@ import pytest
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.database import FILE_NAME, Database
 from rdc.catalog.signer import FileSigner
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.files.root.root import Root
 from tests.catalog.catalog_checks import COUNT, check, child, filled, is_sound
 from tests.support.children.catalog_child import later

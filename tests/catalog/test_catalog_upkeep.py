@@ -10,7 +10,7 @@ from rdc.catalog.catalog import Catalog
 from rdc.catalog.database import FILE_NAME
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.upkeep import prune, summary
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.files.root.root import Root
 from tests.catalog.catalog_checks import COUNT, check, filled, is_sound
 from tests.support.children.catalog_child import later

@@ -7,12 +7,12 @@ from array import array
 from pathlib import Path
 
 import pytest
-from rdc.catalog.file_state import KnownFileSystems
 
-from rdc.catalog import file_state, file_system_memory
+from rdc.catalog import catalog, file_system_memory
+from rdc.catalog.catalog import KnownFileSystems
 from rdc.catalog.database import Database
 from rdc.catalog.file_system_memory import FILE_NAME, FileSystemMemory
-from rdc.catalog.small_files import SmallFiles
+from rdc.catalog.store import SmallFiles
 from rdc.chunking import SYNC_PARAMS
 from rdc.files.facts.filesystem_id import ChangeTimes, FileSystem, file_system_of
 from rdc.files.root.root import Root
@@ -34,9 +34,16 @@ def test_facts_are_known_to_the_next_run(tmp_path: Path) -> None:
     assert [memory(tmp_path).facts(key) for key in KEYS] == [ODD, PLAIN, None]
 
 
-@pytest.mark.parametrize("name", ["steady", "no_replace", "hard_links", "syncs"])
-def test_each_fact_is_kept_apart(tmp_path: Path, name: str) -> None:
-    facts = FileSystemFacts(**{name: False})
+@pytest.mark.parametrize(
+    "facts",
+    [
+        FileSystemFacts(steady=False),
+        FileSystemFacts(no_replace=False),
+        FileSystemFacts(hard_links=False),
+        FileSystemFacts(syncs=False),
+    ],
+)
+def test_each_fact_is_kept_apart(tmp_path: Path, facts: FileSystemFacts) -> None:
     memory(tmp_path).remember(KEYS[0], facts)
     assert memory(tmp_path).facts(KEYS[0]) == facts
 
@@ -58,7 +65,7 @@ def test_the_file_system_that_was_not_used_for_the_longest_time_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days = iter(range(1, REMEMBERED_FILE_SYSTEMS + 2))
-    monkeypatch.setattr(file_system_memory.time, "time", lambda: next(days) * 86_400.0)
+    monkeypatch.setattr("time.time", lambda: next(days) * 86_400.0)
     keys = [number.to_bytes(16, "big") for number in range(REMEMBERED_FILE_SYSTEMS + 1)]
     for key in keys:
         memory(tmp_path).remember(key, ODD)
@@ -126,7 +133,7 @@ def test_a_device_is_asked_for_once(root: Root, monkeypatch: pytest.MonkeyPatch)
         asked.append(fd)
         return file_system_of(fd)
 
-    monkeypatch.setattr(file_state, "file_system_of", counted)
+    monkeypatch.setattr(catalog, "file_system_of", counted)
     systems = KnownFileSystems()
     with root.open_read(b"file") as source:
         device = source.identity.device
@@ -158,7 +165,7 @@ def test_a_file_that_went_or_lies_elsewhere_by_now_tells_nothing(root: Root) -> 
 def test_a_change_time_that_proves_nothing_gives_no_state(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_state, "file_system_of", lambda fd: FileSystem(1, ChangeTimes.NONE))
+    monkeypatch.setattr(catalog, "file_system_of", lambda fd: FileSystem(1, ChangeTimes.NONE))
     with root.open_read(b"file") as source:
         assert KnownFileSystems().state_of(source, SYNC_PARAMS) is None
 
@@ -169,7 +176,7 @@ def test_a_file_system_that_does_not_answer_gives_no_state(
     def refused(fd: int) -> FileSystem:
         raise OSError("no answer")
 
-    monkeypatch.setattr(file_state, "file_system_of", refused)
+    monkeypatch.setattr(catalog, "file_system_of", refused)
     systems = KnownFileSystems()
     with root.open_read(b"file") as source:
         assert systems.state_of(source, SYNC_PARAMS) is None

@@ -14,16 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.catalog import signer as signer_module
-from rdc.catalog import signing as signing_module
-from rdc.catalog.signer import FileSigner, sign_file
-from rdc.catalog.signing import SignTask, sign_in_order
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.catalog import signer as signing_module
+from rdc.catalog.signer import FileSigner, SignTask, sign_file, sign_in_order
+from rdc.chunking import SYNC_PARAMS, ChunkParams
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError
 from rdc.files.root import source_file as source_module
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.signature.build import TreeBuilder, sign
 from rdc.signature.codec import decode_signature, encode_signature
+from rdc.signature.tree import TreeBuilder, sign
 from tests.support.kernel.kernel_streams import streams
 from tests.support.share import examples
 
@@ -118,7 +117,7 @@ def test_one_file_shared_between_threads(
 def test_a_file_of_one_chunk_has_the_tree_that_a_builder_makes(data: bytes, featured: bool) -> None:
     data = data * 4 if featured else data
     data = data[:256]
-    from rdc.chunking.chunker import Chunker
+    from rdc.chunking import Chunker
 
     chunker, builder = Chunker(SMALL), TreeBuilder(SMALL)
     for columns in (chunker.feed_columns(data), chunker.finish_columns()):

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from rdc.catalog.catalog import Catalog
-from rdc.catalog.signer import FileSigner
-from rdc.catalog.streaming import StreamedFile
-from rdc.chunking.params import ChunkParams
+from rdc.catalog.signer import FileSigner, StreamedFile
+from rdc.chunking import ChunkParams
 from rdc.files.facts.extents import holes
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 
 PARAMS = ChunkParams.for_mean(4096)
 DATA = random.Random(9).randbytes(300_000)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from rdc.catalog.location import UserCatalog
+from rdc.catalog.catalog import UserCatalog
 from rdc.catalog.store import SignatureStore
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode
 from rdc.model.location import Location, RemoteShell
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Progressed, Reporter, StopSignal
 from tests.support.running.fake_environment import FakeProcess
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.catalog.catalog import Catalog
-from rdc.catalog.location import USER_CATALOG
+from rdc.catalog.catalog import USER_CATALOG, Catalog
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.table import parse_words
 from rdc.errors import UsageError

@@ -16,7 +16,7 @@ from rdc.files.root.root import Root
 from rdc.library import duplicate_groups
 from rdc.library.duplicate_groups import RunSearch, open_operands
 from rdc.model.entries import Metadata
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Problem
 from rdc.tree.filters import FilterList
 

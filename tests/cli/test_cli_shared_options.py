@@ -22,8 +22,8 @@ from rdc.cli.options.resource_options import (
 )
 from rdc.cli.options.table import OptionGroup, Words, parse_words
 from rdc.errors import UsageError
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 from rdc.model.scan import ScanSlice
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 
 RESOURCES = OptionGroup("Resources", (CLUSTER, DEPTH, MAX_MEMORY, MAX_RATE, SLICE, SLICES))
 

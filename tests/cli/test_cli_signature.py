@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.chunking import SYNC_PARAMS, ChunkParams
 from rdc.cli.verbs import signature
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.signature.build import sign
-from rdc.signature.tree import SignatureTree
+from rdc.signature.tree import SignatureTree, sign
 from tests.support.running.fake_environment import FakeProcess
 
 DATA = random.Random(7).randbytes(300_000)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.catalog.catalog import Catalog
-from rdc.catalog.location import USER_CATALOG
+from rdc.catalog.catalog import USER_CATALOG, Catalog
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits.paths import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits.wire import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from tests.cli.fake_syncer import FakeSyncer, asked
 from tests.support.running.fake_environment import FakeProcess
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.catalog.location import UserCatalog
+from rdc.catalog.catalog import UserCatalog
 from rdc.catalog.store import SignatureStore
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, UsageError
 from rdc.model.location import Location, RemoteShell
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from rdc.progress import PlanKnown, Problem, Reporter, StopSignal
 from tests.cli.fake_syncer import REPORT, FakeSyncer, asked
 from tests.report.test_report_json import check_event

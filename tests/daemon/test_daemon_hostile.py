@@ -18,7 +18,7 @@ import rdc.session.source.range_answers
 from rdc.errors import ExitCode
 from rdc.limits.wire import FRAME_BYTES, RAW_BLOCK_BYTES
 from rdc.protocol.messages import Data, Role, Start
-from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.fields import encode_varint
 from tests.support.daemon.daemons import Daemon, wait_until
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
 from tests.support.wire.hostile_peer import (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from rdc.model.documents import DocumentReport
+from rdc.model.similar import DocumentReport
 
 
 def words(seed: int, count: int = 60) -> list[str]:

@@ -11,8 +11,8 @@ import pyarrow
 from pyarrow import parquet
 
 from rdc.library.similar import document_slice
-from rdc.model.documents import DocumentOptions
 from rdc.model.scan import ScanSlice
+from rdc.model.similar import DocumentOptions
 from tests.documents.corpora import families, write_jsonl
 
 __all__ = ["LOOSE", "sliced", "write_corpus"]

@@ -18,8 +18,8 @@ from rdc.documents.read.stored_bound import StoredBound
 from rdc.documents.read.text_batch import TextBatch
 from rdc.errors import ExitCode, FileError
 from rdc.library.similar import similar_documents
-from rdc.limits.documents import STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
-from rdc.model.documents import DocumentOptions
+from rdc.limits.searches import STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
+from rdc.model.similar import DocumentOptions
 from rdc.progress import Event, Problem
 
 HOSTILE = 40_000

@@ -17,10 +17,10 @@ from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES
 from rdc.files.objects.object_store import ObjectStore
 from rdc.files.objects.object_url import ObjectUrl, is_url, parse_url
 from rdc.library.similar import merge_documents, similar_documents
-from rdc.limits.documents import READ_BYTES
-from rdc.model.documents import DocumentOptions, DocumentReport
+from rdc.limits.searches import READ_BYTES
 from rdc.model.entries import strings
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
+from rdc.model.similar import DocumentOptions, DocumentReport
 from rdc.progress import Event, Problem
 from tests.documents.corpora import families, write_jsonl
 from tests.documents.sliced_corpus import LOOSE, sliced, write_corpus

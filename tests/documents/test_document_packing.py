@@ -21,8 +21,8 @@ from rdc.documents.read import byte_stream, file_kinds, slice_files
 from rdc.documents.read.file_kinds import FileKind, Packing, is_divided, kind_of, packing_of
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.library.similar import document_slice, merge_documents, similar_documents
-from rdc.model.documents import DocumentOptions
 from rdc.model.scan import ScanSlice
+from rdc.model.similar import DocumentOptions
 from rdc.progress import Event, Problem
 from tests.support.share import examples
 

@@ -20,7 +20,7 @@ from rdc.documents.parts.open_parts import PartSource
 from rdc.documents.read import file_units
 from rdc.errors import ExitCode, RdcError, StoppedError, UsageError
 from rdc.library.similar import merge_documents, similar_documents
-from rdc.model.documents import DocumentOptions
+from rdc.model.similar import DocumentOptions
 from rdc.progress import Event, Problem
 from rdc.survey.container import PartError
 from tests.documents.corpora import everything, families, found_clusters, write_jsonl
@@ -245,8 +245,8 @@ def test_killed_and_resumed(tree: Path) -> None:
         "output_file.rename_no_replace = rename_some\n"
         "import rdc\n"
         "from rdc.library.similar import similar_documents\n"
-        "similar_documents('tree', rdc.model.documents.DocumentOptions(stage='stage'), part='part.rdcdocs')\n"
-    ).replace("import rdc\n", "import rdc.model.documents\n")
+        "similar_documents('tree', rdc.model.similar.DocumentOptions(stage='stage'), part='part.rdcdocs')\n"
+    ).replace("import rdc\n", "import rdc.model.similar\n")
     for renames, code in ((3, -9), (2, -9), (1000, 0)):
         done = subprocess.run([sys.executable, "-c", script, str(renames)], check=False)
         assert done.returncode == code

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from rdc.documents.read import byte_stream, json_lines, parquet_rows, unit_reader
 from rdc.errors import ExitCode, UsageError
 from rdc.library.similar import similar_documents
-from rdc.model.documents import Document, DocumentOptions, DocumentReport
+from rdc.model.similar import Document, DocumentOptions, DocumentReport
 from rdc.progress import Event, Problem
 from tests.documents.corpora import everything, families, found_clusters, write_jsonl
 

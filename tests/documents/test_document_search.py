@@ -10,7 +10,7 @@ from rdc.documents.find import candidates, equal_keys, resemblances
 from rdc.documents.parts import open_parts
 from rdc.errors import ExitCode, UsageError
 from rdc.library.similar import merge_documents, similar_documents
-from rdc.model.documents import DocumentOptions
+from rdc.model.similar import DocumentOptions
 from tests.documents.corpora import (
     defined_clusters,
     edited,

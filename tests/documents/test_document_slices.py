@@ -25,9 +25,9 @@ from rdc.documents.read.row_problems import RowProblems
 from rdc.documents.read.slice_files import ranges_of
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.library.similar import document_slice, merge_documents, similar_documents
-from rdc.limits.documents import RANGE_BYTES
-from rdc.model.documents import DocumentOptions
+from rdc.limits.searches import RANGE_BYTES
 from rdc.model.scan import ScanSlice
+from rdc.model.similar import DocumentOptions
 from rdc.progress import Event, Problem
 from tests.documents.corpora import everything, families, write_jsonl
 from tests.documents.sliced_corpus import LOOSE, sliced, write_corpus

@@ -9,7 +9,7 @@ import pytest
 
 from rdc.documents.find import candidates, crowded_bands, equal_keys, resemblances
 from rdc.library.similar import merge_documents, similar_documents
-from rdc.model.documents import DocumentOptions, DocumentReport
+from rdc.model.similar import DocumentOptions, DocumentReport
 from tests.documents.corpora import everything, found_clusters, jaccard, words, write_jsonl
 
 

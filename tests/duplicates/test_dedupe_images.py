@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.duplicates.dedupe import Deduper
-from rdc.model.instances import IdenticalFiles
+from rdc.model.duplicates import IdenticalFiles
 from tests.support.running.deduping import TIME, Run, Seen, blob, dedupe, seen, write_duplicates
 from tests.support.trees.loop_images import free_bytes, image_directory, mounted, places_on_disk, settle
 

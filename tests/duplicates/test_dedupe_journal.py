@@ -19,9 +19,9 @@ from rdc.duplicates.journal import (
     read_journal,
 )
 from rdc.errors import FileError
+from rdc.model.duplicates import Action
 from rdc.model.entries import Metadata
-from rdc.model.instances import Action
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 from tests.support.running.deduping import Run, dedupe, linked, messages, seen, write_duplicates
 from tests.support.trees.unprivileged import NOBODY
 

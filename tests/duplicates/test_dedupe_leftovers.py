@@ -18,8 +18,8 @@ from rdc.errors import FileChangedError
 from rdc.files.base.directory_descriptors import Directory
 from rdc.files.base.durability import make_durable
 from rdc.files.root.root import Root
+from rdc.model.duplicates import Action
 from rdc.model.entries import Metadata
-from rdc.model.instances import Action
 
 TIME = 1_600_000_000_000_000_000
 CONTENT = b"content"

@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.duplicates.runs import ChunkedFile, RunFinder
-from rdc.model.instances import EqualRuns, RootedPath
-from rdc.signature.build import sign
+from rdc.model.duplicates import EqualRuns, RootedPath
+from rdc.signature.tree import sign
 from tests.support.running.deduping import blob
 from tests.support.share import examples
 

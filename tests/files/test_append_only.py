@@ -29,9 +29,8 @@ from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root, WritePolicy
-from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import Kind, Metadata
-from rdc.model.identity_columns import IdentityColumns
+from rdc.model.entries import IdentityColumns, Kind, Metadata
+from rdc.model.preserved import AttributeKinds
 from tests.support.trees.saved_files import unlink_copy
 from tests.support.trees.trees import Link, tree, write_tree
 from tests.support.wire.hostile_requests import snapshot

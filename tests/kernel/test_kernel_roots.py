@@ -11,10 +11,9 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.kernel import _kernel
-from rdc.signature.build import sign
-from rdc.signature.digests import NODE_KEY, ROOT_KEY
+from rdc.signature.tree import NODE_KEY, ROOT_KEY, sign
 from tests.reference import roots as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.fields import encode_varint
 from tests.reference import varints as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])

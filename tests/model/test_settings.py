@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import RdcError, UsageError
 from rdc.lean.records import dataclass
-from rdc.model.home import config_directory
+from rdc.model.location import config_directory
 from rdc.model.settings import Setting, SettingKind, Table, read_settings, setting, settings_of
 
 TEXT = """\

@@ -16,7 +16,7 @@ from rdc.cli.options.table import parse_words, read_size
 from rdc.cli.verbs.dupes import OPTIONS as DUPES_OPTIONS
 from rdc.errors import UsageError
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.model.option_texts import parse_size
+from rdc.model.options import parse_size
 from rdc.model.settings import Setting, SettingKind, read_settings
 from rdc.report.text import size_text
 from tests.support.share import examples

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.model.times import END_NS, FIRST_NS, is_distant, packed_time, packed_times, real_time
+from rdc.model.preserved import END_NS, FIRST_NS, is_distant, packed_time, packed_times, real_time
 from tests.support.project_paths import TOP
 
 SECONDS = 1 << 63

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.kernel import short_references
 from rdc.plan import block_requests as questions
 from rdc.plan import block_search as blocks
@@ -28,9 +28,8 @@ from rdc.plan.descent import (
     literal_rows,
 )
 from rdc.plan.large_gaps import Window
-from rdc.signature.build import sign
-from rdc.signature.records import decode_records, encode_records
-from rdc.signature.tree import SignatureTree
+from rdc.signature.codec import decode_records, encode_records
+from rdc.signature.tree import SignatureTree, sign
 from tests.plan.block_answers import KEY, Finding, Honest, Lying
 from tests.support.kernel.range_rows import pairs_of
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, block_fingerprints
 from rdc.limits.wire import (
@@ -27,7 +27,7 @@ from rdc.protocol.messages import Correction, RangeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, Claims, rests
 from rdc.session.source.range_answers import corrections
 from rdc.session.transfer.range_requests import Corrections
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from tests.support.kernel.range_rows import pairs_of, rows_of
 
 SECRET = b"s" * 16

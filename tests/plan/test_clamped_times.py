@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rdc.model.entries import Kind
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 from rdc.plan.equal_times import TimeLimits, is_clamped, time_limits, with_clamped_times
 from tests.support.trees.manifests import entry, listing
 

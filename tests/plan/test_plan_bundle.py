@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.kernel import block_fingerprints, match_blocks, search_gaps, short_references
 from rdc.plan import block_search as blocks
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.large_gaps import Step, Window
-from rdc.signature.short import ShortSignatures, sign_short
+from rdc.signature.codec import ShortSignatures, sign_short
 from tests.support.share import examples
 
 KEY = bytes(range(16))

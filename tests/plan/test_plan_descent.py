@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.errors import ProtocolError
 from rdc.plan.descent import Descent, Fetch, Part, Repeat, Reuse, ReuseChunk, literal_rows
-from rdc.signature.build import TreeBuilder, sign
-from rdc.signature.records import NodeRecords, decode_records, encode_records
-from rdc.signature.tree import SignatureTree
+from rdc.signature.codec import NodeRecords, decode_records, encode_records
+from rdc.signature.tree import SignatureTree, TreeBuilder, sign
 from tests.support.kernel.range_rows import pairs_of
 from tests.support.share import examples
 

@@ -125,7 +125,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
         "rdc.session.runtime.driver",
         "rdc.session.destination.by_manifest",
     }
-    idle |= {"rdc.session.runtime.bandwidth", "rdc.session.source.file_sender", "rdc.catalog.eviction"}
+    idle |= {"rdc.session.runtime.bandwidth", "rdc.session.source.file_sender", "rdc.catalog.database"}
     idle |= {
         "rdc.session.applying.transfers",
         "rdc.session.applying.directory_changes",
@@ -133,7 +133,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
         "rdc.files.replace.commit_group",
     }
     idle |= {"rdc.session.destination.in_sync_tree", "rdc.plan.compare"}
-    idle |= {"rdc.chunking.chunker", "rdc.plan.descent", "rdc.plan.block_search", "rdc.signature.build"}
+    idle |= {"rdc.chunking", "rdc.plan.descent", "rdc.plan.block_search", "rdc.signature.tree"}
     check(start, heavy=(SLOW | idle) - {"threading"})
 
 

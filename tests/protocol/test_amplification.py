@@ -12,9 +12,6 @@ import pytest
 
 import rdc.protocol
 from rdc.errors import ExitCode
-from rdc.limits.paths import (
-    PATH_DEPTH,
-)
 from rdc.limits.sessions import (
     BUNDLE_CHUNKS,
 )
@@ -24,17 +21,17 @@ from rdc.limits.wire import (
     ITEMS_PER_MESSAGE,
     OWNERS_PER_MESSAGE,
     PACKED_BYTES,
+    PATH_DEPTH,
     RULES_BYTES,
     TIER_NODES,
     TOP_NODES,
 )
-from rdc.model.attributes import pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.model.preserved import EVERYTHING
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.preserved import EVERYTHING, pack_attributes
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.protocol import messages
-from rdc.protocol.messages.field_types import Claims
-from rdc.protocol.messages.listings import Rows, Segment
+from rdc.protocol.messages.field_types import Claims, Rows, Segment
 
 TABLE = Path(rdc.protocol.__file__).with_name("AMPLIFICATION.md").read_text()
 

@@ -18,7 +18,7 @@ from rdc.limits.wire import (
     RAW_BLOCK_BYTES,
     WINDOW_LOG,
 )
-from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.fields import encode_varint
 from rdc.protocol.wire.stream import PLAIN, BlockReader
 from tests.protocol.test_protocol_stream import NOISE, TEXT, blocks_of, read_all
 

@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 
 from rdc.lean.records import field_names
-from rdc.model.sync_report import Purpose
+from rdc.model.runs import Purpose
 from rdc.protocol import messages, pending
 from rdc.protocol.accounts import purpose_of
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT
 from rdc.protocol.messages.content import FileMessage
 from rdc.protocol.messages.field_types import AboutFile, AboutFiles
 from rdc.protocol.wire.codec import STATES

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError
 from rdc.model.sync import SyncOptions
 from rdc.protocol import messages
-from rdc.protocol.connection import Connection, LocalProtocolError
-from rdc.protocol.dialect import DIALECT, Dialect, agree
+from rdc.protocol.connection import DIALECT, Connection, Dialect, LocalProtocolError, agree
 from rdc.protocol.wire.codec import ARRAY_ITEMS
 from rdc.protocol.wire.options import ADDED_OPTIONS
 from rdc.protocol.wire.stream import frame_head

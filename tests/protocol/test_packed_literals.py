@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdc.session.source.range_answers
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.limits.sessions import BUNDLE_FILES_LEAST
 from rdc.limits.wire import PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
@@ -23,8 +23,8 @@ from rdc.plan.descent import ChunkRecipe, Copy, Descent, Fetch, Literal, Patch, 
 from rdc.plan.known_context import context_rows, known_matches
 from rdc.protocol.messages import Literals
 from rdc.protocol.wire.stream import pack_literals, unpack_literals
-from rdc.signature.build import sign
-from rdc.signature.records import decode_records, encode_records
+from rdc.signature.codec import decode_records, encode_records
+from rdc.signature.tree import sign
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamError
-from rdc.protocol.connection import NEGOTIATING, Connection, LocalProtocolError, Received
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, NEGOTIATING, Connection, LocalProtocolError, Received
 from rdc.protocol.messages import Hello, Open, Opened, Refused, Role, message_kinds
 from tests.support.wire.dialogues import ROLES, everything, move
 from tests.support.wire.wire_script import (

@@ -6,10 +6,6 @@ import re
 from pathlib import Path
 
 import rdc.protocol
-from rdc.limits.paths import (
-    PATH_BYTES,
-    PATH_DEPTH,
-)
 from rdc.limits.sessions import (
     RESERVED_AHEAD_BYTES,
     SMALL_MANIFEST,
@@ -29,6 +25,8 @@ from rdc.limits.wire import (
     MESSAGE_BYTES,
     OUTSTANDING_ORDINALS,
     OUTSTANDING_REQUESTS,
+    PATH_BYTES,
+    PATH_DEPTH,
     RAW_BLOCK_BYTES,
     RECORDS_BYTES,
     ROUND_LIMIT,
@@ -43,8 +41,7 @@ from rdc.limits.wire import (
 )
 from rdc.model.sync import SyncOptions
 from rdc.plan.manifest_descent import FEW_NODES
-from rdc.protocol.connection import Connection, Received
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, Connection, Received
 from rdc.protocol.messages import (
     Open,
     Opened,

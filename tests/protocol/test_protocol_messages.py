@@ -13,10 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits.paths import PATH_BYTES
-from rdc.limits.wire import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
+from rdc.limits.wire import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, Listing
-from rdc.model.times import END_NS, FIRST_NS
+from rdc.model.preserved import END_NS, FIRST_NS
 from rdc.protocol.messages import (
     Data,
     FileBatch,
@@ -34,7 +33,7 @@ from rdc.protocol.messages import (
     field_types,
     message_kinds,
 )
-from rdc.protocol.messages.listings import slice_listing
+from rdc.protocol.messages.field_types import slice_listing
 from tests.support.wire.message_strategies import BY_KIND, any_message
 from tests.support.wire.wire_payloads import joined, parted
 from tests.support.wire.wire_strategies import listings

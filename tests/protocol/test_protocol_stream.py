@@ -16,7 +16,7 @@ from rdc.limits.wire import (
     RAW_BLOCK_BYTES,
     ROUND_LIMIT,
 )
-from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.protocol.wire.fields import decode_varint, encode_varint
 from rdc.protocol.wire.stream import (
     HARD,
     PLAIN,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.model.entries import little_endian
-from rdc.model.times import END_NS, STAMPED_BYTES, packed_time
+from rdc.model.preserved import END_NS, STAMPED_BYTES, packed_time
 from rdc.protocol.wire.fields import Time, column_with_times, column_without_times
 from tests.model.test_times import TIMES
 

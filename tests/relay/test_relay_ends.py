@@ -13,7 +13,7 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT
 from tests.support.daemon.daemons import Daemon, running_daemon
 from tests.support.kernel.kept_versions import unpack_version
 from tests.support.project_paths import TOP

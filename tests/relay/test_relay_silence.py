@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError
-from rdc.protocol.connection import Received
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, Received
 from rdc.protocol.messages import Role
 from rdc.session.far.opening import Terms, opened_hops
 from rdc.session.far.relay import Relay

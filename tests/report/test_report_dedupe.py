@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
 from rdc.lean.records import replace
-from rdc.model.instances import Action, DedupeReport, Instance
+from rdc.model.duplicates import Action, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
 from rdc.report.instances import DedupeStyle, DedupeTerminal, instance_line, summary_line
 from rdc.report.json_output import JsonOutput

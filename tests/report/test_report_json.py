@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError, RdcError
-from rdc.model.sync_report import MessageCost, Purpose, SyncReport
+from rdc.model.runs import MessageCost, Purpose, SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.json_output import JsonOutput
 from tests.support.running.fake_environment import FakeClock

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.model.sync_report import MessageCost, Purpose, SyncReport
+from rdc.model.runs import MessageCost, Purpose, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.sync_terminal import (
     SyncTerminal,

@@ -16,16 +16,15 @@ import pytest
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
-from rdc.limits.paths import PATH_BYTES, PATH_DEPTH
 from rdc.limits.sessions import CHANGED_PATHS_BYTES, PROBLEMS_WAITING
-from rdc.limits.wire import HEARD_NUMBERS
+from rdc.limits.wire import HEARD_NUMBERS, PATH_BYTES, PATH_DEPTH
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.progress import ItemChanged, Problem
 from rdc.protocol import messages
 from rdc.protocol.connection import Received
-from rdc.protocol.messages.listings import Rows, Segment
+from rdc.protocol.messages.field_types import Rows, Segment
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.catalog.small_files import SMALL_BYTES
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ExitCode
 from rdc.files.root.root import Root
 from rdc.model.sync import SyncOptions
@@ -28,9 +28,8 @@ from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.session.transfer import content_checks as module
 from rdc.session.transfer.content_checks import ContentChecks
 from rdc.session.trees import small_file_digests as many_roots
-from rdc.signature.build import sign
-from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import group_references
+from rdc.signature.codec import group_references
+from rdc.signature.tree import DIGEST_BYTES, sign
 from tests.support.running.destinations import destination_at
 from tests.support.trees.manifests import NOW, build, entry
 

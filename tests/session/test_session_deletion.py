@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.session.applying.deletion import Deletion
 from rdc.session.landing.listed_entries import Extraneous

@@ -15,7 +15,7 @@ from rdc.session.transfer import delta as delta_module
 from rdc.session.transfer.compare import NEXT_ANSWER, Room, Steps
 from rdc.session.transfer.delta import DeltaFile, StaleAnswers
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES
 
 
 class Fetch:

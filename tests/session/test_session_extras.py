@@ -10,7 +10,8 @@ import pytest
 from rdc.errors import FileError
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
 from rdc.session.applying import extraneous_entries as extras_module
 from rdc.session.applying.deletion import Deletion

@@ -14,10 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.small_columns import SignedFiles, SmallFiles
 from rdc.catalog.small_files import SMALL_BYTES
-from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.catalog.store import NoCatalog, SignedFiles, SmallFiles
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ExitCode, ProtocolError
 from rdc.files.bulk.open_many import OpenedFiles
 from rdc.files.root.root import Root
@@ -26,7 +25,7 @@ from rdc.session.runtime.commands import Command, Send
 from rdc.session.source import file_roots as module
 from rdc.session.source.file_roots import FileRoots, Rooted
 from rdc.session.source.signed_files import SourceSignatures
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import Walk

@@ -11,7 +11,8 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import ROWS_TEXT_BYTES
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.sync_model import outcome

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.files.root.root import Root
 from rdc.session.transfer import bases as open_base_module
 from rdc.session.transfer.bases import Chunks, OpenBase
 from rdc.session.transfer.rebuild import ChunkRepair
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.build import MemoryColumn, TreeBuilder, sign
-from rdc.signature.tree import SignatureTree
+from rdc.signature.tree import MemoryColumn, SignatureTree, TreeBuilder, sign
 from tests.support.kernel.range_rows import pairs_of
 
 SLOW = settings(deadline=None)

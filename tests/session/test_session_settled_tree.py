@@ -17,7 +17,8 @@ from rdc.files.base.relative_path import join
 from rdc.files.root.root import Root
 from rdc.model.entries import EMPTY_LISTING, Kind, Metadata, PackedListing
 from rdc.model.preserved import EVERYTHING
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.plan.expected_directory import expected_directory
 from rdc.progress import silent
 from rdc.protocol.messages import Start

@@ -21,7 +21,7 @@ from rdc.session.runtime.commands import Flush, Send
 from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.session.transfer.bases import QUIET_BYTES, sign_file
 from rdc.session.transfer.destination import Destination
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from tests.support.running.destinations import destination_at
 from tests.support.trees.manifests import NOW, build, entry
 

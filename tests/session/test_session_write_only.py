@@ -25,7 +25,8 @@ from rdc.daemon.access import Access, admission, granted_options
 from rdc.errors import RdcError, TrustError
 from rdc.files.base.temporary_names import temporary_name
 from rdc.model.location import Location
-from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
+from rdc.model.options import Alternates, AlternateUse, Backup
+from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data, FileEnd, FileFailed, Message, Open, Role
 from rdc.session.serve import answer, greeting

@@ -7,11 +7,17 @@ from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.errors import ProtocolError
-from rdc.signature.build import TreeBuilder, sign
-from rdc.signature.codec import SignatureError, decode_signature, encode_signature
-from rdc.signature.records import decode_records, encode_records, reference_width
+from rdc.signature.codec import (
+    SignatureError,
+    decode_records,
+    decode_signature,
+    encode_records,
+    encode_signature,
+    reference_width,
+)
+from rdc.signature.tree import TreeBuilder, sign
 from tests.support.share import examples
 
 PARAMS = ChunkParams(64, 256)

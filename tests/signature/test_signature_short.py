@@ -11,13 +11,12 @@ from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.kernel import _kernel
 from rdc.kernel import blake3_many as naming
 from rdc.signature import codec
-from rdc.signature.build import sign
-from rdc.signature.short import ShortSignatures, sign_short
-from rdc.signature.short_codec import decode_short, encode_short
+from rdc.signature.codec import ShortSignatures, decode_short, encode_short, sign_short
+from rdc.signature.tree import sign
 from tests.reference import kernel as pure
 from tests.support.share import examples
 

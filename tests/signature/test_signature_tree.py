@@ -7,11 +7,9 @@ from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
-from rdc.signature import build
-from rdc.signature.build import FOLD_CHUNKS, TreeBuilder, sign
-from rdc.signature.digests import NODE_KEY, ROOT_KEY
-from rdc.signature.tree import SignatureTree
+from rdc.chunking import SYNC_PARAMS, ChunkParams
+from rdc.signature import tree as build
+from rdc.signature.tree import FOLD_CHUNKS, NODE_KEY, ROOT_KEY, SignatureTree, TreeBuilder, sign
 from tests.support.share import examples
 
 Record = tuple[bytes, int, int]
@@ -144,7 +142,7 @@ def test_parameters_and_length_enter_the_root() -> None:
 @settings(max_examples=examples(30), deadline=None)
 @given(st.binary(max_size=6000), st.integers(1, 1000))
 def test_sign_equals_chunks_of_any_spans(data: bytes, span: int) -> None:
-    from rdc.chunking.chunker import chunks
+    from rdc.chunking import chunks
 
     spans = [data[i : i + span] for i in range(0, len(data), span)]
     chunk_items = [(c.digest, c.length) for c in chunks(spans, PARAMS)]

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdc
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.kernel import _kernel
 from rdc.kernel.constants import FEW_FEATURES_BELOW
-from rdc.limits.similarity import SIMILAR_BATCH, SIMILAR_FILES
+from rdc.limits.searches import SIMILAR_BATCH, SIMILAR_FILES
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.protocol.messages.comparison import COARSE_BELOW
-from rdc.signature.build import sign
+from rdc.protocol.messages.content import COARSE_BELOW
+from rdc.signature.tree import sign
 from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.estimate import accidents, probability_of_matches
 from rdc.similarity.index import SimilarityIndex, size_code

@@ -15,7 +15,7 @@ from rdc.errors import ExitCode
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem, Progressed, Reporter
 from rdc.survey.duplicates import Duplicates, find_duplicates
 from rdc.survey.read import content_digests as content

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ExitCode
 from rdc.model.similar import Resemblance, SimilarOptions
 from rdc.progress import Event, Problem
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from rdc.survey.similar import similar_files as similar
 from rdc.survey.similar.file_traits import read_traits
 from rdc.survey.similar.overlapping_folders import BOILERPLATE_COPIES, folder_overlaps

@@ -19,10 +19,9 @@ from rdc.errors import ExitCode, UsageError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.library.scans import scan
-from rdc.model.entries import strings
-from rdc.model.listed import Listed
+from rdc.model.entries import Listed, strings
 from rdc.model.scan import ScanOptions
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
 from rdc.survey.count.chunk_locations import ChunkLocations, suffix_of
 from rdc.survey.scan import scan as scan_module

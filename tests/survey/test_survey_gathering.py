@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem
 from rdc.survey.walk.walk_paths import walk_paths
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.small_files import SMALL_BYTES
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.files.root.root import Root
 from rdc.progress import silent
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from rdc.survey import indexing
 from rdc.survey.indexing import IndexedFiles, TreeIndexer
 from rdc.tree.filter_list import filter_list

@@ -15,8 +15,8 @@ from rdc.files.objects.object_lister import ObjectLister
 from rdc.files.objects.object_listing import PageReader
 from rdc.files.objects.object_store import SILENT_CALLS, ObjectStore
 from rdc.library.scans import scan
-from rdc.model.filter_rules import DirectoryRules, RuleSyntax
 from rdc.model.scan import ScanOptions, ScanReport
+from rdc.model.selection import DirectoryRules, RuleSyntax
 from rdc.survey.scan.object_walk import FIRST_DEPTH
 from tests.support.object_server import Bucket, object_server
 

@@ -19,8 +19,8 @@ from rdc.files.depth.read_rate import ReadRate
 from rdc.files.objects import object_source
 from rdc.files.objects.object_store import ObjectStore
 from rdc.library.scans import scan
-from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport, ScanSlice
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem
 from rdc.report.scan.tables import scan_json
 from rdc.survey.parts.merge import PartSource, merge_parts

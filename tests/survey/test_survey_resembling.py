@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES, traits_at
+from rdc.signature.tree import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.similarity.traits import Traits
 from rdc.survey.count import resembling_files as module
 from rdc.survey.count.resembling_files import (

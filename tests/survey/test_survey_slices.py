@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, UsageError
 from rdc.files.root.root import Root
-from rdc.limits import survey as limits
+from rdc.limits import searches as limits
 from rdc.model.entries import PackedInodes, strings
-from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.report.scan.tables import scan_json
 from rdc.survey.container import PartError
 from rdc.survey.count import chunk_references, compression_estimate, resembling_files

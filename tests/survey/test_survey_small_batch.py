@@ -25,7 +25,7 @@ from rdc.files.root.root import Root
 from rdc.library.scans import scan
 from rdc.model.entries import strings
 from rdc.model.scan import ScanOptions
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from rdc.survey.count.granularities import FINE_PARAMS
 from rdc.survey.scan.found_files import Found, Run
 from rdc.survey.scan.large_file import LEAD_IN, PERIOD, rows_with_long_runs

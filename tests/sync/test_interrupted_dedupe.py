@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rdc.duplicates.journal import Change, JournalWriter, KeptFile
+from rdc.model.duplicates import Action
 from rdc.model.entries import Metadata
-from rdc.model.instances import Action
 from tests.support.running.deduping import Run as DedupeRun
 from tests.support.running.deduping import dedupe, messages
 from tests.support.trees.unprivileged import NOBODY

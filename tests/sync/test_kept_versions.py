@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT
 from tests.support.kernel.kept_versions import KEPT, unpack_version
 from tests.support.project_paths import TOP
 from tests.support.trees.trees import describe, read_tree

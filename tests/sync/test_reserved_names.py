@@ -20,9 +20,9 @@ from rdc.files.names.name_change import displaced_name
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root
-from rdc.model.entries import Kind, Metadata, strings
-from rdc.model.listed import Listed
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.entries import Kind, Listed, Metadata, strings
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Changed, Renamed
 from rdc.session.source import tree_description as description_module

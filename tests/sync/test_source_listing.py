@@ -13,7 +13,8 @@ import pytest
 from rdc.errors import ExitCode, ProtocolError
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.location import Location
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.progress import silent
 from rdc.protocol.messages import ListingPart
 from rdc.session.listing import ListedEntry, _ListRun

@@ -14,8 +14,7 @@ import pytest
 
 from rdc.lean.typed import Annotated
 from rdc.model.sync import SyncOptions
-from rdc.protocol.connection import Connection, Received
-from rdc.protocol.dialect import DIALECT, Dialect
+from rdc.protocol.connection import DIALECT, Connection, Dialect, Received
 from rdc.protocol.messages import Describe, Message, Plan, Role, State, message_kinds
 from rdc.protocol.sequence import TRANSITIONS
 from rdc.protocol.wire import codec

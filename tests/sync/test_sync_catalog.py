@@ -13,8 +13,8 @@ import pytest
 from rdc.catalog.catalog import Catalog
 from rdc.files.root.source_file import SourceFile
 from rdc.library.trees import sync
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from tests.support.children.catalog_child import later
 from tests.support.running.syncing import RDC, Way, command, contents_of, run_sync
 

@@ -10,7 +10,9 @@ import pytest
 from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError
 from rdc.lean.records import replace
-from rdc.model.sync import FileList, FilterRule, RuleAction, SyncOptions
+from rdc.model.options import FileList
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
 from tests.support.running.syncing import Way

@@ -15,8 +15,8 @@ from rdc.files.names.entry_names import Moved
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from tests.support.running.syncing import Run, Way, command
 from tests.support.running.syncing import run_sync as run_with_problems

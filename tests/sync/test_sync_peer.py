@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ExitCode
-from rdc.protocol.connection import MAGIC, NEGOTIATING, Connection
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, MAGIC, NEGOTIATING, Connection
 from rdc.session.serve import greeting
 from tests.support.project_paths import PSEUDO_SSH
 from tests.support.running.syncing import FAR, Ended, command
@@ -79,7 +78,7 @@ def test_another_version_of_the_protocol(version: int, pull: bool, tmp_path: Pat
 def test_a_far_side_without_a_common_version_is_told(newer: bool, pull: bool, tmp_path: Path) -> None:
     """Both read the other's Hello, and neither goes on or hangs."""
     version = DIALECT.newest + (1 if newer else -1)
-    code = "import rdc.protocol.dialect as d"
+    code = "import rdc.protocol.connection as d"
     code += f"; d.DIALECT = d.Dialect({version}, {version}, d.DIALECT.features, {{}}, {{}})"
     code += "; from rdc.cli.main import entry; entry()"
     body = f"shift; exec {shlex.quote(sys.executable)} -c {shlex.quote(code)} serve --stdio"

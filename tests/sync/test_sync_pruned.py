@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rdc.cli.options.sync_options import parse_sync, read_request
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import Directory, read_tree, tree, write_tree
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rdc.files.root.root import Root
-from rdc.model.listed import Listed
+from rdc.model.entries import Listed
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from rdc.session.destination.conversation import WholeTurn

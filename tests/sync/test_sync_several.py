@@ -15,7 +15,8 @@ from rdc.errors import ProtocolError
 from rdc.library.trees import sync
 from rdc.model.entries import Kind
 from rdc.model.location import Location
-from rdc.model.sync import Alternates, AlternateUse, FileList, KeepUndo, SyncOptions
+from rdc.model.options import Alternates, AlternateUse, FileList, KeepUndo
+from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import ListingPart, Message
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description

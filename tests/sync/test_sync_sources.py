@@ -15,7 +15,8 @@ from rdc.cli.options.sync_options import parse_sync, read_request
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.library.trees import sync
 from rdc.model.location import Location
-from rdc.model.sync import FileList, SyncOptions
+from rdc.model.options import FileList
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event
 from tests.cli.test_serve_root import forced
 from tests.support.oracle.cases import Case

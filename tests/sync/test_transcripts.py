@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT
 from rdc.protocol.messages import Role
 from tests.support.project_paths import TOP
 from tests.support.trees.trees import File, Tree, describe, read_tree

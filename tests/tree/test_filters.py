@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import UsageError
-from rdc.limits.paths import (
+from rdc.limits.wire import (
     FILTER_BYTES,
     FILTER_PATTERN_BYTES,
     FILTER_RULES,
     FILTER_WILD_BYTES,
 )
-from rdc.model.filter_rules import FilterRule, RuleAction, RuleModifiers
+from rdc.model.selection import FilterRule, RuleAction, RuleModifiers
 from rdc.tree.filter_list import filter_list
 from rdc.tree.filters import FilterList
 from rdc.tree.rule_matcher import RuleMatcher

@@ -12,8 +12,8 @@ import pytest
 
 from rdc.errors import UsageError
 from rdc.files.root.root import Root
-from rdc.limits.paths import RULE_FILE_BYTES
-from rdc.model.filter_rules import DirectoryRules, RuleSyntax
+from rdc.limits.wire import RULE_FILE_BYTES
+from rdc.model.selection import DirectoryRules, RuleSyntax
 from rdc.progress import silent
 from rdc.tree.filter_list import filter_list
 from rdc.tree.filters import FilteredTree

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from rdc.errors import ExitCode, FileError
 from rdc.files.root.root import Root
 from rdc.model.entries import strings
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem, silent
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk, measuring_walk

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.model.filter_rules import FilterRule, RuleAction, RuleModifiers
+from rdc.model.selection import FilterRule, RuleAction, RuleModifiers
 from rdc.tree.rule_matcher import RuleMatcher
 from tests.reference import patterns as reference
 from tests.support.share import examples

@@ -18,9 +18,8 @@ from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
-from rdc.model.entries import strings
-from rdc.model.listed import BadCall, BadEntry, Listed
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.entries import BadCall, BadEntry, Listed, strings
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem
 from rdc.tree import walk
 from rdc.tree.filters import FilterList

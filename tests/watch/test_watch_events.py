@@ -15,7 +15,7 @@ import pytest
 import rdc.watching.events as events_module
 from rdc.errors import ExitCode, FileError
 from rdc.files.root.root import Root
-from rdc.model.listed import Listed
+from rdc.model.entries import Listed
 from rdc.progress import Event, Problem
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList

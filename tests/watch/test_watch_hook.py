@@ -13,7 +13,8 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.library.trees import watch
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.options import Backup
+from rdc.model.sync import SyncOptions
 from rdc.model.watch import InStep, WatchOptions
 from rdc.progress import Problem
 from rdc.watching.hook import Changes, Hook, run_command

@@ -11,8 +11,7 @@ from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.catalog.catalog import Catalog
-    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.catalog import Catalog, UserCatalog
     from rdc.catalog.store import SignatureStore
 
 __all__ = ["CATALOG_GROUP", "CATALOG_OPTION", "CatalogChoice", "read_choice"]
@@ -42,7 +41,7 @@ class CatalogChoice:
     @contextlib.contextmanager
     def store(self) -> Iterator[SignatureStore | UserCatalog | None]:
         """Open the chosen catalog for one job. Yields the `catalog` argument of rdc.sync."""
-        from rdc.catalog.location import USER_CATALOG
+        from rdc.catalog.catalog import USER_CATALOG
 
         if self.off:
             yield None
@@ -56,8 +55,7 @@ class CatalogChoice:
 
     def catalog(self, environ: Mapping[str, str]) -> Catalog:
         """Open the catalog for a verb that maintains it. Raises UsageError if no catalog is configured."""
-        from rdc.catalog.catalog import Catalog
-        from rdc.catalog.location import VARIABLE, chosen_catalog
+        from rdc.catalog.catalog import VARIABLE, Catalog, chosen_catalog
 
         catalog = chosen_catalog(environ) if self.directory is None else Catalog(self.directory)
         if catalog is None:

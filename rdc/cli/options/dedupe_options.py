@@ -10,7 +10,7 @@ from rdc.cli.options.filter_options import FILTER_GROUP, read_rules
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.model.filter_rules import DirectoryRules, FilterRule
+from rdc.model.selection import DirectoryRules, FilterRule
 
 __all__ = ["DEDUPE_OPTIONS", "DedupeRequest", "parse_dedupe", "read_dedupe"]
 

@@ -9,13 +9,13 @@ from rdc.cli.options.resource_options import CLUSTER, OVERWRITE, SLICE, SLICES, 
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions
+from rdc.model.similar import FORMATS, SHINGLE_UNITS, DocumentOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.own.output_file import Output as FileOutput
     from rdc.files.own.output_file import OutputKind
-    from rdc.model.filter_rules import DirectoryRules, FilterRule
+    from rdc.model.selection import DirectoryRules, FilterRule
 
 __all__ = [
     "DOCUMENT_GROUP",

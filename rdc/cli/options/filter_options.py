@@ -8,8 +8,8 @@ from collections.abc import Callable
 from rdc.cli.environment import Environment
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits.paths import FILTER_BYTES
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
+from rdc.limits.wire import FILTER_BYTES
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

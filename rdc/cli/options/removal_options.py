@@ -7,8 +7,7 @@ import os
 from rdc.cli.options.table import Option, OptionGroup
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.model.instances import Action
-from rdc.model.removal import KeepOrder, KeepRule
+from rdc.model.duplicates import Action, KeepOrder, KeepRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -142,7 +142,7 @@ def _slice(text: str) -> ScanSlice:
 
 
 def _slices(text: str) -> int:
-    from rdc.limits.survey import SCAN_SLICES
+    from rdc.limits.searches import SCAN_SLICES
 
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= SCAN_SLICES):
         raise UsageError(f"--slices={text}: a whole number from 1 to {SCAN_SLICES} is expected")

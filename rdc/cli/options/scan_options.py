@@ -23,7 +23,7 @@ from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
-from rdc.limits.survey import SCAN_MEMORY_LEAST
+from rdc.limits.searches import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions
 from rdc.report.scan.tables import TABLES

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.model.home import config_directory
+from rdc.model.location import config_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

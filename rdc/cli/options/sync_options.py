@@ -18,17 +18,18 @@ from rdc.errors import UsageError
 from rdc.lean.records import dataclass, replace
 from rdc.limits.sessions import ALTERNATE_DIRECTORIES
 from rdc.model import sync as model
-from rdc.model.filter_rules import FilterRule, RuleAction, has_rule_files
 from rdc.model.location import FarList, Location, RemoteShell, parse_location
-from rdc.model.option_values import (
+from rdc.model.options import (
+    ALWAYS,
     Alternates,
     AlternateUse,
     Backup,
     FileList,
+    Option,
     parse_number,
     parse_share,
 )
-from rdc.model.options import ALWAYS, Option
+from rdc.model.selection import FilterRule, RuleAction, has_rule_files
 from rdc.model.sync import OPTIONS, SyncOptions
 
 TYPE_CHECKING = False

@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.model.option_values import parse_directory, parse_size_of
-from rdc.model.options import Option
+from rdc.model.options import Declared, Option, parse_directory, parse_size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rdc.model.options import Declared
 
 __all__ = [
     "Given",
@@ -174,7 +172,7 @@ def parsed_value(given: Given, declared: Declared) -> Any:
 
 
 def read_size(option: str, text: str) -> int:
-    """Return the bytes that `text` means, as in rdc.model.option_texts. Raises UsageError."""
+    """Return the bytes that `text` means, as in rdc.model.options. Raises UsageError."""
     try:
         return parse_size_of(text)
     except ValueError as error:

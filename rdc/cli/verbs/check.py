@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
 
-    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.catalog import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.model.check import CheckOptions, CheckReport
     from rdc.model.location import Location, RemoteShell

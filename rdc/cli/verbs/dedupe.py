@@ -10,12 +10,11 @@ from rdc.cli.options.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode
-from rdc.model.home import state_directory
-from rdc.model.instances import DedupeOptions, DeduperOptions, DuplicateListing
+from rdc.model.duplicates import DedupeOptions, DedupeReport, DeduperOptions, DuplicateListing
+from rdc.model.location import state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.instances import DedupeReport
     from rdc.report.output import Output
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]

@@ -13,15 +13,13 @@ from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_m
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.cli.verb import HelpText, json_output, perform
 from rdc.errors import ExitCode, UsageError
-from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
+from rdc.model.duplicates import DedupeReport, DuplicateOptions, DuplicateOrder, DuplicateReport
 from rdc.report.output import Output, TerminalOutput
 from rdc.report.text import null_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.options.removal_options import RemovalRequest
-    from rdc.model.duplicates import DuplicateReport
-    from rdc.model.instances import DedupeReport
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -169,7 +167,7 @@ def _remove(
     reporter: Output,
 ) -> DedupeReport:
     from rdc.library.duplicates import remove_duplicates
-    from rdc.model.removal import RemovalOptions
+    from rdc.model.duplicates import RemovalOptions
 
     paths = [os.fsencode(operand) for operand in words.operands]
     removal = RemovalOptions(

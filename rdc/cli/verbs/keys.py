@@ -10,7 +10,7 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
-from rdc.limits.daemon import KEY_FILE_BYTES
+from rdc.limits.sessions import KEY_FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from rdc.model.scan import DEFAULT_MEMORY, MergeOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.documents import DocumentReport
+    from rdc.model.similar import DocumentReport
     from rdc.progress import Reporter
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]

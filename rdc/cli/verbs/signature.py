@@ -17,7 +17,7 @@ from rdc.report.text import exact_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.signature.tree import Level, SignatureTree
 
 __all__ = ["OPTIONS", "SUMMARY", "SignFile", "help_text", "run"]
@@ -88,7 +88,7 @@ def _check_is_file(path: bytes) -> None:
 
 
 def _signed(path: bytes, params: ChunkParams, choice: CatalogChoice) -> SignatureTree:
-    from rdc.catalog.location import opened_catalog
+    from rdc.catalog.catalog import opened_catalog
     from rdc.catalog.signer import sign_file
     from rdc.progress import silent
 
@@ -97,7 +97,7 @@ def _signed(path: bytes, params: ChunkParams, choice: CatalogChoice) -> Signatur
 
 
 def _params(words: Words) -> ChunkParams:
-    from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+    from rdc.chunking import SYNC_PARAMS, ChunkParams
 
     mean = words.last("--mean")
     if mean is None:

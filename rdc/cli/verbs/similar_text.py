@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.model.documents import DocumentOptions, DocumentReport
+    from rdc.model.similar import DocumentOptions, DocumentReport
     from rdc.progress import Reporter
 
 __all__ = ["claim_results", "print_documents", "run_text"]
@@ -156,7 +156,7 @@ def print_documents(
 
 def _keep_freed_memory() -> None:
     """Batches of texts take the memory of those before them."""
-    from rdc.limits.documents import BATCH_BYTES
+    from rdc.limits.searches import BATCH_BYTES
 
     keep_freed_memory(mapped=2 * BATCH_BYTES, untrimmed=BATCH_BYTES)
 

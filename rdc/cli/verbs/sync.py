@@ -17,7 +17,7 @@ from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, repo
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.lean.records import replace
 from rdc.lean.typed import Protocol
-from rdc.limits.paths import SELECTED_LIST_BYTES
+from rdc.limits.wire import SELECTED_LIST_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.report.output import ForwardedOutput, Output, TerminalOutput
 from rdc.report.sync_terminal import SyncTerminal
@@ -26,10 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
 
-    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.catalog import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.model.runs import SyncReport
     from rdc.model.sync import SyncOptions
-    from rdc.model.sync_report import SyncReport
     from rdc.progress import Reporter, StopSignal
     from rdc.session.listing import ListedEntry
 
@@ -177,7 +177,7 @@ class _Watched(ForwardedOutput):
     stopped = False
 
     def __call__(self, event: object, /) -> None:
-        from rdc.model.sync_report import is_stop
+        from rdc.model.runs import is_stop
 
         self.stopped = self.stopped or is_stop(event)
         super().__call__(event)
@@ -213,7 +213,7 @@ def _asks(words: Words, environment: Environment) -> bool:
 
 def _with_default_guard(request: SyncRequest, words: Words) -> SyncRequest:
     """The request with the guard that applies where someone can be asked."""
-    from rdc.model.sync_report import DEFAULT_SHARE
+    from rdc.model.runs import DEFAULT_SHARE
 
     if not request.options.delete or words.has("--guard", "--no-guard"):
         return request
@@ -279,7 +279,7 @@ def _list(words: Words, environment: Environment) -> ExitCode:
 def _time(entry: ListedEntry) -> str:
     import time
 
-    from rdc.model.times import real_time
+    from rdc.model.preserved import real_time
 
     seconds = real_time(entry.metadata.mtime_ns) // 10**9
     try:

@@ -15,7 +15,7 @@ from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import Protocol
-from rdc.limits.watch import RESCAN_SECONDS
+from rdc.limits.sessions import RESCAN_SECONDS
 from rdc.model import sync as model
 from rdc.model.options import ALWAYS
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchOptions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.catalog import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.model.location import Location, RemoteShell
     from rdc.model.watch import WatchReport

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from rdc.documents.find.equal_keys import equal_key_groups
 from rdc.documents.nameless_file import NamelessFile
 from rdc.kernel import missing_pairs, neighbour_pairs, sorted_pairs
-from rdc.limits.documents import PAIRS, WINDOW
+from rdc.limits.searches import PAIRS, WINDOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from itertools import groupby
 from rdc.documents.parts.block import DIGEST_BYTES, SAMPLE_BYTES
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
-from rdc.model.documents import Document
+from rdc.model.similar import Document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from rdc.documents.nameless_file import NamelessFile
 from rdc.documents.parts.block import SAMPLES
 from rdc.kernel import alike_counts, alike_pairs, label_pairs
 from rdc.lean.records import dataclass
-from rdc.limits.documents import (
+from rdc.limits.searches import (
     COMPARED,
     COMPARED_LEAST,
     CROWD_LEVELS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from operator import itemgetter
 
-from rdc.limits.documents import RANGE_ROWS
+from rdc.limits.searches import RANGE_ROWS
 from rdc.survey.walk.equal_groups import equal_groups
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from functools import partial
 from rdc.documents.find.shingle_sets import ShingleSets
 from rdc.kernel import ranked_numbers, set_resemblances
 from rdc.lean.records import dataclass
-from rdc.limits.documents import OVERLAP_BYTES
+from rdc.limits.searches import OVERLAP_BYTES
 from rdc.survey.read.ordered_threads import ALONE, in_order
 
 TYPE_CHECKING = False

@@ -15,14 +15,13 @@ from rdc.documents.find.distinct import COPIED, COPY, distinct_documents
 from rdc.documents.find.forest import Forest
 from rdc.documents.find.resemblances import compared_pairs
 from rdc.documents.parts.block import SAMPLES
-from rdc.model.documents import DocumentGroup, DocumentSummary, SimilarDocument
+from rdc.model.similar import Document, DocumentGroup, DocumentSummary, SimilarDocument
 from rdc.progress import Progressed, check_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rdc.model.documents import Document
     from rdc.progress import Reporter, StopSignal
 
 __all__ = ["Search"]

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from rdc.documents.parts.part_file import Part, read_part
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.root.source_file import read_ranges_into
-from rdc.limits.documents import OPEN_PARTS
+from rdc.limits.searches import OPEN_PARTS
 from rdc.model.entries import little_endian_integers
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from rdc.documents.parts.slice_head import DocumentHead, decode_slice
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import OutputKind
 from rdc.lean.records import dataclass
-from rdc.limits.documents import PART_BLOCK_BYTES, PART_NAMES, READ_BYTES, SLICE_HEAD_BYTES
+from rdc.limits.searches import PART_BLOCK_BYTES, PART_NAMES, READ_BYTES, SLICE_HEAD_BYTES
 from rdc.model.entries import little_endian_integers
 from rdc.progress import Problem
 from rdc.survey.container import PartError, SectionReader, section

@@ -9,8 +9,7 @@ from rdc.documents.read.range_outcome import RangeOutcome
 from rdc.documents.read.row_problems import ProblemKind, RowProblem, RowProblems
 from rdc.errors import ExitCode
 from rdc.lean.records import dataclass
-from rdc.limits.documents import ROW_PROBLEMS
-from rdc.limits.survey import SCAN_SLICES
+from rdc.limits.searches import ROW_PROBLEMS, SCAN_SLICES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.progress import Problem
 

@@ -6,7 +6,7 @@ import struct
 from array import array
 
 from rdc.lean.records import dataclass
-from rdc.limits.survey import SCAN_SLICES
+from rdc.limits.searches import SCAN_SLICES
 from rdc.model.entries import little_endian, little_endian_integers, strings
 from rdc.survey.slices import SliceSet, WalkTotals, are_options, option_lines
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.documents import DocumentOptions
+    from rdc.model.similar import DocumentOptions
 
 __all__ = ["DocumentHead", "decode_slice", "encode_slice", "shared_options"]
 

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 
 from rdc.documents.read.text_batch import TextBatch, TextSpan
-from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS
+from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import zlib
 from rdc.documents.read.file_kinds import Packing, packing_of
 from rdc.errors import RdcError
 from rdc.lean.typed import Protocol
-from rdc.limits.documents import (
+from rdc.limits.searches import (
     READ_BYTES,
     UNPACKED_BYTES_LEAST,
     UNPACKED_SHARE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.documents.read.json_decoder import json_decoder
-from rdc.limits.documents import LINE_BYTES, READ_BYTES
+from rdc.limits.searches import LINE_BYTES, READ_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

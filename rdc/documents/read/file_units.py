@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.documents.read.object_columns import JoinedFiles
     from rdc.documents.read.slice_files import SliceFiles
     from rdc.files.own.claims import Claims
-    from rdc.model.documents import DocumentOptions
+    from rdc.model.similar import DocumentOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
 

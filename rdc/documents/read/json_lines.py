@@ -11,7 +11,7 @@ from rdc.documents.read.json_decoder import json_decoder
 from rdc.documents.read.line_range import line_spans
 from rdc.errors import one_line, printable
 from rdc.kernel import json_texts
-from rdc.limits.documents import DOCUMENT_BYTES, LINE_BYTES
+from rdc.limits.searches import DOCUMENT_BYTES, LINE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

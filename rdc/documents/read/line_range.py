@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits.documents import READ_BYTES
+from rdc.limits.searches import READ_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from array import array
 from rdc.errors import FileError, UsageError, printable
 from rdc.files.objects.object_url import parse_url
 from rdc.model.entries import strings
-from rdc.model.filter_rules import are_plain
+from rdc.model.selection import are_plain
 from rdc.progress import Problem, check_stop
 from rdc.tree.filter_list import filter_list
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rdc.files.objects.object_file import ObjectFile
     from rdc.files.objects.object_store import ObjectStore
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.documents import DocumentOptions
+    from rdc.model.similar import DocumentOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
 

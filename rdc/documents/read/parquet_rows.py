@@ -10,7 +10,7 @@ from operator import sub
 
 from rdc.documents.read.text_batch import TextBatch, TextSpan
 from rdc.errors import UsageError, one_line, printable
-from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
+from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

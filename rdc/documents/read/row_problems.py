@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from rdc.errors import ExitCode, printable
 from rdc.lean.records import dataclass, replace
-from rdc.limits.documents import ROW_PROBLEMS
+from rdc.limits.searches import ROW_PROBLEMS
 from rdc.progress import Problem
 
 __all__ = ["ProblemKind", "RowProblem", "RowProblems"]

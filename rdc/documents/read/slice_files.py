@@ -5,15 +5,14 @@ from __future__ import annotations
 from rdc.documents.read.file_kinds import is_divided
 from rdc.documents.read.file_range import FileRange
 from rdc.kernel import name_ranks
-from rdc.limits.documents import RANGE_BYTES
-from rdc.model.entries import Kind, little_endian_integers, strings
+from rdc.limits.searches import RANGE_BYTES
+from rdc.model.entries import Kind, PackedListing, little_endian_integers, strings
 from rdc.survey.slices import SLICE_KEY, WalkTotals, name_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 
-    from rdc.model.entries import PackedListing
     from rdc.model.scan import ScanSlice
 
 __all__ = ["SliceFiles", "ranges_of"]

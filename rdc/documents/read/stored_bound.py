@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError, printable
-from rdc.limits.documents import STORED_BYTES_LEAST, STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
+from rdc.limits.searches import STORED_BYTES_LEAST, STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

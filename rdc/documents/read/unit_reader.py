@@ -19,7 +19,7 @@ from rdc.files.objects.object_file import ObjectFile
 from rdc.files.objects.object_url import is_url
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.records import dataclass
-from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
+from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 from rdc.progress import Problem
 from rdc.survey.read.ordered_threads import in_order
 

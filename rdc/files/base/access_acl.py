@@ -14,7 +14,7 @@ from functools import partial
 
 from rdc.files.base.entry_path import at_entry
 from rdc.files.base.metadata import set_mode_on_name
-from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL
+from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

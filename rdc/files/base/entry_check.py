@@ -13,15 +13,14 @@ import stat
 from enum import Enum
 
 from rdc.files.base.metadata import KIND_OF_FORMAT, kind_of
-from rdc.model.entries import ALL_FIELDS, Identity, Kind, is_same_entry
-from rdc.model.times import packed_time
+from rdc.model.entries import ALL_FIELDS, ComparedFields, Identity, Kind, is_same_entry
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final, TypeAlias
 
-    from rdc.model.entries import ComparedFields
 
 __all__ = [
     "ANYTHING",

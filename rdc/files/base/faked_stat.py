@@ -16,7 +16,7 @@ from functools import partial
 from rdc.files.base.entry_path import at_entry, leading_to
 from rdc.files.base.metadata import set_on_name
 from rdc.lean.records import dataclass
-from rdc.model.times import packed_time, real_time
+from rdc.model.preserved import packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 
 from rdc.files.base.syscalls import file_system_type
-from rdc.model.entries import ALL_FIELDS, ComparedFields, is_same_entry
+from rdc.model.entries import ALL_FIELDS, ComparedFields, Identity, is_same_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.entries import Identity
-    from rdc.model.file_system_facts import FileSystemFacts
+    from rdc.model.preserved import FileSystemFacts
 
 __all__ = [
     "VOLATILE_TYPES",

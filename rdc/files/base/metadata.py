@@ -12,7 +12,7 @@ from rdc.files.base.entry_path import leading_to
 from rdc.files.base.shortfalls import Shortfall, strictly
 from rdc.files.base.syscalls import chmod_no_follow
 from rdc.model.entries import Kind, Metadata
-from rdc.model.times import packed_time, real_time
+from rdc.model.preserved import packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-/* nanoseconds.h - packed times, as rdc/model/times.py defines them: 64-bit nanoseconds, and stamps for distant times. */
+/* nanoseconds.h - packed times, as rdc/model/preserved.py defines them: 64-bit nanoseconds, and stamps for distant times. */
 #ifndef RDC_NANOSECONDS_H
 #define RDC_NANOSECONDS_H
 
 #include <stdint.h>
 #include <time.h>
 
-#define RDC_FIRST_SECOND INT64_C(-9214560000) /* 1678-01-01: FIRST_NS of rdc/model/times.py, a test compares */
+#define RDC_FIRST_SECOND INT64_C(-9214560000) /* 1678-01-01: FIRST_NS of rdc/model/preserved.py, a test compares */
 #define RDC_END_SECOND INT64_C(9214646400)    /* 2262-01-01: END_NS */
 
 /* Sets `*result` to nanoseconds since the epoch; to INT64_MIN or INT64_MAX, which are no stamps, for a distant time.

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 
 from rdc.files.base.temporary_names import OWN_DIRECTORIES
-from rdc.limits.paths import PATH_DEPTH
+from rdc.limits.wire import PATH_DEPTH
 
 __all__ = ["lies_in_own_directory"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError, printable
-from rdc.limits.paths import NAME_BYTES, PATH_BYTES, PATH_DEPTH
+from rdc.limits.wire import NAME_BYTES, PATH_BYTES, PATH_DEPTH
 
 __all__ = ["check_name", "check_path", "join"]
 

@@ -11,9 +11,16 @@ from functools import partial
 from rdc.files.base.metadata import kind_of, metadata_of
 from rdc.files.base.shortfalls import STOPS_THE_RUN, Shortfalls, strictly
 from rdc.lean.records import replace
-from rdc.model.entries import Kind
-from rdc.model.file_system_facts import PLAIN
-from rdc.model.preserved import ALL_MODES, EVERYTHING, EXACT, granularity_of
+from rdc.model.entries import Kind, Metadata
+from rdc.model.preserved import (
+    ALL_MODES,
+    EVERYTHING,
+    EXACT,
+    PLAIN,
+    FileSystemFacts,
+    Preserved,
+    granularity_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.base.shortfalls import Attempt, Shortfall
-    from rdc.model.entries import Metadata
-    from rdc.model.file_system_facts import FileSystemFacts
-    from rdc.model.preserved import Preserved
 
 __all__ = ["Storage"]
 

@@ -13,7 +13,7 @@ from rdc.files.base.os_errors import changed, failure
 from rdc.files.depth.depth import RowsSeen
 from rdc.lean.records import dataclass
 from rdc.model.entries import strings
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

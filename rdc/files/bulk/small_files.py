@@ -14,7 +14,7 @@ from rdc.errors import FileError
 from rdc.files import _files
 from rdc.files.depth.depth import RowsSeen
 from rdc.lean.records import dataclass
-from rdc.model.entries import strings
+from rdc.model.entries import Identity, IdentityColumns, PackedListing, strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
-    from rdc.model.entries import Identity, PackedListing
-    from rdc.model.identity_columns import IdentityColumns
 
 __all__ = [
     "NewVersions",

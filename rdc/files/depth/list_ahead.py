@@ -14,7 +14,7 @@ from rdc.errors import RdcError
 from rdc.files.depth.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, RowsSeen
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
-from rdc.limits.paths import AHEAD_BYTES, DIRECTORY_BYTES, ENTRY_BYTES
+from rdc.limits.wire import AHEAD_BYTES, DIRECTORY_BYTES, ENTRY_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rdc.files.depth.depth import Depths, Looking
     from rdc.lean.threads import Task, Threads
-    from rdc.model.listed import Listed
+    from rdc.model.entries import Listed
 
 __all__ = ["ListAhead"]
 

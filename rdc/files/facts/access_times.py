@@ -8,14 +8,13 @@ import os
 from rdc.files.base.entry_path import leading_to
 from rdc.files.base.syscalls import set_access_time
 from rdc.files.facts.compared_entry import compared_entry
-from rdc.model.attributes import ACCESS_TIME, ACCESS_TIME_BYTES
+from rdc.model.preserved import ACCESS_TIME, ACCESS_TIME_BYTES, Attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.root import Root
-    from rdc.model.attributes import Attributes
     from rdc.model.entries import Kind
 
 __all__ = ["access_time_at", "write_entry_access_time"]

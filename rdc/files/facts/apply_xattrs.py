@@ -15,16 +15,21 @@ from rdc.files.base.metadata import set_mode_on_name
 from rdc.files.facts.compared_entry import compared_entry
 from rdc.files.facts.directory_xattrs import read_attributes_at
 from rdc.lean.records import dataclass
-from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes, mode_with_acl
-from rdc.model.entries import Metadata
-from rdc.model.times import packed_time
+from rdc.model.entries import Kind, Metadata
+from rdc.model.preserved import (
+    ACCESS_ACL,
+    DEFAULT_ACL,
+    AttributeKinds,
+    Attributes,
+    mode_with_acl,
+    packed_time,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rdc.files.root.root import Root
-    from rdc.model.entries import Kind
 
 __all__ = ["attribute_kinds_of", "write_entry_attributes"]
 

@@ -15,8 +15,8 @@ from rdc.files import _files
 from rdc.files.base.entry_path import at_entry, has_proc, in_directory
 from rdc.files.base.relative_path import check_path, join
 from rdc.files.facts.access_times import access_time_at
-from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import strings
+from rdc.model.preserved import AttributeKinds, Attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
-    from rdc.model.attributes import Attributes
 
 __all__ = ["read_attributes_at", "read_directory_attributes", "read_entry_attributes"]
 

@@ -7,8 +7,7 @@ import os
 from rdc.files.base.known_devices import stable_fields
 from rdc.files.facts.filesystem_id import type_of
 from rdc.lean.records import replace
-from rdc.model.file_system_facts import ALL_KEPT, PLAIN, FileSystemFacts
-from rdc.model.preserved import Granularity
+from rdc.model.preserved import ALL_KEPT, PLAIN, FileSystemFacts, Granularity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

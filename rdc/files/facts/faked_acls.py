@@ -17,13 +17,12 @@ import stat
 from struct import iter_unpack, pack, unpack_from
 
 from rdc.files.base.faked_stat import read_faked
-from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL
+from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, Attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.attributes import Attributes
 
 __all__ = ["faked_acls_at", "stored_acls_at", "stored_attributes", "packed_acl", "unpacked_acl"]
 

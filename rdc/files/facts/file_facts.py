@@ -8,9 +8,9 @@ import stat
 from rdc.files.base.entry_check import identity_of, stat_entry
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.open_file_xattrs import read_attributes
+from rdc.model.duplicates import FileFacts
 from rdc.model.entries import Metadata
-from rdc.model.instances import FileFacts
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,17 +23,22 @@ from rdc.files.base.syscalls import refresh_stat, rename_no_replace
 from rdc.files.base.taking_names import create_temporary, replace_name
 from rdc.files.base.temporary_names import make_aside
 from rdc.lean.records import dataclass, replace
-from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import ComparedFields, Kind
-from rdc.model.file_system_facts import ALL_KEPT, FileSystemFacts
-from rdc.model.preserved import ALL_MODES, Granularity, granularity_of
+from rdc.model.preserved import (
+    ALL_KEPT,
+    ALL_MODES,
+    AttributeKinds,
+    FileSystemFacts,
+    Granularity,
+    Preserved,
+    granularity_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rdc.files.root.root import Root
-    from rdc.model.preserved import Preserved
 
 __all__ = ["TRIAL_SECONDS", "TRIED", "Learned", "empty_leftover", "learn_facts"]
 

@@ -7,7 +7,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.attributes import Attributes
+    from rdc.model.preserved import Attributes
 
 __all__ = ["read_attributes", "write_attributes"]
 

@@ -7,7 +7,7 @@ from enum import Enum
 
 from rdc.files.facts.extents import Extent, extents
 from rdc.lean.typed import NamedTuple
-from rdc.model.instances import Sharing
+from rdc.model.duplicates import Sharing
 
 __all__ = ["Part", "Use", "compare_places", "measure_sharing"]
 

@@ -22,16 +22,14 @@ from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.lean.records import replace
-from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import Kind, Metadata
-from rdc.model.times import packed_time
+from rdc.model.preserved import ACCESS_ACL, Attributes, packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.root import Root
-    from rdc.model.attributes import Attributes
 
 __all__ = ["Backups"]
 

@@ -25,8 +25,8 @@ from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
 from rdc.files.base.taking_names import is_refused
 from rdc.files.base.temporary_names import make_aside
-from rdc.model.entries import ComparedFields, Metadata, is_same_entry
-from rdc.model.times import packed_time
+from rdc.model.entries import ComparedFields, Identity, Metadata, is_same_entry
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.entry_check import Expected
     from rdc.files.root.root import Root
-    from rdc.model.entries import Identity
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

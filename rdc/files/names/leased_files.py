@@ -27,7 +27,7 @@ from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
 from rdc.model.entries import Identity, Metadata
-from rdc.model.times import packed_time
+from rdc.model.preserved import Attributes, packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
-    from rdc.model.attributes import Attributes
 
 SECTOR_BYTES = 512
 """The unit of st_blocks, whatever the file system's block size is."""
@@ -56,7 +55,7 @@ _CANNOT_HOLD = {
 
 
 class LeaseFacts(NamedTuple):
-    """What fstat says of a file while its lease is held. The times are packed (rdc.model.times), but
+    """What fstat says of a file while its lease is held. The times are packed (rdc.model.preserved), but
     for `atime_ns`, in nanoseconds."""
 
     device: int

@@ -49,8 +49,7 @@ from rdc.files.facts.open_file_xattrs import write_attributes
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.lean.records import replace
-from rdc.model.attributes import ACCESS_ACL, bits_before_acl
-from rdc.model.times import real_time
+from rdc.model.preserved import ACCESS_ACL, Attributes, bits_before_acl, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.names.leased_files import LeasedFile
     from rdc.files.root.root import Root
-    from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
 
 # Names of displaced files

@@ -34,9 +34,8 @@ from rdc.files.names.name_change import copy_of, put_back, seal_like
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.lean.records import dataclass
-from rdc.model.attributes import ACCESS_ACL
-from rdc.model.entries import little_endian
-from rdc.model.times import is_distant, real_time
+from rdc.model.entries import Metadata, little_endian
+from rdc.model.preserved import ACCESS_ACL, Attributes, is_distant, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.attributes import Attributes
-    from rdc.model.entries import Metadata
 
 _DOING = "bring it back"
 

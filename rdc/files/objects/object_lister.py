@@ -10,7 +10,7 @@ from time import perf_counter_ns
 
 from rdc.files.depth.depth import DEPTH_MOST, RowsSeen
 from rdc.files.objects.object_listing import PageReader
-from rdc.limits.paths import AHEAD_BYTES, LISTING_EMPTY_PAGES
+from rdc.limits.wire import AHEAD_BYTES, LISTING_EMPTY_PAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, printable
 from rdc.lean.records import dataclass
-from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, KEY_BYTES
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits.wire import DIRECTORY_BYTES, ENTRY_BYTES, KEY_BYTES, SIZE_LIMIT
 from rdc.model.entries import strings
 from rdc.progress import Problem
 

@@ -26,16 +26,15 @@ from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_path
 from rdc.files.own.opened_path import OpenedPath
 from rdc.lean.typed import TypeVar
-from rdc.limits.paths import PATH_BYTES
-from rdc.limits.undo import LINE_BYTES
+from rdc.limits.sessions import LINE_BYTES
+from rdc.limits.wire import PATH_BYTES
 from rdc.model.entries import Metadata
-from rdc.model.times import packed_time
+from rdc.model.preserved import Attributes, packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rdc.model.attributes import Attributes
 
 T = TypeVar("T")
 

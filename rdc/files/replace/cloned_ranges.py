@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.clone import Clone
+    from rdc.model.entries import Clone
 
 __all__ = ["ClonedRanges", "between"]
 

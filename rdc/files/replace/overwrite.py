@@ -28,7 +28,7 @@ from rdc.files.facts.extents import holes
 from rdc.files.replace.block_runs import BlockRuns
 from rdc.files.replace.replacement import COPY_BYTES, READ_BYTES, Replacement, copies_by_hand
 from rdc.files.replace.sparse import data_and_holes, is_zeros, may_have_holes, zero_spans
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

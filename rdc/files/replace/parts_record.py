@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 
 from rdc.files.base.temporary_names import PARTS_NAME, make_aside
 from rdc.lean.records import dataclass, field
-from rdc.limits.paths import PARTS_BYTES
+from rdc.limits.wire import PARTS_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rdc.files.base.lease import take_lease
 from rdc.files.base.metadata import changes_access, set_on_found, set_on_name
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.typed import NamedTuple
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from rdc.files.root.listing_reference import look_at
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.typed import TypeVar
-from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
-from rdc.model.entries import ComparedFields, Identity, Kind, Metadata
-from rdc.model.listed import BadCall
-from rdc.model.times import packed_time
+from rdc.limits.wire import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
+from rdc.model.entries import BadCall, BadEntry, ComparedFields, Identity, Kind, Listed, Listing, Metadata
+from rdc.model.preserved import FileSystemFacts, packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rdc.files.depth.depth import Looking
-    from rdc.model.entries import Listing
-    from rdc.model.file_system_facts import FileSystemFacts
-    from rdc.model.listed import BadEntry, Listed
 
 __all__ = ["NO_ATIME", "ConfinedRoot"]
 

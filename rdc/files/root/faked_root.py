@@ -11,16 +11,15 @@ from rdc.files.base.metadata import kind_of
 from rdc.files.root.listing_view import faked_at
 from rdc.files.root.node_kinds import FORMAT_OF_KIND
 from rdc.files.root.root import Root
-from rdc.limits.paths import PATH_BYTES
-from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
-from rdc.model.times import packed_time
+from rdc.limits.wire import PATH_BYTES
+from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.entry_check import Anything, Expected
     from rdc.files.base.shortfalls import Attempt
     from rdc.files.root.root import Chosen
-    from rdc.model.entries import Identity
 
 __all__ = ["FakedRoot"]
 

@@ -18,8 +18,8 @@ from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import refused_component
 from rdc.files.root.listing_view import with_stats
-from rdc.model.entries import Kind, strings
-from rdc.model.option_values import leads_outside
+from rdc.model.entries import Kind, Listed, strings
+from rdc.model.options import LinkChoice, leads_outside
 from rdc.progress import Problem, silent
 
 TYPE_CHECKING = False
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.policies import Confined
-    from rdc.model.listed import Listed
-    from rdc.model.option_values import LinkChoice
     from rdc.progress import Reporter
 
 __all__ = ["FollowedLinks", "UnfollowedError"]

@@ -15,9 +15,8 @@ from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace
-from rdc.limits.paths import DIRECTORY_BYTES
-from rdc.model.entries import Kind, strings
-from rdc.model.listed import BadCall, BadEntry
+from rdc.limits.wire import DIRECTORY_BYTES
+from rdc.model.entries import BadCall, BadEntry, Kind, Listed, strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rdc.files.depth.depth import Looking
     from rdc.files.root.followed_links import FollowedLinks
     from rdc.files.root.policies import ReadPolicy
-    from rdc.model.listed import Listed
 
 __all__ = ["Layer", "LayeredRoot", "PackedNames"]
 

@@ -9,10 +9,9 @@ from rdc.files import _files
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.listing_reference import read_directory
 from rdc.lean.records import replace
-from rdc.limits.paths import DIRECTORY_BYTES
-from rdc.model.entries import PackedInodes, PackedListing, strings
-from rdc.model.listed import BadCall, BadEntry, Listed
-from rdc.model.times import packed_time
+from rdc.limits.wire import DIRECTORY_BYTES
+from rdc.model.entries import BadCall, BadEntry, Listed, PackedInodes, PackedListing, strings
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

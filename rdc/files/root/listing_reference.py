@@ -13,10 +13,9 @@ from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S
 
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.temporary_names import reserved_rows
-from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
-from rdc.model.entries import Kind, Listing, PackedInodes
-from rdc.model.listed import BadCall, BadEntry, Listed
-from rdc.model.times import packed_times
+from rdc.limits.wire import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
+from rdc.model.entries import BadCall, BadEntry, Kind, Listed, Listing, PackedInodes
+from rdc.model.preserved import packed_times
 
 __all__ = ["listed_of", "look_at", "packed_inodes", "read_directory", "times_of"]
 

@@ -17,17 +17,25 @@ from rdc.files.root.listing_reference import packed_inodes
 from rdc.files.root.node_kinds import FORMAT_OF_KIND, node_of, with_node_kinds
 from rdc.files.root.policies import MUNGE
 from rdc.lean.records import replace
-from rdc.limits.paths import PATH_BYTES
-from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
-from rdc.model.times import packed_time
+from rdc.limits.wire import PATH_BYTES
+from rdc.model.entries import (
+    DEVICES,
+    Kind,
+    Listed,
+    Listing,
+    PackedInodes,
+    device_number,
+    little_endian,
+    little_endian_integers,
+    strings,
+)
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
     from rdc.files.root.policies import Confined
-    from rdc.model.entries import Listing, PackedInodes
-    from rdc.model.listed import Listed
 
 __all__ = ["as_policy_says", "faked_at", "is_node", "restated", "with_stats"]
 

@@ -11,12 +11,19 @@ from rdc.files.base.entry_check import stat_entry
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
 from rdc.lean.records import replace
-from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
+from rdc.model.entries import (
+    DEVICES,
+    Kind,
+    Listed,
+    device_number,
+    little_endian,
+    little_endian_integers,
+    strings,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.policies import Confined
-    from rdc.model.listed import Listed
 
 __all__ = ["FORMAT_OF_KIND", "is_of_kind", "node_of", "with_node_kinds"]
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rdc.errors import FileError
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.depth.read_rate import ReadRate
-    from rdc.model.entries import Kind
-    from rdc.model.listed import Listed
+    from rdc.model.entries import Kind, Listed
     from rdc.progress import Reporter
 
 __all__ = ["MUNGE", "Confined", "LinkView", "ReadPolicy"]

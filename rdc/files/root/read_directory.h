@@ -13,7 +13,7 @@
 /* Values of Kind in rdc/model/entries.py; a test compares them. */
 enum { RDC_FILE = 0, RDC_DIRECTORY = 1, RDC_SYMLINK = 2, RDC_SPECIAL = 3 };
 
-/* Why an entry is in no column: values of BadCall in rdc/model/listed.py; a test compares them. */
+/* Why an entry is in no column: values of BadCall in rdc/model/entries.py; a test compares them. */
 enum { RDC_BAD_NAME = 0, RDC_BAD_STAT = 1, RDC_BAD_LINK = 2, RDC_BAD_KIND = 3 };
 
 /* An entry that is there and could not be looked at. */

@@ -30,9 +30,9 @@ from rdc.files.root.confined_root import ConfinedRoot
 from rdc.files.root.policies import MUNGE, ReadPolicy
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import NamedTuple, Protocol
-from rdc.limits.paths import PATH_BYTES
+from rdc.limits.wire import PATH_BYTES
 from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 /* node_messages.c - the input of the digests of nodes, for many streams at once.
  *
- * rdc/signature/build.py builds one tree from chunks as they come. Here all chunks are known, and one call makes one
+ * rdc/signature/tree.py builds one tree from chunks as they come. Here all chunks are known, and one call makes one
  * level of many trees. Their messages are hashed together, one in each lane of a vector. */
 #include "columns/node_messages.h"
 

@@ -6,9 +6,9 @@ them dialled. What a message declares is in rdc.protocol.wire.codec.
 
 from __future__ import annotations
 
-from rdc.protocol.messages import comparison, content, description, opening, turns  # noqa: F401
-from rdc.protocol.messages.comparison import NO_TRAITS as NO_TRAITS
-from rdc.protocol.messages.turns import SourceState as SourceState
+from rdc.protocol.messages import content, course  # noqa: F401
+from rdc.protocol.messages.content import NO_TRAITS as NO_TRAITS
+from rdc.protocol.messages.course import SourceState as SourceState
 from rdc.protocol.wire.codec import Message as Message
 from rdc.protocol.wire.codec import Role as Role
 from rdc.protocol.wire.codec import State as State
@@ -20,11 +20,8 @@ from rdc.protocol.wire.codec import message_kinds as message_kinds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.protocol.messages.comparison import *  # noqa: F403
     from rdc.protocol.messages.content import *  # noqa: F403
-    from rdc.protocol.messages.description import *  # noqa: F403
-    from rdc.protocol.messages.opening import *  # noqa: F403
-    from rdc.protocol.messages.turns import *  # noqa: F403
+    from rdc.protocol.messages.course import *  # noqa: F403
 else:
     # The declared messages, and nothing else of these modules: field types have names like Code, too.
     globals().update({message.__name__: message for message in message_kinds().values()})

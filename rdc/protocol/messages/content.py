@@ -1,25 +1,38 @@
-"""Messages with the content of files, whole or in ranges, and the failure of one file."""
+"""Messages that compare two versions of a file, and messages with the content of files."""
 
 from __future__ import annotations
 
+from array import array
+from itertools import chain
+
 from rdc.lean.typed import Annotated
+from rdc.limits.sessions import BUNDLE_BYTES, BUNDLE_CHUNKS, BUNDLE_FILES
 from rdc.limits.wire import (
+    BLOCK_SIZE_MAX,
+    BLOCK_SIZE_MIN,
+    BLOCKS_PER_MESSAGE,
     CHECK_BLOCKS_PER_ANSWER,
     DATA_BYTES,
+    FILES_PER_GROUP,
     FILES_PER_MESSAGE,
+    FRAME_BYTES,
     HOLES_PER_MESSAGE,
+    NODE_BYTES,
+    NODES_PER_MESSAGE,
     ORDINAL_LIMIT,
     PACKED_BYTES,
     RANGES_PER_MESSAGE,
+    RECORDS_BYTES,
     SIZE_LIMIT,
     TABLE_STRIDE_MAX,
 )
-from rdc.model.sync_report import Purpose
-from rdc.protocol.messages.comparison import BlockAnswer, NodeAnswer, TreeAnswer, TreeRequest
+from rdc.model.runs import Purpose
 from rdc.protocol.messages.field_types import (
     CHECK_BLOCK_BYTES,
     DIGEST_BYTES,
     NO_CLAIMS,
+    REFERENCE_WIDTHS,
+    ROOT_BYTES,
     AboutFile,
     AboutFiles,
     Claimed,
@@ -27,20 +40,337 @@ from rdc.protocol.messages.field_types import (
     Digest,
     Failure,
     Files,
+    Level,
     Line,
     Mtime,
+    Nodes,
     Ordinal,
     Ranged,
+    Root,
     Size,
+    Width,
     columns_of,
 )
-from rdc.protocol.wire.codec import ANSWERING, ASKING, DESTINATION, SOURCE, Message, message, message_kinds
-from rdc.protocol.wire.fields import Blob, Column, Content, Flag, Gaps, Integer
+from rdc.protocol.wire.codec import (
+    ANSWERING,
+    ASKING,
+    DESTINATION,
+    SERVING,
+    SOURCE,
+    Message,
+    message,
+    message_kinds,
+)
+from rdc.protocol.wire.fields import Blob, Column, Content, Flag, Gaps, Integer, Parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from array import array
+    from collections.abc import Sequence
     from typing import TypeAlias
+
+
+# Messages that compare two versions of a file: roots, nodes of signature trees, fingerprints of blocks.
+#
+# A new file is looked for among the destination's: one digest over many roots finds copies, and traits find
+# similar files. A bundle is many changed files that are compared as one.
+
+FINGERPRINT_WIDTHS = (2, 8)
+LEAF_WIDTH = 3
+"""Bytes of a fingerprint that comes with a tree: a chunk has few blocks, and few positions to search for
+them."""
+SHORTEN = 4
+"""Divisor of the block size in short files."""
+KEYED_WIDTH = 8
+"""Widest keyed hash in bytes; a wider reference is the whole digest."""
+
+
+@message(6, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
+class RootRequest(AboutFiles, Message):
+    """D: asks for references of the root digests of these files."""
+
+    files: Files
+    width: Width = ROOT_BYTES
+    """Bytes of a reference in the answer: 4 to 8 under the session's key, or the 32 of the root itself."""
+    group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
+    """Files that share one reference. Above 1, the answer has no sizes."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
+
+
+@message(7, by=SOURCE, when=ANSWERING, answers=RootRequest, purpose=Purpose.ROOTS)
+class RootAnswer(Message):
+    """S: some or all files of the oldest RootRequest. A file that failed comes as FileFailed instead."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    """One size per file with whole roots; empty with references, which cover the size."""
+    roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
+    """A reference of the requested width per file or per group, in the order of `files`."""
+    group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
+
+    @property
+    def references(self) -> int:
+        """Number of references."""
+        return -(-len(self.files) // self.group)
+
+    @property
+    def width(self) -> int:
+        return len(self.roots) // self.references
+
+    @property
+    def whole(self) -> bool:
+        """Whether `roots` holds whole roots rather than references."""
+        return self.group == 1 and self.width == ROOT_BYTES
+
+    def root(self, row: int) -> bytes:
+        """The reference of the file, or of the group, with this number."""
+        return self.roots[row * self.width : (row + 1) * self.width]
+
+    def check(self) -> str | None:
+        if len(self.roots) % self.references or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
+            return f"roots: {len(self.roots)} bytes for {len(self.files)} files"
+        if len(self.sizes) != (len(self.files) if self.whole else 0):
+            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
+        return None
+
+
+def _wrong_width(width: int) -> str | None:
+    if KEYED_WIDTH < width < REFERENCE_WIDTHS[1]:
+        return f"width: {width} is neither in {REFERENCE_WIDTHS[0]}..{KEYED_WIDTH} nor {REFERENCE_WIDTHS[1]}"
+    return None
+
+
+@message(8, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.NODES)
+class TreeRequest(AboutFiles, Message):
+    """D: asks for the top of the signature trees of these files."""
+
+    files: Files
+    width: Width
+    """Bytes of a reference in the answers."""
+    block: Annotated[int, Integer(0, BLOCK_SIZE_MAX)] = 0
+    """Bytes of a block: files of one chunk come with the fingerprints of their blocks. 0: without
+    fingerprints."""
+
+    def check(self) -> str | None:
+        if 0 < self.block < SHORTEN * BLOCK_SIZE_MIN:
+            return f"block: {self.block}, the least is {SHORTEN * BLOCK_SIZE_MIN}"
+        return _wrong_width(self.width)
+
+    def block_of(self, size: int) -> int:
+        """Bytes of a block in a file of `size` bytes. Blocks are shorter where a file would have hardly
+        two."""
+        return self.block if size >= 2 * self.block else self.block // SHORTEN
+
+
+@message(9, by=SOURCE, when=ANSWERING, answers=TreeRequest, purpose=Purpose.NODES)
+class TreeAnswer(Message):
+    """S: one file of the oldest TreeRequest."""
+
+    file: Ordinal
+    size: Size
+    root: Root
+    height: Level
+    mtime_ns: Mtime
+    records: Annotated[bytes, Blob(0, RECORDS_BYTES)]
+    """Records in the signature format, opaque to the protocol. Empty if fingerprints are given."""
+    fingerprints: Annotated[bytes, Blob(0, RECORDS_BYTES)] = b""
+    """Keyed fingerprints of a file of one chunk, LEAF_WIDTH bytes per block, in order, if `block` asked for
+    them."""
+
+
+@message(10, by=DESTINATION, when=ASKING, asks="nodes", purpose=Purpose.NODES)
+class NodeRequest(AboutFile, Message):
+    """D: asks for the children of these nodes of a file's tree."""
+
+    file: Ordinal
+    level: Level
+    nodes: Nodes
+    width: Width
+    """Bytes of a reference in the answer."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
+
+
+@message(11, by=SOURCE, when=ANSWERING, answers=NodeRequest, purpose=Purpose.NODES)
+class NodeAnswer(Message):
+    """S: the next nodes of the oldest NodeRequest, in its order."""
+
+    file: Ordinal
+    level: Level
+    nodes: Nodes
+    records: Annotated[tuple[bytes, ...], Parts(NODES_PER_MESSAGE, NODE_BYTES)]
+    """Opaque records, one item per node."""
+
+    def check(self) -> str | None:
+        if len(self.records) != len(self.nodes):
+            return f"records: {len(self.records)} for {len(self.nodes)} nodes"
+        return None
+
+
+@message(31, by=DESTINATION, when=ASKING, asks="file", purpose=Purpose.BLOCKS)
+class BlockRequest(Ranged, Message):
+    """D: asks for fingerprints of the blocks in these ranges of a file."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    size: Annotated[int, Integer(BLOCK_SIZE_MIN, BLOCK_SIZE_MAX)]
+    """Bytes of a block, counted from the start of each range. The last block of a range may be shorter."""
+    width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
+    """Bytes of a fingerprint."""
+    blank: Annotated[bool, Flag()] = False
+    """Whether x86 operands are masked before the fingerprints are computed."""
+
+    @classmethod
+    def of(
+        cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int, *, blank: bool = False
+    ) -> BlockRequest:
+        """A request for increasing, disjoint (offset, length) pairs."""
+        return cls(file, *columns_of(array("Q", chain.from_iterable(ranges))), size, width, blank)
+
+    @property
+    def blocks(self) -> int:
+        """Number of fingerprints in the answer."""
+        size = self.size
+        return sum([-(-length // size) for length in self.lengths])
+
+    def check(self) -> str | None:
+        problem = self.check_ranges()
+        if problem is None and not self.lengths:
+            return "lengths: none"
+        # Each range has at most one block more than whole ones. Most requests are far below the limit.
+        most = sum(self.lengths) // self.size + len(self.lengths)
+        if problem is None and most > BLOCKS_PER_MESSAGE and self.blocks > BLOCKS_PER_MESSAGE:
+            return f"lengths: {self.blocks} blocks, the limit is {BLOCKS_PER_MESSAGE}"
+        return problem
+
+
+@message(32, by=SOURCE, when=ANSWERING, answers=BlockRequest, purpose=Purpose.BLOCKS)
+class BlockAnswer(Message):
+    """S: the whole answer to the oldest BlockRequest."""
+
+    file: Ordinal
+    fingerprints: Annotated[bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * BLOCKS_PER_MESSAGE)]
+    """Keyed fingerprints, `width` bytes per block, in order."""
+
+
+# Local copies of new files, and similar ones
+
+SHORT_ROOT_BYTES = 8
+TRAITS_BYTES = 9
+NO_TRAITS = b"\xff" * TRAITS_BYTES
+
+COARSE_FROM, COARSE_BELOW = 24 << 10, 64 << 10
+"""Sizes of files with coarse traits: from COARSE_FROM to below COARSE_BELOW. Larger files have other
+features. Smaller ones are at most three eighths of such a larger file."""
+
+
+@message(40, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
+class DigestRequest(AboutFiles, Message):
+    """D: asks for one digest over the roots of these files."""
+
+    files: Files
+
+
+@message(41, by=SOURCE, when=ANSWERING, answers=DigestRequest, purpose=Purpose.ROOTS)
+class DigestAnswer(Message):
+    """S: the digest of the oldest DigestRequest's files, except those that failed in a FileFailed before."""
+
+    digest: Root
+    """BLAKE3 of their 32-byte roots, concatenated in the order of the request."""
+
+
+@message(42, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
+class TraitsRequest(AboutFiles, Message):
+    """D: asks for short references of the roots of these files, and for their traits."""
+
+    files: Files
+
+
+@message(43, by=SOURCE, when=ANSWERING, answers=TraitsRequest, purpose=Purpose.ROOTS)
+class TraitsAnswer(Message):
+    """S: some or all files of the oldest TraitsRequest. A file that failed comes as FileFailed instead."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    roots: Annotated[bytes, Blob(SHORT_ROOT_BYTES, SHORT_ROOT_BYTES * FILES_PER_MESSAGE)]
+    """8 bytes per file under the session's key."""
+    traits: Annotated[bytes, Blob(TRAITS_BYTES, TRAITS_BYTES * FILES_PER_MESSAGE)]
+    """9 bytes per file; all ones for a file without features."""
+    coarse: Annotated[bytes, Blob(0, TRAITS_BYTES * FILES_PER_MESSAGE)] = b""
+    """Traits in the form of a larger file, for each file of COARSE_FROM to COARSE_BELOW - 1 bytes."""
+
+    def root(self, row: int) -> bytes:
+        return self.roots[row * SHORT_ROOT_BYTES : (row + 1) * SHORT_ROOT_BYTES]
+
+    def traits_of(self, row: int) -> bytes:
+        """The traits of a file; b'' for a file without features."""
+        traits = self.traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
+        return b"" if traits == NO_TRAITS else traits
+
+    def coarse_traits(self) -> dict[int, bytes]:
+        """Coarse traits by row, for rows that have them."""
+        rows = [row for row, size in enumerate(self.sizes) if COARSE_FROM <= size < COARSE_BELOW]
+        cut = (self.coarse[at : at + TRAITS_BYTES] for at in range(0, len(self.coarse), TRAITS_BYTES))
+        return {row: traits for row, traits in zip(rows, cut, strict=True) if traits != NO_TRAITS}
+
+    def check(self) -> str | None:
+        count = len(self.files)
+        if (len(self.sizes), len(self.roots), len(self.traits)) != (
+            count,
+            count * SHORT_ROOT_BYTES,
+            count * TRAITS_BYTES,
+        ):
+            return f"columns: they are not of {count} files"
+        near = sum(COARSE_FROM <= size < COARSE_BELOW for size in self.sizes)
+        if len(self.coarse) != near * TRAITS_BYTES:
+            return f"coarse: {len(self.coarse)} bytes for {near} files"
+        return None
+
+
+# Bundles: many changed files that are described together and compared as one file
+
+BUNDLE_BLOCK_MIN = 256
+"""Bytes of the smallest block. The fingerprints of a whole bundle then fit one message, even those of short
+files, whose blocks are a quarter as long."""
+
+KEYED_WIDTHS = (4, 8)
+
+_FINGERPRINTS = (BUNDLE_BYTES * SHORTEN // BUNDLE_BLOCK_MIN + 2 * BUNDLE_FILES) * LEAF_WIDTH
+
+
+@message(44, by=DESTINATION, when=ASKING, asks="files", feature="bundles", purpose=Purpose.NODES)
+class BundleRequest(AboutFiles, Message):
+    """D: asks for the description of these files, as listed, as one bundle."""
+
+    bundle: Ordinal
+    """The bundle's number from now on: bundles are numbered after all entries."""
+    files: Annotated[tuple[int, ...], Gaps(BUNDLE_FILES, ORDINAL_LIMIT)]
+    width: Annotated[int, Integer(*KEYED_WIDTHS)]
+    """Bytes of a chunk's reference."""
+    block: Annotated[int, Integer(BUNDLE_BLOCK_MIN, BLOCK_SIZE_MAX)]
+    """Bytes of a block in files of one chunk."""
+
+
+@message(45, by=SOURCE, when=SERVING, answers=BundleRequest, feature="bundles", purpose=Purpose.NODES)
+class BundleAnswer(Message):
+    """S: the answer to the oldest BundleRequest."""
+
+    bundle: Ordinal
+    without: Annotated[tuple[int, ...], Gaps(BUNDLE_FILES, BUNDLE_FILES - 1, may_be_empty=True)]
+    """Files left out of the bundle, by their position in the request: they are unreadable or differ from
+    their listing."""
+    digest: Digest
+    """BLAKE3 of the bundle's whole content."""
+    lengths: Annotated[tuple[int, ...], Column(BUNDLE_CHUNKS, lowest=1)]
+    """Lengths of the chunks of its longer files."""
+    references: Annotated[bytes, Blob(0, FRAME_BYTES // 2)]
+    """Keyed references, one per chunk."""
+    fingerprints: Annotated[bytes, Blob(0, _FINGERPRINTS)]
+    """Keyed fingerprints of the blocks of its other files, LEAF_WIDTH bytes per block, in order."""
+
 
 TABLE_WORD = 4
 """Bytes of a number in a table."""

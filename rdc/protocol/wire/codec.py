@@ -20,9 +20,18 @@ from rdc.errors import ProtocolError
 from rdc.lean import records
 from rdc.lean.typed import TypeVar, dataclass_transform
 from rdc.limits.wire import FRAME_BYTES, MESSAGE_BYTES
-from rdc.model.sync_report import Purpose
-from rdc.protocol.wire.fields import Codec, Content, Flag, Integer, Path, Word, of_type
-from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.model.runs import Purpose
+from rdc.protocol.wire.fields import (
+    Codec,
+    Content,
+    Flag,
+    Integer,
+    Path,
+    Word,
+    decode_varint,
+    encode_varint,
+    of_type,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

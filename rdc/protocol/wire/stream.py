@@ -23,7 +23,7 @@ from rdc.limits.wire import (
     ROUND_LIMIT,
     WINDOW_LOG,
 )
-from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.protocol.wire.fields import decode_varint, encode_varint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from rdc.files.names.entry_names import Linked, link_file, make_durable
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, copy_whole, may_clone
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
-from rdc.model.entries import Kind
-from rdc.model.sync import AlternateUse
+from rdc.model.entries import Identity, Kind
+from rdc.model.options import AlternateUse
 from rdc.plan.alternates import Likeness
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import copying_code
@@ -30,7 +30,6 @@ from rdc.session.applying.writing_code import writing_code
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
-    from rdc.model.entries import Identity
     from rdc.plan.compare import Comparison
     from rdc.session.applying.allowed_changes import ComparedDirectory
     from rdc.session.applying.alternate_matches import AlternateEntry, AlternateMatches

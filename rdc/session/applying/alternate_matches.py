@@ -5,9 +5,9 @@ from __future__ import annotations
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.lean.records import dataclass
-from rdc.model.entries import Kind
-from rdc.model.sync import AlternateUse
-from rdc.model.times import real_time
+from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.options import AlternateUse
+from rdc.model.preserved import real_time
 from rdc.plan.compare import Change
 from rdc.plan.equal_times import with_equal_times
 
@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
-    from rdc.model.entries import Listing, Metadata
     from rdc.plan.alternates import AlternateMatch
     from rdc.plan.compare import Comparison, Difference
     from rdc.session.applying.allowed_changes import ComparedDirectory
@@ -134,7 +133,7 @@ class _Look:
         if xattrs is None or self._wanted.kinds[row] == Kind.DIRECTORY:
             return None
         from rdc.files.facts.directory_xattrs import read_entry_attributes
-        from rdc.model.attributes import UNREADABLE, AttributeKinds, pack_attributes, unpack_attributes
+        from rdc.model.preserved import UNREADABLE, AttributeKinds, pack_attributes, unpack_attributes
 
         # A file in an alternate directory is read now and then, and a link to it is worth more than its time.
         kinds = xattrs.kinds & ~AttributeKinds.ACCESS_TIME

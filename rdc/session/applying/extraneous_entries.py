@@ -7,8 +7,7 @@ from array import array
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
-from rdc.model.entries import Kind
-from rdc.model.identity_columns import IdentityColumns
+from rdc.model.entries import Identity, IdentityColumns, Kind, Listing
 from rdc.progress import Problem
 from rdc.session.applying.unarrived import incomplete
 from rdc.session.landing.listed_entries import Extraneous
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from rdc.files.root.root import Root
-    from rdc.model.entries import Identity, Listing
     from rdc.model.sync import SyncOptions
     from rdc.session.applying.deletion import Deletion
     from rdc.session.runtime.event_relay import EventRelay
@@ -211,7 +209,7 @@ class ExtraneousEntries:
         total = 0 if going * 100 <= share * GUARDED_ENTRIES else self._deletion.entries()
         if total < GUARDED_ENTRIES or going * 100 <= share * total:
             return False
-        from rdc.model.sync_report import stopped_text
+        from rdc.model.runs import stopped_text
 
         text = stopped_text("deleted", going, total, share)
         self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))

@@ -17,16 +17,17 @@ from rdc.files.facts.access_times import write_entry_access_time
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
 from rdc.lean.records import dataclass
-from rdc.model.attributes import (
+from rdc.model.entries import Identity, Kind, Listing, Metadata
+from rdc.model.preserved import (
     ACCESS_ACL,
     ACCESS_TIME,
     DEFAULT_ACL,
     UNREADABLE,
     AttributeKinds,
+    Attributes,
     pack_attributes,
     unpack_attributes,
 )
-from rdc.model.entries import Kind
 from rdc.plan.itemize import attributes_code
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.chosen_directories import ChosenDirectories
@@ -36,8 +37,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from rdc.model.attributes import Attributes
-    from rdc.model.entries import Identity, Listing, Metadata
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.trees.wanted_xattrs import WantedXattrs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
-from rdc.model.option_values import leads_outside
+from rdc.model.options import leads_outside
 from rdc.plan.itemize import unchanged_code
 from rdc.progress import ItemChanged
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from rdc.errors import ProtocolError, printable
-from rdc.model.entries import EMPTY_LISTING
-from rdc.protocol.messages.listings import join_listing
+from rdc.model.entries import EMPTY_LISTING, Listing
+from rdc.protocol.messages.field_types import join_listing
 from rdc.session.trees.announced_entries import check_announced
 from rdc.session.trees.made_modes import with_made_modes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages import ListingPart
     from rdc.session.destination.compared_directories import ComparedDirectories, ListedTree

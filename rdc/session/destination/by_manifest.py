@@ -5,8 +5,8 @@ from __future__ import annotations
 from rdc.errors import ProtocolError, printable
 from rdc.files.base.umask import process_umask
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import EMPTY_LISTING, Kind
-from rdc.protocol.wire.integers import increasing
+from rdc.model.entries import EMPTY_LISTING, Kind, Listing
+from rdc.protocol.wire.fields import increasing
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.destination.manifest_exchange import discover
 from rdc.session.trees.announced_entries import check_announced
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
-    from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages import Manifest as ManifestMessage
     from rdc.protocol.messages import Start

@@ -18,8 +18,7 @@ from rdc.session.trees.destination_root import keeps, open_destination
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.file_system_facts import FileSystemFacts
-    from rdc.model.preserved import Preserved
+    from rdc.model.preserved import FileSystemFacts, Preserved
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Done, Message, Start, Watch
     from rdc.session.runtime.commands import Conversation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rdc.files.base.relative_path import join
 from rdc.limits.sessions import GUARDED_ENTRIES
-from rdc.model.entries import Kind
-from rdc.model.sync_report import stopped_text
+from rdc.model.entries import Kind, Listing
+from rdc.model.runs import stopped_text
 from rdc.plan.compare import Change, compare
 from rdc.session.applying.allowed_changes import ComparedDirectory
 from rdc.session.applying.announced_directory import AnnouncedDirectory
@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.entries import Listing
     from rdc.model.sync import SyncOptions
     from rdc.plan.compare import Comparison
     from rdc.session.applying.directory_changes import DirectoryChanges

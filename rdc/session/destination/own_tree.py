@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.model.entries import Listing
-    from rdc.model.listed import Listed
+    from rdc.model.entries import Listed, Listing
     from rdc.model.preserved import Preserved
     from rdc.progress import Event
     from rdc.session.landing.partial_files import PartialFiles

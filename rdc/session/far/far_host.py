@@ -9,8 +9,8 @@ import time
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
-from rdc.limits.daemon import EXPIRY_NOTICE_DAYS
-from rdc.model.location import DEFAULT_PORT
+from rdc.limits.sessions import EXPIRY_NOTICE_DAYS
+from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
 from rdc.progress import Problem
 
 TYPE_CHECKING = False
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from rdc.model.location import Location, RemoteShell
     from rdc.protocol.connection import Connection
     from rdc.transport.keys import Certificate, KeyRing
     from rdc.transport.pipes import PipeTransport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import ProtocolError, RdcError, StreamError, one_line
 from rdc.limits.wire import RAW_BLOCK_BYTES
-from rdc.protocol.connection import Connection, LocalProtocolError
+from rdc.protocol.connection import Connection, Dialect, LocalProtocolError, Received
 from rdc.protocol.messages import Refused
 from rdc.session.runtime.byte_link import ByteLink
 from rdc.session.runtime.compression_policy import CompressionPolicy
@@ -13,8 +13,6 @@ from rdc.session.runtime.runner import RefusedError, unknown_there
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import StopSignal
-    from rdc.protocol.connection import Received
-    from rdc.protocol.dialect import Dialect
     from rdc.protocol.messages import Hello, Message
     from rdc.session.far.far_host import FarHost, Traffic, Wire
 

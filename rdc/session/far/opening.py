@@ -9,7 +9,7 @@ import time
 from rdc.errors import IncompatiblePeerError, RdcError
 from rdc.lean.records import dataclass
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.connection import Connection
+from rdc.protocol.connection import Connection, Dialect
 from rdc.protocol.messages import Hello, Role
 from rdc.session.far.hop import Hop
 from rdc.session.runtime.commands import Send
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rdc.progress import StopSignal
-    from rdc.protocol.dialect import Dialect
     from rdc.session.far.far_host import FarHost, Wire
     from rdc.session.runtime.commands import Conversation
 

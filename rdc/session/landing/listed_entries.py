@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 
 from rdc.lean.typed import NamedTuple
-from rdc.model.identity_columns import IdentityColumns
+from rdc.model.entries import Identities, Identity, IdentityColumns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from rdc.files.base.entry_check import EntryCheck, Expected
     from rdc.files.bulk.open_many import OpenedFiles
-    from rdc.model.entries import Identities, Identity
 
 __all__ = ["Extraneous", "ListedEntries"]
 

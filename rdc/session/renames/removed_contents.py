@@ -6,7 +6,7 @@ from rdc.errors import FileError
 from rdc.lean.records import dataclass
 from rdc.limits.sessions import SIGNED_RENAME_CANDIDATES
 from rdc.session.transfer.bases import SignedFile, sign_file
-from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
+from rdc.signature.codec import SHORT_REFERENCE_BYTES, root_reference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ from array import array
 
 from blake3 import blake3
 
-from rdc.model.identity_columns import IdentityColumns
+from rdc.model.entries import Identity, IdentityColumns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.model.entries import Identity
     from rdc.session.renames.removed_contents import RemovedContent
 
 __all__ = ["RenameGuess"]

@@ -12,13 +12,12 @@ from array import array
 from rdc.errors import FileError
 from rdc.files.names.entry_names import Moved, make_durable, move_file
 from rdc.lean.records import dataclass
-from rdc.model.identity_columns import IdentityColumns
+from rdc.model.entries import Identity, IdentityColumns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.entries import Identity
     from rdc.session.renames.removed_files import RemovedFiles
     from rdc.session.transfer.destination import Destination
 

@@ -8,7 +8,7 @@ from rdc.catalog.similar import SimilarityQuery
 from rdc.errors import FileError
 from rdc.files.facts.filesystem_id import path_of
 from rdc.limits.sessions import BASES_PER_FILE
-from rdc.protocol.messages.comparison import COARSE_BELOW, COARSE_FROM
+from rdc.protocol.messages.content import COARSE_BELOW, COARSE_FROM
 from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import Traits

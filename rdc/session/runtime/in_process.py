@@ -22,8 +22,7 @@ from rdc.lean.typed import Generic, TypeVar
 from rdc.limits.wire import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.accounts import cost_of, dearest_first
-from rdc.protocol.connection import Received
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, Received
 from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, encode
 from rdc.protocol.wire.options import rule_bytes
 from rdc.protocol.wire.stream import frame_head
@@ -31,7 +30,7 @@ from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync_report import MessageCost
+    from rdc.model.runs import MessageCost
     from rdc.progress import StopSignal
     from rdc.protocol.messages import Message
     from rdc.session.runtime.bandwidth import TokenBucket

@@ -8,12 +8,12 @@ from rdc.errors import FileChangedError, FileError, ProtocolError, printable
 from rdc.kernel import block_fingerprints
 from rdc.limits.wire import NODES_PER_ANSWER
 from rdc.protocol import messages
-from rdc.protocol.messages.comparison import COARSE_BELOW, COARSE_FROM, LEAF_WIDTH
+from rdc.protocol.messages.content import COARSE_BELOW, COARSE_FROM, LEAF_WIDTH
 from rdc.session.runtime.commands import Send
 from rdc.session.source.file_roots import FileRoots
 from rdc.session.source.holes import announced_holes
 from rdc.session.source.signed_files import SourceSignatures
-from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
+from rdc.signature.codec import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ from rdc.limits.sessions import (
 from rdc.model.entries import Kind
 from rdc.plan.bundle import BundleLayout
 from rdc.protocol.messages import BundleAnswer
-from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
+from rdc.protocol.messages.content import LEAF_WIDTH, SHORTEN
 from rdc.session.source.range_answers import end_of
-from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.short import sign_short
+from rdc.signature.codec import sign_short
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.files.root.root import Root
     from rdc.protocol.messages import BlockRequest, BundleRequest, RangeRequest
     from rdc.tree.manifest import Manifest

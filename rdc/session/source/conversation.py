@@ -7,8 +7,8 @@ from collections import deque
 from rdc.errors import ProtocolError
 from rdc.lean.records import replace
 from rdc.limits.wire import HEARD_NUMBERS
-from rdc.model.attributes import AttributeKinds
-from rdc.protocol.dialect import SPECIALS, knows
+from rdc.model.preserved import AttributeKinds, Preserved
+from rdc.protocol.connection import SPECIALS, Received, knows
 from rdc.protocol.messages import (
     Describe,
     Done,
@@ -28,8 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.preserved import Preserved
-    from rdc.protocol.connection import Received
     from rdc.protocol.messages import Start
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay

@@ -13,7 +13,7 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages import FileFailed
 from rdc.session.runtime.commands import Send
 from rdc.session.source.no_file import no_file
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

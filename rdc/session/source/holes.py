@@ -10,7 +10,7 @@ from rdc.files.facts.extents import data_bytes, holes
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.limits.wire import DATA_BYTES, HOLES_PER_MESSAGE
 from rdc.protocol.messages import Data, Holes
-from rdc.signature.hollow_digest import HollowDigest
+from rdc.signature.tree import HollowDigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

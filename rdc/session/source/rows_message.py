@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from rdc.limits.wire import ROWS_PER_PART, ROWS_TEXT_BYTES, TIER_NODES
 from rdc.protocol.messages import RowsPart
-from rdc.protocol.messages.listings import Rows
+from rdc.protocol.messages.field_types import Rows, Segment
 from rdc.tree.fold import Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rdc.protocol.messages.listings import Segment
     from rdc.tree.manifest import Manifest
 
 __all__ = ["RowsMessage"]

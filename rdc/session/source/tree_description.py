@@ -17,12 +17,11 @@ from rdc.limits.wire import (
     TIER_NODES_WHOLE,
     TOP_NODES,
 )
-from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import NODES, Kind
-from rdc.model.preserved import Preserved
+from rdc.model.entries import NODES, Kind, PackedInodes, PackedListing
+from rdc.model.preserved import AttributeKinds, Preserved
 from rdc.progress import Problem
 from rdc.protocol import messages
-from rdc.protocol.messages.listings import Segment, slice_listing
+from rdc.protocol.messages.field_types import Segment, slice_listing
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.source.rows_message import RowsMessage
 from rdc.tree.fold import GROUPS, Fold, Group
@@ -33,7 +32,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
-    from rdc.model.entries import PackedInodes, PackedListing
     from rdc.progress import Event
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay

@@ -26,7 +26,7 @@ from rdc.lean.typed import NamedTuple
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
 from rdc.session.runtime.commands import Flush
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES, SignatureTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.destination import Destination
-    from rdc.signature.tree import SignatureTree
 
     Reader: TypeAlias = Callable[[int, int], bytes]
 

@@ -16,21 +16,21 @@ from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
 from rdc.protocol.messages import RangeRequest
-from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
+from rdc.protocol.messages.content import LEAF_WIDTH, SHORTEN
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.wire.stream import unpack_literals
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.transfer.compare import Gaps
 from rdc.session.transfer.range_requests import KNOWN_PER_PACKED, Corrections
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.short import sign_short
+from rdc.signature.codec import sign_short
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.files.bulk.snapshot import Snapshot
     from rdc.protocol.messages import BlockRequest, BundleAnswer, BundleRequest, Code, Correction, Data, Table
 

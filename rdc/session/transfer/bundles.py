@@ -26,7 +26,7 @@ from rdc.session.transfer.bundle import Bundle
 from rdc.session.transfer.compare import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.transfer.transfer import Transfer
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
+from rdc.signature.codec import SHORT_REFERENCE_BYTES, reference_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

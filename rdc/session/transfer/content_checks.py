@@ -17,8 +17,8 @@ from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.bases import sign_file
 from rdc.session.transfer.transfer import FileQueue, Transfer
-from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import group_references
+from rdc.signature.codec import group_references
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ from rdc.session.transfer.compare import (
 from rdc.session.transfer.fetch import FileFetch
 from rdc.session.transfer.transfer import FileQueue, Transfer
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
+from rdc.signature.codec import SHORT_REFERENCE_BYTES, reference_width
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

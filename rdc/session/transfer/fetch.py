@@ -21,7 +21,7 @@ from rdc.session.transfer.compare import NEXT_ANSWER
 from rdc.session.transfer.range_requests import literal_requests, range_requests, unpacked
 from rdc.session.transfer.rebuild import Rebuild
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,21 +20,18 @@ from rdc.limits.wire import SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.build import TreeBuilder
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES, Column, SignatureTree, TreeBuilder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.replace.replacement import Replacement
     from rdc.plan.descent import Part
     from rdc.session.transfer.bases import Chunks, OpenBase
     from rdc.session.transfer.range_requests import Corrections
-    from rdc.signature.build import Column
-    from rdc.signature.tree import SignatureTree
 
 __all__ = ["ChunkRepair", "Rebuild", "WrongChunk"]
 

@@ -9,7 +9,7 @@ from blake3 import blake3
 
 from rdc.errors import RdcError, printable
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.hollow_digest import HollowDigest
+from rdc.signature.tree import HollowDigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

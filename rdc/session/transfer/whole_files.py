@@ -17,7 +17,7 @@ from rdc.session.runtime.commands import Send
 from rdc.session.transfer.transfer import FileQueue, Transfer
 from rdc.session.transfer.whole_file_writer import WholeFileWriter
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.hollow_digest import HollowDigest
+from rdc.signature.tree import HollowDigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

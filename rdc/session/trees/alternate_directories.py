@@ -9,17 +9,16 @@ import os
 
 from rdc.errors import FileError, RdcError, TrustError, printable
 from rdc.files.root.policies import ReadPolicy
-from rdc.model.entries import EMPTY_LISTING, Kind
-from rdc.model.sync import AlternateUse
+from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata
+from rdc.model.options import Alternates, AlternateUse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.files.root.root import Root
-    from rdc.model.entries import Listing, Metadata
     from rdc.model.preserved import Preserved
-    from rdc.model.sync import Alternates, SyncOptions
+    from rdc.model.sync import SyncOptions
     from rdc.plan.compare import Difference
 
 __all__ = ["AlternateDirectories", "open_alternates"]

@@ -9,15 +9,15 @@ from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import LONG_HOLE_BYTES, Root, WritePolicy
 from rdc.lean.records import dataclass, replace
-from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
-from rdc.model.preserved import ALL_MODES, Preserved
+from rdc.model.preserved import ALL_MODES, AttributeKinds, Preserved
 from rdc.session.trees.sites import ANYWHERE, Site, parent_of, served_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
-    from rdc.model.sync import Backup, SyncOptions
+    from rdc.model.options import Backup
+    from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
     from rdc.session.trees.directory_links import DirectoryLinks

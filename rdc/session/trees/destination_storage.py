@@ -16,7 +16,7 @@ from rdc.files.facts.facts_by_type import facts_by_type
 from rdc.files.facts.mount_key import mount_key
 from rdc.lean.records import replace
 from rdc.model.entries import Kind
-from rdc.model.preserved import ALL_MODES
+from rdc.model.preserved import ALL_MODES, FileSystemFacts, Preserved
 from rdc.progress import Problem
 
 TYPE_CHECKING = False
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.files.root.root import Root
-    from rdc.model.file_system_facts import FileSystemFacts
-    from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
 
 __all__ = ["DestinationStorage", "known_facts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel import put_rows, take_rows
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES
 
 __all__ = ["DigestCache"]
 

@@ -14,13 +14,8 @@ from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
 from rdc.files.root.listing_view import restated
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import Kind
-from rdc.model.option_values import LinkChoice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rdc.model.entries import Listing
-    from rdc.model.listed import Listed
+from rdc.model.entries import Kind, Listed, Listing
+from rdc.model.options import LinkChoice
 
 __all__ = ["DirectoryLinks", "follow_directory_links"]
 

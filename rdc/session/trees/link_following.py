@@ -11,7 +11,7 @@ from rdc.lean.records import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
-    from rdc.model.option_values import LinkChoice
+    from rdc.model.options import LinkChoice
     from rdc.session.trees.sites import Site
 
 __all__ = ["follow_links", "links_from"]

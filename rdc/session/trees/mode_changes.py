@@ -7,13 +7,8 @@ from array import array
 from rdc.errors import UsageError
 from rdc.files.base.umask import process_umask
 from rdc.lean.records import replace
-from rdc.model.entries import Kind, little_endian, little_endian_integers
-from rdc.model.option_texts import parse_mode_changes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rdc.model.entries import PackedListing
-    from rdc.model.option_texts import ModeChanges
+from rdc.model.entries import Kind, PackedListing, little_endian, little_endian_integers
+from rdc.model.options import ModeChanges, parse_mode_changes
 
 __all__ = ["changed_listing", "mode_changes"]
 

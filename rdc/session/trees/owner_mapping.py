@@ -10,16 +10,14 @@ from array import array
 
 from rdc.errors import ProtocolError, UsageError, printable
 from rdc.lean.records import dataclass, field, replace
-from rdc.model.entries import little_endian, little_endian_integers
-from rdc.model.option_texts import parse_owner_map
+from rdc.model.entries import Listing, Metadata, little_endian, little_endian_integers
+from rdc.model.options import OwnerRule, parse_owner_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rdc.kernel import PatternSet
-    from rdc.model.entries import Listing, Metadata
-    from rdc.model.option_texts import OwnerRule
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Owners
     from rdc.tree.manifest import Manifest

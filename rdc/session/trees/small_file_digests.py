@@ -5,12 +5,11 @@ from __future__ import annotations
 from array import array
 from functools import partial
 
-from rdc.catalog.small_files import SMALL_BYTES
-from rdc.catalog.small_roots import READ_BYTES, small_roots
+from rdc.catalog.small_files import READ_BYTES, SMALL_BYTES, SmallRoots, small_roots
 from rdc.files.bulk.open_many import can_open
 from rdc.kernel import put_rows, take_rows
 from rdc.lean.records import dataclass
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rdc.catalog.signer import FileSigner
-    from rdc.catalog.small_roots import SmallRoots
     from rdc.files.root.root import Root
     from rdc.session.trees.digest_cache import DigestCache
     from rdc.tree.manifest import Manifest

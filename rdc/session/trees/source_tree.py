@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from functools import reduce
 
-from rdc.catalog.store import NoCatalog
+from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.files.root.policies import ReadPolicy
 from rdc.lean.records import dataclass, replace
-from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import Kind
-from rdc.model.preserved import Preserved
+from rdc.model.entries import Kind, Metadata, PackedListing
+from rdc.model.preserved import AttributeKinds, Preserved
 from rdc.protocol.messages import Start
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.destination_storage import known_facts
@@ -21,11 +20,9 @@ from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.catalog.store import SignatureStore
     from rdc.files.root.layered_root import LayeredRoot
     from rdc.files.root.root import Root
-    from rdc.model.entries import Metadata, PackedListing
-    from rdc.model.option_texts import ModeChanges
+    from rdc.model.options import ModeChanges
     from rdc.model.sync import SyncOptions
     from rdc.progress import Problem
     from rdc.session.trees.mount_boundary import MountBoundary

@@ -9,8 +9,8 @@ from rdc.files.base.relative_path import join
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
 from rdc.lean.records import dataclass
 from rdc.limits.wire import ATTRIBUTE_SET_BYTES
-from rdc.model.attributes import UNREADABLE, pack_attributes
-from rdc.model.entries import Kind, strings
+from rdc.model.entries import Kind, PackedListing, strings
+from rdc.model.preserved import UNREADABLE, AttributeKinds, Attributes, pack_attributes
 from rdc.progress import Problem
 
 TYPE_CHECKING = False
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.root import Root
-    from rdc.model.attributes import AttributeKinds, Attributes
-    from rdc.model.entries import PackedListing
 
 __all__ = ["EntrySet", "TreeXattrs"]
 

@@ -8,7 +8,8 @@ from bisect import bisect_left
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.lean.records import replace
 from rdc.limits.wire import ATTRIBUTES_PENDING_BYTES
-from rdc.model.attributes import (
+from rdc.model.entries import NODES, Kind, Listing
+from rdc.model.preserved import (
     ACCESS_ACL,
     FAKED_PREFIX,
     UNREADABLE,
@@ -17,7 +18,6 @@ from rdc.model.attributes import (
     pack_attributes,
     unpack_attributes,
 )
-from rdc.model.entries import NODES, Kind, Listing
 from rdc.plan.compare import Change
 
 TYPE_CHECKING = False

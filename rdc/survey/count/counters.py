@@ -9,7 +9,7 @@ from itertools import accumulate, chain, repeat
 from operator import sub
 
 from rdc.kernel import Folder
-from rdc.signature.short import ShortSignatures
+from rdc.signature.codec import ShortSignatures
 from rdc.survey.count.chunk_counter import STRATA, ChunkCounter
 from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.count.chunk_references import ChunkReferences

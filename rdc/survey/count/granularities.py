@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from sys import byteorder
 
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.errors import UsageError
 from rdc.model.scan import FIXED_LEVELS
 

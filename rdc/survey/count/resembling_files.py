@@ -8,7 +8,7 @@ import os
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.lean.records import dataclass
 from rdc.model.scan import SimilarFiles
-from rdc.signature.trait_column import traits_at
+from rdc.signature.tree import traits_at
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.union_find import UnionFind
 

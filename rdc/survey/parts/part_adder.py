@@ -6,10 +6,10 @@ from array import array
 
 from rdc.errors import ExitCode, one_line, worse
 from rdc.kernel import left_after_rows
-from rdc.limits.survey import PART_PROBLEMS_BYTES, SCAN_PROBLEMS
+from rdc.limits.searches import PART_PROBLEMS_BYTES, SCAN_PROBLEMS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import ScanProblem
-from rdc.signature.trait_column import TRAITS_BYTES
+from rdc.signature.tree import TRAITS_BYTES
 from rdc.survey.count.chunk_references import REFERENCES
 from rdc.survey.count.resembling_files import FILES
 from rdc.survey.parts.part_head import COUNTERS, REASONS

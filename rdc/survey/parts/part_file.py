@@ -6,7 +6,7 @@ import os
 from array import array
 
 from rdc.files.own.output_file import Output, write_output
-from rdc.limits.survey import PART_ROWS
+from rdc.limits.searches import PART_ROWS
 from rdc.survey.parts.part_head import encode_head
 from rdc.survey.parts.sections import MAGIC, SCAN_PART, encode_section, packed, packed_names
 

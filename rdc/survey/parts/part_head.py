@@ -6,7 +6,7 @@ from array import array
 
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.lean.records import dataclass
-from rdc.limits.survey import SCAN_SLICES
+from rdc.limits.searches import SCAN_SLICES
 from rdc.model.scan import FIXED_LEVELS, ScanOptions
 from rdc.survey.count.granularities import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED
 from rdc.survey.parts.section_fields import decode_fields

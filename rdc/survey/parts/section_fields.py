@@ -11,8 +11,7 @@ from array import array
 
 from rdc.errors import ExitCode
 from rdc.lean.records import dataclass
-from rdc.limits.paths import KEY_BYTES, PATH_BYTES
-from rdc.limits.survey import (
+from rdc.limits.searches import (
     PART_OPTIONS_BYTES,
     PART_PATHS,
     PART_PROBLEM_BYTES,
@@ -21,8 +20,8 @@ from rdc.limits.survey import (
     PART_SUFFIXES,
     SCAN_SLICES,
 )
-from rdc.limits.wire import SIZE_LIMIT
-from rdc.signature.trait_column import TRAITS_BYTES
+from rdc.limits.wire import KEY_BYTES, PATH_BYTES, SIZE_LIMIT
+from rdc.signature.tree import TRAITS_BYTES
 from rdc.survey.count.chunk_locations import SUFFIX_BYTES
 from rdc.survey.count.compression_estimate import SAMPLE_CHUNKS
 from rdc.survey.parts.sections import NUMBER_LIMIT, unpacked

@@ -8,7 +8,7 @@ from array import array
 import zstandard
 
 from rdc.files.own.output_file import OutputKind
-from rdc.limits.survey import PART_SECTION_BYTES
+from rdc.limits.searches import PART_SECTION_BYTES
 from rdc.model.entries import little_endian, little_endian_integers
 from rdc.survey.container import PartError, SectionReader, section
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import threading
 
-from rdc.catalog.store import SignatureStore
+from rdc.catalog.store import SignatureStore, SignedFiles, SmallFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.catalog.small_columns import SignedFiles, SmallFiles
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.files.root.source_file import SourceFile
     from rdc.signature.tree import SignatureTree
 

@@ -6,7 +6,7 @@ from array import array
 
 from blake3 import blake3
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.bulk.read_many import Contents, content_bytes, content_error, read_contents

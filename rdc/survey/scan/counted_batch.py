@@ -12,7 +12,7 @@ from rdc.survey.scan.small_batch import located, reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.catalog.small_columns import SignedFiles
+    from rdc.catalog.store import SignedFiles
     from rdc.survey.count.counters import Counters
     from rdc.survey.scan.small_batch import SmallBatch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits.survey import SCAN_DIRECTORIES
+from rdc.limits.searches import SCAN_DIRECTORIES
 from rdc.model.scan import DirectorySummary, TypeSummary
 
 TYPE_CHECKING = False

@@ -7,16 +7,15 @@ from bisect import bisect_right
 from itertools import accumulate
 from operator import eq
 
-from rdc.catalog.streaming import replayed
+from rdc.catalog.signer import replayed
 from rdc.kernel import Folder
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES, SignatureTree
 from rdc.survey.count.granularities import FILE_LEVEL, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, keys_of, root_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.signature.tree import SignatureTree
     from rdc.survey.count.counters import Counters
     from rdc.survey.count.holes import Holes
 

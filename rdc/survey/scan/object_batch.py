@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.catalog.small_columns import SignedFiles
 from rdc.catalog.small_files import SmallOutcome, sign_contents
+from rdc.catalog.store import SignedFiles
 from rdc.errors import FileError
 from rdc.files.bulk.read_many import REPLACED, Contents
 from rdc.files.objects.object_tree import ListedObject, ObjectTree
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.survey.scan.found_files import FoundFile
     from rdc.survey.scan.scanned_file import ScannedFile
     from rdc.survey.scan.small_batch import SmallBatch

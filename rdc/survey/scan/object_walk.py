@@ -11,7 +11,7 @@ from rdc.files.objects.object_tree import ObjectTree
 from rdc.files.objects.object_url import is_url, parse_url
 from rdc.lean.records import replace
 from rdc.model.entries import strings
-from rdc.model.filter_rules import are_plain
+from rdc.model.selection import are_plain
 from rdc.progress import Problem
 from rdc.tree.filter_list import filter_list
 

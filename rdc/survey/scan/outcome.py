@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 
 from rdc.errors import ExitCode, worse
-from rdc.limits.survey import SCAN_PROBLEMS
+from rdc.limits.searches import SCAN_PROBLEMS
 from rdc.model.scan import ScanProblem
 from rdc.survey.count.counters import Counters
 from rdc.survey.slices import option_lines

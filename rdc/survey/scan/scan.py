@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 
-from rdc.catalog.location import opened_catalog
+from rdc.catalog.catalog import UserCatalog, opened_catalog
 from rdc.errors import UsageError
 from rdc.files.objects.object_url import is_url
-from rdc.limits.catalog import CATALOG_BYTES
+from rdc.limits.sessions import CATALOG_BYTES
 from rdc.model.scan import ScanOptions
 from rdc.progress import silent
 from rdc.survey.read.capped_store import CappedStore
@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.files.own.claims import Claims
     from rdc.progress import Reporter

@@ -6,7 +6,7 @@ from itertools import islice
 
 from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
-from rdc.limits.survey import SCAN_HOLES
+from rdc.limits.searches import SCAN_HOLES
 from rdc.survey.count.holes import NO_HOLES, Holes
 
 TYPE_CHECKING = False

@@ -7,9 +7,8 @@ from functools import partial
 
 from blake3 import blake3
 
-from rdc.catalog.signer import FileSigner
-from rdc.catalog.signing import BATCH_BYTES as SIGNED_BYTES
-from rdc.catalog.signing import SignTask, sign_in_order
+from rdc.catalog.signer import BATCH_BYTES as SIGNED_BYTES
+from rdc.catalog.signer import FileSigner, Signed, SignTask, sign_in_order
 from rdc.catalog.small_files import SMALL_BYTES
 from rdc.errors import ExitCode, FileError
 from rdc.files.bulk.read_many import TOUCHED, content_error
@@ -42,9 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rdc.catalog.signing import Signed
-    from rdc.catalog.small_columns import SignedFiles
-    from rdc.catalog.store import SignatureStore
+    from rdc.catalog.store import SignatureStore, SignedFiles
     from rdc.errors import RdcError
     from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.own.claims import Claims

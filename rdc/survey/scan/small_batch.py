@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import accumulate
 from operator import lt
 
-from rdc.catalog.small_columns import SmallFiles
-from rdc.catalog.small_files import BULK_BYTES, sign_small
+from rdc.catalog.small_files import BULK_BYTES, SmallOutcome, sign_small
+from rdc.catalog.store import SignatureStore, SignedFiles, SmallFiles
 from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
 from rdc.files.root.root import Root
@@ -20,10 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.catalog.small_columns import SignedFiles
-    from rdc.catalog.small_files import SmallOutcome
-    from rdc.catalog.store import SignatureStore
-    from rdc.chunking.params import ChunkParams
+    from rdc.chunking import ChunkParams
     from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.root.source_file import SourceFile
     from rdc.survey.scan.found_files import FoundFile, Run

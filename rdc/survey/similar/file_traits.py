@@ -6,11 +6,11 @@ from array import array
 
 from blake3 import blake3
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.kernel import Cutter, window_sketch
 from rdc.kernel.constants import SKETCH_BYTES
 from rdc.lean.records import dataclass
-from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES, traits_at
+from rdc.signature.tree import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.survey.read.content_digests import BATCHED_BYTES, DIGEST_BYTES, Keyed
 from rdc.survey.walk.equal_groups import equal_groups
 from rdc.survey.walk.hard_links import OtherNames

@@ -13,7 +13,7 @@ import os
 from collections import defaultdict
 
 from rdc.lean.records import dataclass
-from rdc.limits.similarity import FOLDER_PAIRS
+from rdc.limits.searches import FOLDER_PAIRS
 from rdc.model.similar import SimilarFolders
 
 TYPE_CHECKING = False

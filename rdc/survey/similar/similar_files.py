@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.lean.records import dataclass
-from rdc.limits.similarity import SIMILAR_PAIRS
+from rdc.limits.searches import SIMILAR_PAIRS
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
 from rdc.progress import check_stop, silent
 from rdc.similarity.index import SimilarityIndex

@@ -9,8 +9,15 @@ from itertools import accumulate
 
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass
-from rdc.model.entries import Kind, PackedInodes, little_endian, little_endian_integers, strings
-from rdc.model.times import packed_time
+from rdc.model.entries import (
+    Kind,
+    PackedInodes,
+    PackedListing,
+    little_endian,
+    little_endian_integers,
+    strings,
+)
+from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
     from rdc.files.objects.object_listing import ListedObjects
     from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.entries import PackedListing
 
 WINDOW_FILES = 1 << 16
 """Files whose paths are in memory at a time, to be sorted by inode: some ten megabytes."""

@@ -10,7 +10,7 @@ from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
-from rdc.model.entries import Kind, strings
+from rdc.model.entries import Kind, PackedListing, strings
 from rdc.progress import Problem, check_stop
 from rdc.survey.walk.file_columns import Directory, FileColumns, FileRows
 from rdc.survey.walk.storage_use import StorageUse
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.own.claims import Claims
-    from rdc.model.entries import PackedListing
-    from rdc.model.filter_rules import DirectoryRules, FilterRule
+    from rdc.model.selection import DirectoryRules, FilterRule
     from rdc.progress import Reporter, StopSignal
     from rdc.tree.walk import WalkedDirectory
 

@@ -26,8 +26,7 @@ from rdc.files.facts.extents import holes
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import HOLE_BYTES, Root, WritePolicy
-from rdc.model.entries import ComparedFields, Identity, Metadata
-from rdc.model.identity_columns import IdentityColumns
+from rdc.model.entries import ComparedFields, Identity, IdentityColumns, Metadata
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.trees import File, Node, litter, read_tree

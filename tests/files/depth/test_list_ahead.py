@@ -14,9 +14,8 @@ from rdc.errors import FileError
 from rdc.files.depth import list_ahead
 from rdc.files.depth.depth import Depths, Looking
 from rdc.files.depth.list_ahead import ListAhead
-from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES
-from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, PackedListing, strings
-from rdc.model.listed import Listed
+from rdc.limits.wire import DIRECTORY_BYTES, ENTRY_BYTES
+from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, Listed, PackedListing, strings
 from tests.support.share import examples
 from tests.support.storage.slow_storage import SlowStorage
 from tests.support.trees.trees import tree, write_tree

@@ -18,8 +18,8 @@ from rdc.errors import FileChangedError, FileError
 from rdc.files import _files
 from rdc.files.facts import directory_xattrs as xattrs
 from rdc.files.facts.directory_xattrs import read_entry_attributes
-from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
 from rdc.model.entries import strings
+from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
 from tests.files.facts.xattr_reads import take
 from tests.support.share import examples
 from tests.support.trees.xattr_ways import ALL, WAYS, Read, read

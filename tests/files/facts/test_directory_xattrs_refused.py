@@ -18,7 +18,7 @@ from rdc.files.facts import directory_xattrs as xattrs
 from rdc.files.facts.directory_xattrs import read_directory_attributes
 from rdc.files.root.root import Root
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.attributes import AttributeKinds
+from rdc.model.preserved import AttributeKinds
 from rdc.model.sync import SyncOptions
 from rdc.session.trees import tree_xattrs as tree_attributes
 from tests.support.running.syncing import run_sync

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from rdc.files import _files
 from rdc.files.base.temporary_names import RESERVED_PATTERN
 from rdc.files.root import lister, listing_reference
-from rdc.limits.paths import DIRECTORY_BYTES
-from rdc.model.entries import Kind
-from rdc.model.listed import Listed
+from rdc.limits.wire import DIRECTORY_BYTES
+from rdc.model.entries import Kind, Listed
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from rdc.files.base.temporary_names import is_temporary
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
-from rdc.limits.paths import NAME_BYTES
+from rdc.limits.wire import NAME_BYTES
 from rdc.model.entries import Kind, Metadata
 
 PLAIN = Metadata(0o644, 1_600_000_000_123_456_789, 0, 0)

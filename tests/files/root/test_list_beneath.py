@@ -19,9 +19,8 @@ from rdc.files import _files
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root import lister
 from rdc.files.root.root import Root
-from rdc.limits.paths import NAME_BYTES, PATH_BYTES
-from rdc.model.entries import Kind
-from rdc.model.listed import BadCall, BadEntry, Listed
+from rdc.limits.wire import NAME_BYTES, PATH_BYTES
+from rdc.model.entries import BadCall, BadEntry, Kind, Listed
 from tests.files.root.listings import in_c, in_python, make, opened
 from tests.support.project_paths import NATIVE, TOP
 from tests.support.share import examples

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from rdc.files import _files
 from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root.listing_reference import look_at
-from rdc.limits.paths import DIRECTORY_BYTES
-from rdc.model.entries import Kind, strings
-from rdc.model.listed import BadCall, Listed
-from rdc.model.times import END_NS, FIRST_NS, packed_time, real_time
+from rdc.limits.wire import DIRECTORY_BYTES
+from rdc.model.entries import BadCall, Kind, Listed, strings
+from rdc.model.preserved import END_NS, FIRST_NS, packed_time, real_time
 from tests.files.root.listings import in_c, in_python, make, names, opened
 from tests.files.root.root_entries import as_nobody
 from tests.support.share import examples

@@ -12,21 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rdc.catalog import small_roots as small_roots_module
-from rdc.catalog.boot import is_unsettled
+from rdc.catalog import small_files as small_roots_module
 from rdc.catalog.catalog import Catalog
-from rdc.catalog.entry import FileState, stamps
+from rdc.catalog.file_state import FileState, is_unsettled, stamps
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.small_files import SMALL_BYTES
-from rdc.catalog.small_roots import READ_BYTES, small_roots
+from rdc.catalog.small_files import READ_BYTES, SMALL_BYTES, small_roots
 from rdc.catalog.store import NoCatalog, SignatureStore
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.chunking import SYNC_PARAMS, ChunkParams
 from rdc.files.bulk.open_many import OpenedFiles
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity
 from rdc.session.trees.small_file_digests import TOGETHER_BYTES, small_file_digests
-from rdc.signature.build import sign
-from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.tree import DIGEST_BYTES, sign
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import Walk

@@ -15,7 +15,8 @@ from rdc.lean.records import replace
 from rdc.model.entries import EMPTY_LISTING, Kind, Metadata
 from rdc.model.location import Location
 from rdc.model.preserved import Preserved
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import Changed, Message, Renamed, Role, Start

@@ -20,8 +20,7 @@ from rdc.files.facts.filesystem_id import type_of as real_type_of
 from rdc.files.facts.learned_facts import TRIED
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
-from rdc.model.file_system_facts import PLAIN
-from rdc.model.preserved import GRANULARITIES, Granularity, Preserved, Rounding, granularity_of
+from rdc.model.preserved import GRANULARITIES, PLAIN, Granularity, Preserved, Rounding, granularity_of
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from tests.support.running.paired_sync import kinds, sync_in_turns

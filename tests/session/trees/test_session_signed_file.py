@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import FileError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.session.transfer.bases import ChangedBaseError, SignedFile
 from rdc.session.trees.errors import MismatchError
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from tests.support.trees.descriptors import open_descriptors
 
 OLD, NEW = b"old content", b"new content"

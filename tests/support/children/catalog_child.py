@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 from rdc.catalog.catalog import Catalog
-from rdc.catalog.racy import LOCAL_MARGIN_NS, file_clock
+from rdc.catalog.file_state import LOCAL_MARGIN_NS
 from rdc.catalog.signer import FileSigner
+from rdc.files.base.file_clock import file_clock
 from rdc.files.root.root import Root
 
 

@@ -27,8 +27,7 @@ from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 from rdc.lean import threads  # noqa: F401 - loaded before any call fails
-from rdc.model.entries import Listing, Metadata, PackedListing
-from rdc.model.identity_columns import IdentityColumns
+from rdc.model.entries import IdentityColumns, Listing, Metadata, PackedListing
 
 CONTENTS = {b"a": b"first", b"b": b"", b"in-the-way": b"new", b"z": b"z" * 5000}
 VERSIONS = {b"v": (b"old version", b"new"), b"d/v": (b"", b"n" * 3000), b"d/w": (b"o" * 9000, b"newer")}

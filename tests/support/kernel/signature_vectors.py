@@ -14,13 +14,11 @@ from typing import Any
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import cuts
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams, cuts
 from rdc.kernel import kernel_name
 from rdc.kernel.constants import mix
-from rdc.signature.build import sign
-from rdc.signature.codec import encode_signature
-from rdc.signature.records import encode_records
+from rdc.signature.codec import encode_records, encode_signature
+from rdc.signature.tree import sign
 from tests.support.project_paths import TOP
 
 __all__ = ["FILE", "Case", "build", "content", "describe_signature"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.signer import FileSigner
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.files.root.root import Root
-from rdc.signature.build import sign
+from rdc.signature.tree import sign
 from tests.support.children.catalog_child import later
 from tests.support.power.power_checks import Scene, check_landed, check_versions
 from tests.support.power.power_cut import State

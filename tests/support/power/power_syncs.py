@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.options import Backup
+from rdc.model.sync import SyncOptions
 from tests.support.power.power_checks import Scene, check_kept, check_landed, check_versions
 from tests.support.power.power_cut import State
 from tests.support.power.power_log import snapshot

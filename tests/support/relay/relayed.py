@@ -12,15 +12,15 @@ from unittest.mock import patch
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.location import Location, RemoteShell
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from rdc.progress import Event, silent
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Message, encode
-from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.fields import encode_varint
 from rdc.protocol.wire.stream import frame_head
 from rdc.session import between_hosts
 from rdc.session.far.far_host import Traffic

@@ -16,8 +16,7 @@ from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
-from rdc.protocol.connection import Connection
-from rdc.protocol.dialect import DIALECT, Dialect
+from rdc.protocol.connection import DIALECT, Connection, Dialect
 from rdc.session.serve import answer
 from tests.support.running.run_pair import run_pair
 from tests.support.running.syncing import Way, contents_of

@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.protocol.connection import Connection
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Role
 from rdc.session.runtime.commands import Conversation
 from rdc.session.serve import answer

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import chunks
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams, chunks
 from tests.reference.siphash import siphash
 
 FINE = ChunkParams.for_mean(4096)

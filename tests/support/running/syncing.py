@@ -14,8 +14,8 @@ from pathlib import Path
 from rdc.cli.main import run as run_command_line
 from rdc.library.trees import sync
 from rdc.model.location import Location, RemoteShell
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from rdc.progress import Event, ItemChanged, Problem
 from tests.support.project_paths import PSEUDO_SSH
 from tests.support.running.fake_environment import FakeProcess

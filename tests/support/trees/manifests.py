@@ -11,7 +11,7 @@ from itertools import groupby
 from hypothesis import strategies as st
 
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.model.times import packed_time
+from rdc.model.preserved import packed_time
 from rdc.tree.manifest import Entry, Manifest
 
 __all__ = [

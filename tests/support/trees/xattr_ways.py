@@ -17,7 +17,7 @@ from rdc.files import _files
 from rdc.files.facts import directory_xattrs as xattrs
 from rdc.files.facts.directory_xattrs import read_directory_attributes
 from rdc.files.root.root import Root
-from rdc.model.attributes import AttributeKinds, Attributes
+from rdc.model.preserved import AttributeKinds, Attributes
 from tests.support.running.refused_calls import refuse
 
 __all__ = ["ALL", "WAYS", "Read", "read"]

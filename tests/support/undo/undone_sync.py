@@ -16,7 +16,8 @@ from pathlib import Path
 from rdc.errors import ExitCode
 from rdc.files.base.temporary_names import UNDO_NAME, is_reserved
 from rdc.files.root.root import Root
-from rdc.model.sync import KeepUndo, SyncOptions
+from rdc.model.options import KeepUndo
+from rdc.model.sync import SyncOptions
 from rdc.model.undo import UndoItem, UndoOptions, UndoReport
 from rdc.progress import Problem
 from rdc.undoing.journal import Moved

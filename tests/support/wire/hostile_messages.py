@@ -15,7 +15,9 @@ from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.lean.records import replace
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata
-from rdc.model.filter_rules import (
+from rdc.model.options import Alternates, AlternateUse, Backup
+from rdc.model.preserved import Preserved
+from rdc.model.selection import (
     DirectoryRules,
     FilterRule,
     RuleAction,
@@ -23,8 +25,7 @@ from rdc.model.filter_rules import (
     RuleSide,
     RuleSyntax,
 )
-from rdc.model.preserved import Preserved
-from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
+from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import (
     Changed,

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import rdc.session.runtime.bandwidth
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
-from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.fields import encode_varint
 from rdc.protocol.wire.stream import frame_head
 from rdc.session.runtime.bandwidth import TokenBucket
 from rdc.session.serve import greeting

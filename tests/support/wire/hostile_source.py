@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection

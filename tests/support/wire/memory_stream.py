@@ -11,8 +11,8 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.errors import RdcError
 from rdc.model.location import Location
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from rdc.progress import silent
 from rdc.protocol.connection import Connection
 from rdc.session.runtime.driver import run

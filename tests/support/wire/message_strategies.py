@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from rdc.limits.watch import RESCAN_SECONDS
+from rdc.limits.sessions import RESCAN_SECONDS
 from rdc.limits.wire import (
     ORDINAL_LIMIT,
 )
 from rdc.model.entries import Kind
-from rdc.model.filter_rules import (
+from rdc.model.options import Alternates, AlternateUse, Backup
+from rdc.model.selection import (
     DirectoryRules,
     FilterRule,
     RuleAction,
@@ -17,9 +18,8 @@ from rdc.model.filter_rules import (
     RuleSide,
     RuleSyntax,
 )
-from rdc.model.sync import Alternates, AlternateUse, Backup
 from rdc.protocol import messages
-from rdc.protocol.messages.listings import ALL_GROUPS
+from rdc.protocol.messages.field_types import ALL_GROUPS
 from rdc.protocol.wire.options import NamedValues
 from tests.support.wire.wire_strategies import (
     batches,

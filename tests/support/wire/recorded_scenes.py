@@ -19,10 +19,10 @@ from rdc.errors import RdcError, StreamError
 from rdc.lean.records import replace
 from rdc.model.check import CheckOptions
 from rdc.model.location import Location
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.options import Backup
+from rdc.model.sync import SyncOptions
 from rdc.model.watch import WatchOptions
-from rdc.protocol.connection import Connection
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Open, Opened, Role
 from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Conversation, Receive, Send

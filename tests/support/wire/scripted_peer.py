@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.chunking import SYNC_PARAMS
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Message, Turn
 from rdc.session.runtime.commands import Conversation

@@ -23,7 +23,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role, decode
-from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.protocol.wire.fields import decode_varint, encode_varint
 from rdc.protocol.wire.stream import Frame, FrameReader
 from tests.support.running import paired_sync
 from tests.support.running.paired_sync import sync_in_turns

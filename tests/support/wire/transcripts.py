@@ -11,8 +11,7 @@ from typing import NoReturn
 import msgpack
 
 from rdc.errors import RdcError
-from rdc.protocol.connection import Connection
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Hello, Literals, Open, message_kinds
 from rdc.protocol.wire.stream import BlockReader, FrameReader
 

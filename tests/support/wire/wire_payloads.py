@@ -10,7 +10,7 @@ import msgpack
 from rdc.limits.wire import FRAME_BYTES
 from rdc.model.entries import Kind, Listing
 from rdc.protocol import messages
-from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.protocol.wire.fields import decode_varint, encode_varint
 
 __all__ = ["LISTING", "PART", "joined", "parted"]
 

@@ -9,13 +9,12 @@ from rdc.errors import ExitCode
 from rdc.lean.records import replace
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import Preserved
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.protocol import messages
-from rdc.protocol.connection import NEGOTIATING, Connection
-from rdc.protocol.dialect import DIALECT
-from rdc.protocol.messages.field_types import Claims
-from rdc.protocol.messages.listings import Rows, Segment
-from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.connection import DIALECT, NEGOTIATING, Connection
+from rdc.protocol.messages.field_types import Claims, Rows, Segment
+from rdc.protocol.wire.fields import encode_varint
 from rdc.protocol.wire.stream import frame_head
 
 HELLO = DIALECT.hello("rdc test", b"p" * 32)

@@ -15,14 +15,32 @@ from rdc.limits.wire import (
     SIZE_LIMIT,
     TOTAL_LIMIT,
 )
-from rdc.model.attributes import ACCESS_TIME, UNREADABLE, AttributeKinds, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.model.preserved import ALL_MODES, GRANULARITIES, Granularity, Preserved, Rounding
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
-from rdc.model.times import packed_time
+from rdc.model.preserved import (
+    ACCESS_TIME,
+    ALL_MODES,
+    GRANULARITIES,
+    UNREADABLE,
+    AttributeKinds,
+    Granularity,
+    Preserved,
+    Rounding,
+    pack_attributes,
+    packed_time,
+)
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.protocol import messages
-from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
-from rdc.protocol.messages.listings import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
+from rdc.protocol.messages.field_types import (
+    ALL_GROUPS,
+    ATTRIBUTES,
+    CHECK_BLOCK_BYTES,
+    MTIMES,
+    NAMES,
+    Claims,
+    Rows,
+    Segment,
+)
 from tests.support.kernel.range_rows import rows_of
 
 ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))

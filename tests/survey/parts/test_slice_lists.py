@@ -13,8 +13,8 @@ import pytest
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.model.entries import PackedInodes
-from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import ScanOptions, ScanSlice
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Problem, silent
 from rdc.survey.container import PartError
 from rdc.survey.count.chunk_locations import ChunkLocations

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import ChunkParams
+from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, IncompatiblePeerError, RdcError
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root.source_file import SourceFile
@@ -19,11 +19,11 @@ from rdc.library.trees import check
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.check import CheckOptions
 from rdc.model.location import Location
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
-from rdc.protocol.dialect import DIALECT
-from rdc.protocol.messages.comparison import RootAnswer
-from rdc.protocol.messages.content import FileFailed
-from rdc.protocol.messages.turns import Done
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
+from rdc.protocol.connection import DIALECT
+from rdc.protocol.messages.content import FileFailed, RootAnswer
+from rdc.protocol.messages.course import Done
 from rdc.protocol.wire.codec import Message
 from rdc.signature.tree import SignatureTree
 from tests.support.running.checking import Checked, check_in_turns, run_check, snapshot

@@ -18,8 +18,8 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode
 from rdc.model.location import Location
+from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Done, Role
 from rdc.session.runtime.runner import Runner

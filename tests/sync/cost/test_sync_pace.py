@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
-from rdc.protocol.connection import Connection
-from rdc.protocol.dialect import DIALECT
+from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Items, Notice, decode, encode
 from rdc.session.runtime import bandwidth
 from rdc.session.runtime.bandwidth import TokenBucket

@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import RdcError
 from rdc.library.trees import sync
-from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
+from rdc.model.options import Alternates, AlternateUse, Backup, KeepUndo
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.session.applying.directory_changes import DirectoryChanges
 from tests.support.running.failing_calls import Made, with_fault

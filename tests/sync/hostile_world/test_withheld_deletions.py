@@ -18,7 +18,8 @@ import rdc
 from rdc.errors import RdcError
 from rdc.files.base.temporary_names import UNDO_NAME
 from rdc.library.trees import sync
-from rdc.model.sync import Backup, KeepUndo, SyncOptions
+from rdc.model.options import Backup, KeepUndo
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
 from tests.support.running.failing_calls import Fault, Made, with_fault
 from tests.support.share import examples

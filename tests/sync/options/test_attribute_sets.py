@@ -17,17 +17,17 @@ from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.files.root.root import Root
 from rdc.limits.wire import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE
-from rdc.model.attributes import (
+from rdc.model.entries import Kind, Metadata
+from rdc.model.preserved import (
     ACCESS_ACL,
     ACCESS_TIME,
+    EVERYTHING,
     UNREADABLE,
     AttributeKinds,
     bits_before_acl,
     pack_attributes,
     unpack_attributes,
 )
-from rdc.model.entries import Kind, Metadata
-from rdc.model.preserved import EVERYTHING
 from rdc.protocol.messages import Describe, EntryAttributes, Start, encode
 from rdc.protocol.sequence import TreeTotals
 from rdc.protocol.wire.codec import Illegal

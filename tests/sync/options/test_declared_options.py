@@ -7,10 +7,9 @@ import pytest
 from rdc.cli.options import sync_options
 from rdc.cli.options.sync_options import parse_sync, read_request
 from rdc.errors import UsageError
-from rdc.model.filter_rules import DirectoryRules
 from rdc.model.location import FarList
-from rdc.model.option_values import Alternates, AlternateUse, Backup, FileList, KeepUndo
-from rdc.model.options import ALWAYS, Carrier
+from rdc.model.options import ALWAYS, Alternates, AlternateUse, Backup, Carrier, FileList, KeepUndo
+from rdc.model.selection import DirectoryRules
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.protocol.messages import Open, Role
 from rdc.protocol.wire.options import ADDED_OPTIONS, NamedValues, Options

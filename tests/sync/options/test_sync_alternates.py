@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.model.sync import Alternates, AlternateUse, SyncOptions
+from rdc.model.options import Alternates, AlternateUse
+from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from tests.cli.test_serve_root import forced
 from tests.support.running.killed_sync import steps_of

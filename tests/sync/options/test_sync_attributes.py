@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.attributes import (
+from rdc.model.preserved import (
     ACCESS_ACL,
     DEFAULT_ACL,
     AttributeKinds,

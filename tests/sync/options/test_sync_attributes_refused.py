@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.model.attributes import (
+from rdc.model.entries import Metadata
+from rdc.model.preserved import (
     AttributeKinds,
     pack_attributes,
 )
-from rdc.model.entries import Metadata
 from rdc.plan.compare import Decision
 from rdc.progress import Problem
 from rdc.session.applying.set_xattrs import XattrSetter

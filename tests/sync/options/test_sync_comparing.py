@@ -15,7 +15,8 @@ from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError, UsageError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.plan.equal_times import with_equal_time, with_equal_times
 from rdc.protocol.messages import Open, Role
 from tests.support.running.syncing import Way, command, run_sync

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from rdc.tree.filters import FilterList

@@ -14,8 +14,9 @@ from rdc.errors import ExitCode, RdcError
 from rdc.files.depth.list_ahead import ListAhead
 from rdc.library.trees import sync
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.listed import Listed
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.entries import Listed
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged
 from rdc.tree.walk import Walk
 from tests.support.running.syncing import Way, command, contents_of, run_sync

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, ProtocolError
 from rdc.files.base.temporary_names import temporary_name
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Decision
 from rdc.protocol.messages import HardLinks, Role
 from rdc.session.landing.file_commits import FileCommits

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.options import Backup
+from rdc.model.sync import SyncOptions
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples

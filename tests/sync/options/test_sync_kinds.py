@@ -10,7 +10,8 @@ import pytest
 
 import rdc.files.base.replace_kind
 from rdc.errors import ExitCode
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
 

@@ -13,8 +13,9 @@ from rdc.files.root.followed_links import FollowedLinks
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.option_values import LinkChoice, leads_outside
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.options import LinkChoice, leads_outside
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem, silent
 from rdc.session.trees.sites import ServedDirectory
 from rdc.session.trees.source_tree import SourceTree

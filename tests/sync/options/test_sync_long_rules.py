@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.limits.paths import FILTER_RULES
-from rdc.limits.wire import RULES_BYTES
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
+from rdc.limits.wire import FILTER_RULES, RULES_BYTES
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Notice, Open, Role, Rules
 from rdc.protocol.sequence import SequenceRules

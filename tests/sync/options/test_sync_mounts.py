@@ -17,8 +17,7 @@ from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location
 from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.description import MountPoints, Start
-from rdc.protocol.messages.opening import Describe
+from rdc.protocol.messages.course import Describe, MountPoints, Start
 from rdc.protocol.sequence import TreeTotals
 from rdc.protocol.wire.codec import Illegal, Role
 from tests.support.running.paired_sync import Remembering, kinds, sync_in_turns

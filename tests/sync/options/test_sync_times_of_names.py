@@ -22,7 +22,8 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.model.sync import SyncOptions
 from rdc.session.transfer.content_checks import ALIKE_FILES
 from tests.support.running.syncing import Way, run_sync
 from tests.support.share import examples

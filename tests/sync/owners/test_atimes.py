@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.files.base import syscalls
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.attributes import ACCESS_TIME, AttributeKinds, pack_attributes, unpack_attributes
 from rdc.model.entries import Kind
-from rdc.model.sync import Alternates, AlternateUse, KeepUndo, SyncOptions
+from rdc.model.options import Alternates, AlternateUse, KeepUndo
+from rdc.model.preserved import ACCESS_TIME, AttributeKinds, pack_attributes, unpack_attributes
+from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Link, read_tree, tree, write_tree
 from tests.sync.hostile_world.test_sync_rsync import rsync

@@ -11,7 +11,8 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.files.base.faked_stat import FAKED_NAME
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.options import Backup
+from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import FAR, PSEUDO_SSH, Way, command, run_sync
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 

@@ -12,10 +12,11 @@ import pytest
 from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.library.trees import sync
-from rdc.limits import paths as limits
+from rdc.limits import wire as limits
 from rdc.model.location import FarList, Location
+from rdc.model.options import FileList
 from rdc.model.selection import SelectedPaths
-from rdc.model.sync import FileList, SyncOptions
+from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Role
 from rdc.session.listed_source import open_listed
 from tests.cli.test_serve_root import forced

@@ -11,8 +11,8 @@ import pytest
 from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError
 from rdc.files.root.root import Root, WritePolicy
-from rdc.model.option_values import parse_keep_undo
-from rdc.model.sync import Backup, KeepUndo, SyncOptions
+from rdc.model.options import Backup, KeepUndo, parse_keep_undo
+from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
 from rdc.undoing.keeper import SyncUndo

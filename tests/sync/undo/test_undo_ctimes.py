@@ -13,7 +13,8 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.base.temporary_names import UNDO_NAME
 from rdc.lean.records import replace
-from rdc.model.sync import KeepUndo, SyncOptions
+from rdc.model.options import KeepUndo
+from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import run_sync
 from tests.support.trees.trees import File, tree, write_tree
 from tests.support.undo.kept_undo import undone

@@ -12,7 +12,8 @@ import pytest
 
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.temporary_names import UNDO_NAME
-from rdc.model.sync import KeepUndo, SyncOptions
+from rdc.model.options import KeepUndo
+from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import command, run_sync
 from tests.support.trees.trees import Directory, File, Link, describe, tree, write_tree
 from tests.support.undo.kept_undo import read_beside, undone

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.base.temporary_names import UNDO_NAME
-from rdc.model.sync import Backup, KeepUndo, SyncOptions
+from rdc.model.options import Backup, KeepUndo
+from rdc.model.sync import SyncOptions
 from rdc.undoing.undo import list_syncs
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.tree_strategies import pairs, plain_trees

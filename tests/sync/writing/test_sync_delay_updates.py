@@ -9,7 +9,8 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.files.replace.delayed_group import DelayedGroup
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.options import Backup
+from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Tree, describe, read_tree, tree, write_tree
 

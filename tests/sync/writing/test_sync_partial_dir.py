@@ -16,7 +16,8 @@ from rdc.files.replace.partial_directory import PartialDirectory
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root, WritePolicy
 from rdc.lean.records import replace
-from rdc.model.sync import KeepUndo, SyncOptions
+from rdc.model.options import KeepUndo
+from rdc.model.sync import SyncOptions
 from rdc.undoing.keeper import SyncUndo
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import Way, command, run_sync

@@ -1,6 +1,81 @@
-"""Limits of the search for near-duplicate documents."""
+"""Limits of searches: scans, similar files and folders, near-duplicate documents."""
 
 from __future__ import annotations
+
+REPORT_BYTES = 256 << 20
+"""Bytes of a report of duplicates that is read: a million files at paths of usual length. Reading it takes
+twice as much memory."""
+
+RUN_CHUNKS = 1 << 20
+"""Chunks remembered during the search for runs of equal ones, about 190 bytes each: 16 GiB of distinct
+content. Runs that first occur beyond this limit are not found, and the output says so."""
+
+SCAN_PROBLEMS = 1_000
+"""Problems listed in a scan's report, about 300 bytes each. Further ones are only counted."""
+
+SCAN_DIRECTORIES = 500
+"""Directories listed in a scan's report, without those above them: more than a person reads."""
+
+SCAN_HOLES = 1 << 18
+"""Holes of one file that a scan distinguishes from data, 100 bytes each during the read. A file with a hole
+every 100 KB reaches the limit after 25 GB; zeros in further holes count like other zeros."""
+
+SCAN_MEMORY_LEAST = 256 << 10
+"""Bytes for all tables of a scan. With less, a level keeps fewer than a few hundred chunks. Their sum is then
+no longer normally distributed, but the stated bounds assume that it is."""
+
+PART_SECTION_BYTES = 64 << 20
+"""Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""
+
+PART_ROWS = 65_536
+"""Rows of one section of a part file."""
+
+PART_PATHS = 1 << 20
+"""Paths of a scan, or of all scans that a part adds up: no command line has as many."""
+
+PART_SUFFIXES = 1 << 22
+"""Types of files in a part. Some programs give each file another one."""
+
+PART_OPTIONS_BYTES = 4096
+"""Bytes of the options that slices must share: six lines."""
+
+PART_PROBLEM_BYTES = 256 << 10
+"""Bytes of one problem's message in a part: a path of the longest kind, escaped."""
+
+PART_PROBLEMS_BYTES = 32 << 20
+"""Bytes of all problems of a part, which has SCAN_PROBLEMS at most."""
+
+SCAN_SLICES = 1_000_000
+"""Slices of one scan. More would be smaller than a directory each, and every slice walks all directories."""
+
+
+SIMILAR_FILES = 1 << 26
+"""Files in one index of traits: 67 million, 2 GB of memory. Their numbers fit 32 bits."""
+
+SIMILAR_MATCHES = 1024
+"""Files that one query can ask for. A base is chosen among a handful; this limit keeps the heap in the
+cache."""
+
+SIMILAR_BATCH = 64
+"""Queries answered per pass over an index, with the interpreter's lock held for one pass: 10 ms for a million
+files."""
+
+SIMILAR_PAIRS = 1 << 20
+"""Candidate pairs of one search that wait for comparison: 8 bytes each, briefly 16. Comparing a million may
+take half a minute. Weaker pairs beyond this limit are dropped and counted."""
+
+FOLDER_PAIRS = 1 << 18
+"""Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""
+
+SIMILAR_WINDOW = 65_536
+"""Neighbours compared with each file, among those that share two of its traits, in a search for all pairs. A
+million unrelated files share two traits with 244 others. Without this limit a million related files would
+take half a million million comparisons, eighteen times."""
+
+SPANNING_WINDOW = 4_096
+"""Neighbours compared with each file in a search for groups only. Similar files beyond this limit are nearly
+always connected through others; 131,072 files that are all similar take ten seconds."""
+
 
 DOCUMENT_BYTES = 64 << 20
 """Bytes of one document's text. Its features take up to eight times as much while it is sampled. A longer one

@@ -1,14 +1,15 @@
-"""One stored signature: the file state it belongs to, and the stamp that proves they belong together."""
+"""The state of a file that a signature belongs to, and when an unchanged state proves unchanged content."""
 
 from __future__ import annotations
 
+import os
 import struct
 from array import array
 from functools import cache
 
 from blake3 import blake3
 
-from rdc.catalog.boot import boot, is_unsettled
+from rdc.files.facts.filesystem_id import ChangeTimes
 from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
@@ -17,7 +18,68 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Identity
 
-__all__ = ["Entry", "RowKey", "FileState", "params_number", "row_key_of", "signed64", "stamps"]
+
+# The racy rule: when an unchanged stat proves unchanged content.
+#
+# A change of a file sets its ctime to the file system's clock. That clock has a granularity of 1 to 10 ms on
+# most file systems, and of 1 s on some. A file read within one clock step of its ctime can change again in
+# that step, and its stat does not show it. So a signature is stored only if the clock had passed the ctime by
+# more than the granularity when reading BEGAN: every later change then gets a later ctime. The margin is
+# wider than one step because write(2) stamps the file before it copies the data, and a large write takes a
+# while.
+#
+# mtimes are not used: programs set them freely, and setting one moves the ctime. One change stays invisible:
+# a store into a shared mapping whose page was already dirty when the file was read. The kernel stamps the
+# file again when it writes the page back. rsync's comparison by size and mtime has the same limit.
+
+LOCAL_MARGIN_NS = 2_000_000_000
+"""Twice the coarsest granularity of a local file system with change times (1 s: ext3, ext4 with small
+inodes)."""
+
+DISTANT_MARGIN_NS = 600_000_000_000
+"""Margin for network file systems, since a server's clock cannot be read without writing to its tree. Servers
+whose clock is minutes behind exist; ten minutes are rare. A change is missed only if the file also changes
+twice within one clock step."""
+
+
+def is_racy(ctime_ns: int, began_ns: int, change_times: ChangeTimes) -> bool:
+    """Whether a file with this ctime, read from `began_ns` on, may have changed since without a trace.
+
+    A ctime in the future is racy: the clock was set back and will pass the ctime again.
+    """
+    if change_times is ChangeTimes.NONE:
+        return True
+    margin = LOCAL_MARGIN_NS if change_times is ChangeTimes.LOCAL else DISTANT_MARGIN_NS
+    return began_ns - ctime_ns <= margin
+
+
+# Identifies the running boot, to limit signatures of recently changed files to it.
+#
+# A change of a file reaches the disk some time after it was made. A power cut can undo the new content and
+# keep the new size and times: journals write a file's inode before data that overwrites old data. So the
+# signature of a recently changed file is valid in this boot only.
+
+WRITEBACK_NS = 600_000_000_000
+"""How long a change may wait in memory. Linux starts writing after 35 s, laptop modes after ten minutes. A
+longer time costs little: files read that early are read once more after the next boot."""
+
+
+def is_unsettled(ctime_ns: int, began_ns: int) -> bool:
+    """Whether a file with this ctime, read from `began_ns` on, may have been read before it was on disk."""
+    return began_ns - ctime_ns <= WRITEBACK_NS
+
+
+@cache
+def boot() -> bytes:
+    """The identifier of this boot. Where the system has none, random bytes of this process."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read(64)
+    except OSError:
+        return os.urandom(16)
+
+
+# One stored signature: the file state it belongs to, and the stamp that proves they belong together.
 
 _CONTEXT = b"rdc catalog 1 stamp"
 STAMP_BYTES = 16
@@ -32,7 +94,7 @@ RowKey = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file at one moment. Equal states have equal content; rdc.catalog.racy says when this holds."""
+    """A file at one moment. Equal states have equal content; rdc.catalog.file_state says when this holds."""
 
     file_system: int
     """FileSystem.id."""

@@ -1,4 +1,4 @@
-"""Results of a sync, and the words by which it says that its guard stopped it."""
+"""Results of a sync."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rdc.errors import ExitCode
 from rdc.lean.records import dataclass, field
 
 TYPE_CHECKING = False
+
+
 if TYPE_CHECKING:
     pass
-
-__all__ = ["DEFAULT_SHARE", "MessageCost", "Purpose", "SyncReport", "is_stop", "stopped_text"]
 
 
 class Purpose(Enum):

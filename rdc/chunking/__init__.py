@@ -1,1 +1,0 @@
-"""From bytes to chunks: parameters, the streaming chunker, and chunk digests. No I/O."""

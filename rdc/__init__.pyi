@@ -6,6 +6,11 @@ from rdc.catalog.catalog import Catalog as Catalog
 from rdc.catalog.catalog import UserCatalog as UserCatalog
 from rdc.catalog.signer import sign_file as sign_file
 from rdc.catalog.store import SignatureStore as SignatureStore
+from rdc.checking.records import Aspect as Aspect
+from rdc.checking.records import CheckOptions as CheckOptions
+from rdc.checking.records import CheckReport as CheckReport
+from rdc.checking.records import EntryDiffers as EntryDiffers
+from rdc.checking.records import Sample as Sample
 from rdc.chunking import Chunk as Chunk
 from rdc.chunking import Chunker as Chunker
 from rdc.chunking import ChunkParams as ChunkParams
@@ -44,11 +49,6 @@ from rdc.library.trees import sync as sync
 from rdc.library.trees import undo as undo
 from rdc.library.trees import undoable_syncs as undoable_syncs
 from rdc.library.trees import watch as watch
-from rdc.model.check import Aspect as Aspect
-from rdc.model.check import CheckOptions as CheckOptions
-from rdc.model.check import CheckReport as CheckReport
-from rdc.model.check import EntryDiffers as EntryDiffers
-from rdc.model.check import Sample as Sample
 from rdc.model.duplicates import Action as Action
 from rdc.model.duplicates import DedupeOptions as DedupeOptions
 from rdc.model.duplicates import DedupeReport as DedupeReport
@@ -105,18 +105,6 @@ from rdc.model.similar import SimilarOptions as SimilarOptions
 from rdc.model.similar import SimilarReport as SimilarReport
 from rdc.model.similar import SimilarSummary as SimilarSummary
 from rdc.model.sync import SyncOptions as SyncOptions
-from rdc.model.undo import UndoableSync as UndoableSync
-from rdc.model.undo import UndoItem as UndoItem
-from rdc.model.undo import UndoOptions as UndoOptions
-from rdc.model.undo import UndoReport as UndoReport
-from rdc.model.watch import Disconnected as Disconnected
-from rdc.model.watch import Halted as Halted
-from rdc.model.watch import InStep as InStep
-from rdc.model.watch import Limited as Limited
-from rdc.model.watch import Resumed as Resumed
-from rdc.model.watch import WatchEvent as WatchEvent
-from rdc.model.watch import WatchOptions as WatchOptions
-from rdc.model.watch import WatchReport as WatchReport
 from rdc.progress import Event as Event
 from rdc.progress import ItemChanged as ItemChanged
 from rdc.progress import PlanKnown as PlanKnown
@@ -126,16 +114,28 @@ from rdc.progress import Reporter as Reporter
 from rdc.progress import StopSignal as StopSignal
 from rdc.signature.tree import Level as Level
 from rdc.signature.tree import SignatureTree as SignatureTree
-from rdc.similarity.estimate import Estimate as Estimate
 from rdc.similarity.index import Match as Match
 from rdc.similarity.index import SimilarityIndex as SimilarityIndex
-from rdc.similarity.pairs import SimilarPair as SimilarPair
-from rdc.similarity.pairs import SimilarPairs as SimilarPairs
-from rdc.similarity.saved import SimilarityIndexError as SimilarityIndexError
+from rdc.similarity.index import SimilarityIndexError as SimilarityIndexError
+from rdc.similarity.index import SimilarPair as SimilarPair
+from rdc.similarity.index import SimilarPairs as SimilarPairs
+from rdc.similarity.traits import Estimate as Estimate
 from rdc.similarity.traits import Traits as Traits
+from rdc.undoing.records import UndoableSync as UndoableSync
+from rdc.undoing.records import UndoItem as UndoItem
+from rdc.undoing.records import UndoOptions as UndoOptions
+from rdc.undoing.records import UndoReport as UndoReport
 from rdc.undoing.undo import UndoReporter as UndoReporter
 from rdc.version import __version__ as __version__
-from rdc.watching.reporter import WatchReporter as WatchReporter
+from rdc.watching.records import Disconnected as Disconnected
+from rdc.watching.records import Halted as Halted
+from rdc.watching.records import InStep as InStep
+from rdc.watching.records import Limited as Limited
+from rdc.watching.records import Resumed as Resumed
+from rdc.watching.records import WatchEvent as WatchEvent
+from rdc.watching.records import WatchOptions as WatchOptions
+from rdc.watching.records import WatchReport as WatchReport
+from rdc.watching.records import WatchReporter as WatchReporter
 
 __all__: list[str]
 

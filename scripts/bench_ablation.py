@@ -41,7 +41,7 @@ class Part:
 
 
 def _without_similarity() -> None:
-    from rdc.session.renames.similar_bases import SimilarBases
+    from rdc.session.transfer.renames import SimilarBases
 
     made = SimilarBases.bases
     # Without traits; bases that a name suggests stay.
@@ -49,14 +49,14 @@ def _without_similarity() -> None:
 
 
 def _without_moves() -> None:
-    from rdc.session.renames import local_content, similar_bases
+    from rdc.session.transfer import renames
 
-    local_content.LocalContent._likely_origin = lambda self, entry: None  # type: ignore[method-assign,assignment]
-    similar_bases.SimilarBases.may_have = lambda self, entry: False  # type: ignore[method-assign]
+    renames.LocalContent._likely_origin = lambda self, entry: None  # type: ignore[method-assign,assignment]
+    renames.SimilarBases.may_have = lambda self, entry: False  # type: ignore[method-assign]
 
 
 def _without_bundles() -> None:
-    from rdc.session.transfer import bundles
+    from rdc.session.transfer import bundle as bundles
 
     bundles.BUNDLE_FILES_LEAST = 1 << 30
 
@@ -70,7 +70,7 @@ def _without_blocks() -> None:
 
 def _without_masking() -> None:
     # The module that the others import it from comes first.
-    from rdc.session.binaries import x86_masking
+    from rdc.session.binaries import filters as x86_masking
 
     x86_masking.looks_like = lambda source: False
     from rdc.session.binaries import filters
@@ -104,17 +104,17 @@ def _without_context() -> None:
 
 
 PARTS = (
-    Part("similarity", _without_similarity, ("session/renames/similar_bases.py",)),
+    Part("similarity", _without_similarity, ("session/transfer/renames.py",)),
     Part("moves", _without_moves, ("session/renames/*.py",)),
-    Part("sub-chunk search", _without_blocks, ("plan/block_*.py", "plan/large_gap*.py", "plan/gaps.py",
-        "plan/bundle.py", "session/transfer/bundle*.py", "session/source/bundle_answers.py",
+    Part("sub-chunk search", _without_blocks, ("plan/block_*.py", "plan/large_gap*.py", "plan/search.py",
+        "plan/bundle.py", "session/transfer/bundle*.py", "session/source/range_answers.py",
         "kernel/search/*")),
     Part("bundles", _without_bundles, ("plan/bundle.py", "session/transfer/bundle*.py",
-        "session/source/bundle_answers.py")),
+        "session/source/range_answers.py")),
     Part("x86 masking", _without_masking, ("session/binaries/x86_*.py", "kernel/x86/*")),
     Part("number tables", _without_tables, ("kernel/columns/word_*",)),
     Part("check blocks", _without_check_blocks, ("plan/check_blocks.py",)),
-    Part("literal context", _without_context, ("plan/known_context.py",)),
+    Part("literal context", _without_context, ("plan/check_blocks.py",)),
 )  # fmt: skip
 
 

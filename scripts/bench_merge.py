@@ -29,9 +29,8 @@ from pathlib import Path
 
 from rdc.kernel import sorted_pairs, window_hashes
 from rdc.model.scan import ScanOptions
-from rdc.survey.count.granularities import FINE_LEVEL
+from rdc.survey.count.counters import FINE_LEVEL, Outcome
 from rdc.survey.parts.part_file import write_part
-from rdc.survey.scan.outcome import Outcome
 
 RDC = str(Path(sys.executable).parent / "rdc")
 EVERY = (1 << 64) - 1

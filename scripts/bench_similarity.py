@@ -43,10 +43,8 @@ from rdc.chunking import SYNC_PARAMS, ChunkParams  # noqa: E402
 from rdc.kernel import Cutter  # noqa: E402
 from rdc.signature.codec import encode_signature  # noqa: E402
 from rdc.signature.tree import sign  # noqa: E402
-from rdc.similarity.coarse import coarse_traits  # noqa: E402
-from rdc.similarity.estimate import probability_of_matches  # noqa: E402
 from rdc.similarity.index import SimilarityIndex  # noqa: E402
-from rdc.similarity.traits import Traits  # noqa: E402
+from rdc.similarity.traits import Traits, coarse_traits, probability_of_matches  # noqa: E402
 
 SMALL, LARGE = (2_000, 20_000), (65_536, 16 << 20)
 BORDER = (24_576, 65_536)

@@ -12,8 +12,7 @@ import random
 import sys
 from array import array
 
-from rdc.survey.count.chunk_counter import STRATA, ChunkCounter, Figures
-from rdc.survey.count.compression_estimate import CompressionSample
+from rdc.survey.count.chunk_counter import STRATA, ChunkCounter, CompressionSample, Figures
 
 LEAST = 0.93
 

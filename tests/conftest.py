@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rdc.session import sync_run
-from rdc.transport.stdio import ChildTransport
+from rdc.transport.pipes import ChildTransport
 from tests.support.children.far_process import FarServer
 from tests.support.share import examples, sampled_out
 from tests.support.storage.forced_depth import force_depth

@@ -9,7 +9,7 @@ from functools import cache
 
 from blake3 import blake3
 
-from rdc.files.facts.filesystem_id import ChangeTimes
+from rdc.files.facts.file_systems import ChangeTimes
 from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False

@@ -1,7 +1,7 @@
 """What was learned of file systems, kept between runs in one small file beside the catalog.
 
 The file is text: a line with the version and a digest of the rest, then a line a file system: its key
-(rdc.files.facts.mount_key), the day of its last use counted from 1970, and its facts as numbers. It is a
+(rdc.files.facts.file_systems), the day of its last use counted from 1970, and its facts as numbers. It is a
 cache: a file that is damaged, of another version, too long or another user's counts as missing, and is
 written again. A fact that is wrong costs a comparison or leaves metadata alone; it hides no content.
 """
@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from blake3 import blake3
 
-from rdc.files.facts.mount_key import KEY_BYTES
+from rdc.files.facts.file_systems import KEY_BYTES
 from rdc.lean.records import dataclass
 from rdc.limits.sessions import REMEMBERED_FILE_SYSTEMS
 from rdc.model.entries import ComparedFields

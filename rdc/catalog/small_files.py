@@ -7,8 +7,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 from rdc.catalog.store import SignatureStore, SignedFiles, SmallFiles
-from rdc.files.bulk.open_many import OpenedFiles
-from rdc.files.bulk.read_many import Contents, read_contents
+from rdc.files.bulk.open_many import Contents, OpenedFiles, read_contents
 from rdc.kernel import put_rows
 from rdc.lean.records import dataclass
 from rdc.model.entries import strings
@@ -42,7 +41,7 @@ class SmallOutcome:
     read: SignedFiles
     known: SignedFiles
     failed: list[tuple[int, int]]
-    """The other rows, each with its outcome as rdc.files.bulk.read_many defines it."""
+    """The other rows, each with its outcome as rdc.files.bulk.open_many defines it."""
 
 
 def sign_small(

@@ -8,7 +8,7 @@ from rdc.catalog.catalog import DAY_NS, Catalog
 from rdc.catalog.database import Database, shrink
 from rdc.catalog.file_state import signed64
 from rdc.errors import ExitCode, RdcError
-from rdc.files.facts.filesystem_id import file_system_of
+from rdc.files.facts.file_systems import file_system_of
 from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
 

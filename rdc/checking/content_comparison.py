@@ -8,15 +8,16 @@ from __future__ import annotations
 from array import array
 from collections import deque
 
-from rdc.checking.sampling import sampled
+from blake3 import blake3
+
 from rdc.errors import FileError, ProtocolError, one_line
 from rdc.files.bulk.open_many import most_opened
 from rdc.lean.records import dataclass
 from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.progress import Problem
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest, TopTier
-from rdc.session.destination.manifest_exchange import next_message
-from rdc.session.runtime.commands import Flush, Send
+from rdc.session.destination.own_tree import next_message
+from rdc.session.runtime.commands import Conversation, Flush, Send
 from rdc.session.trees.small_file_digests import small_file_digests
 from rdc.signature.codec import group_references
 from rdc.signature.tree import DIGEST_BYTES
@@ -26,13 +27,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rdc.catalog.signer import FileSigner
+    from rdc.checking.records import Sample
     from rdc.files.root.root import Root
-    from rdc.model.check import Sample
-    from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay, TransferProgress
     from rdc.tree.manifest import Manifest
 
-__all__ = ["ContentComparison", "chosen_files"]
+
+_BITS = 64
+
+
+def sampled(paths: Sequence[bytes], sample: Sample) -> list[int]:
+    """The indexes of the chosen paths. A path's choice depends on nothing but the sample and the path."""
+    key = blake3(b"rdc 1 sample %d" % sample.seed).digest()
+    bound = int(sample.share * (1 << _BITS))
+    return [
+        at
+        for at, path in enumerate(paths)
+        if int.from_bytes(blake3(path, key=key).digest(length=_BITS // 8), "big") < bound
+    ]
+
 
 REFERENCE_BYTES = 6
 """Bytes of a reference. Each is compared with one other reference: it misses a difference once in 2^48."""

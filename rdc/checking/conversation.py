@@ -6,13 +6,12 @@ import os
 from array import array
 
 from rdc.checking.content_comparison import ContentComparison, chosen_files
-from rdc.checking.further_comparison import compare_attributes, compare_links
-from rdc.checking.tree_comparison import TreeComparison
+from rdc.checking.records import Aspect, CheckOptions, EntryDiffers
+from rdc.checking.tree_comparison import TreeComparison, compare_attributes, compare_links
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.lean.records import dataclass, replace
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
-from rdc.model.check import Aspect, EntryDiffers
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import Problem
 from rdc.protocol.messages import (
@@ -25,13 +24,11 @@ from rdc.protocol.messages import (
     TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
-from rdc.session.destination.by_listing import ListingIntake
-from rdc.session.destination.by_manifest import ManifestComparison
-from rdc.session.destination.manifest_exchange import next_message, receive_offer
-from rdc.session.destination.own_tree import OwnTree
-from rdc.session.landing.partial_files import PartialFiles
-from rdc.session.runtime.commands import Flush, Send
+from rdc.session.destination.by_manifest import ListingIntake, ManifestComparison
+from rdc.session.destination.own_tree import OwnTree, next_message, receive_offer
+from rdc.session.runtime.commands import Conversation, Flush, Send
 from rdc.session.runtime.event_relay import TransferProgress
+from rdc.session.transfer.destination import Destination, PartialFiles
 from rdc.session.trees.destination_root import DestinationRoot, unkept_attributes
 from rdc.tree.hard_links import LinkTable
 from rdc.tree.manifest import Manifest
@@ -40,11 +37,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.model.check import CheckOptions
     from rdc.model.entries import Listing
-    from rdc.session.runtime.commands import Conversation
-    from rdc.session.transfer.destination import Destination
-    from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.nested_trees import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
 
 __all__ = ["Check", "ClosedDirectories", "Counts", "near_tree"]

@@ -8,18 +8,17 @@ from __future__ import annotations
 import os
 import stat
 
+from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import dataclass, replace
-from rdc.model.check import CheckReport
 from rdc.model.entries import Kind
 from rdc.model.sync import OPTIONS
 from rdc.progress import Problem
 from rdc.protocol.connection import READS_ANEW
 from rdc.protocol.messages import Describe, Done, Role
-from rdc.session.asking import send_open
-from rdc.session.far_end import run_session
-from rdc.session.runtime.commands import Pace, Send
-from rdc.session.sync_run import SyncRun
+from rdc.session.runtime.commands import Conversation, Pace, Send
+from rdc.session.serve import send_open
+from rdc.session.sync_run import SyncRun, run_session
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import keeps
 from rdc.tree.filters import FilteredTree
@@ -30,14 +29,12 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.checking.conversation import ClosedDirectories, Counts
-    from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.check import CheckOptions, EntryDiffers
+    from rdc.files.replace.cloning import StagedClones
     from rdc.model.location import Location, RemoteShell
     from rdc.model.preserved import Preserved
     from rdc.model.runs import SyncReport
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.protocol.messages import Start
-    from rdc.session.runtime.commands import Conversation
 
 __all__ = ["CheckRun", "operands_of", "run_check"]
 
@@ -195,7 +192,7 @@ class CheckRun(SyncRun):
         try:
             boundary = None
             if self.options.one_file_system:
-                from rdc.session.trees.mount_boundary import MountBoundary
+                from rdc.session.trees.nested_trees import MountBoundary
 
                 boundary = MountBoundary(tree.root, tree.name or start.only)
             terms = Terms(self.options, self._filters, self._secret, self.signer, pack=False)
@@ -220,7 +217,7 @@ class CheckRun(SyncRun):
         return done
 
     def _started(self) -> Conversation[tuple[Start, int]]:
-        from rdc.session.destination.manifest_exchange import next_message
+        from rdc.session.destination.own_tree import next_message
 
         received = yield from next_message(self.events)
         start, round_ = announced(received, entry_of(self.source.inner))

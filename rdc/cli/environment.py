@@ -1,4 +1,8 @@
-"""The streams, environment variables and clock that a verb uses. Tests pass fakes."""
+"""What a verb is given: streams, variables and clock of the run, its words, and the settings of all runs.
+
+Tests pass fakes of the surroundings. Options are parsed as rsync does, from tables that also make the
+help text.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,21 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rdc.errors import ExitCode, RdcError, escaped
+from rdc.errors import ExitCode, RdcError, UsageError, escaped
 from rdc.lean.records import dataclass
+from rdc.model.location import config_directory
+from rdc.model.options import Declared, Option, parse_directory, parse_size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, TextIO
+    from typing import Any, BinaryIO, TextIO
 
     from rdc.report.output import Bar
 
-__all__ = ["Environment", "OutputClosedError", "process_environment"]
 
+# The streams, environment variables and clock that a verb uses. Tests pass fakes.
 
 _ESCAPE = "rdc.escape"
 
@@ -147,3 +153,290 @@ def _output_error(error: OSError) -> Exception:
     if isinstance(error, BrokenPipeError):
         return OutputClosedError()
     return RdcError(f"cannot write to standard output: {error.strerror}", code=ExitCode.FILE_IO)
+
+
+# Parses options as rsync does, from a table that also generates the help text.
+#
+# argparse does not fit for two reasons. It reports a missing value for `--filter '-_*.o'` and `--exclude -x`;
+# popt, which rsync uses, takes the next word as the value whatever its first character is. And argparse
+# cannot refuse an option by name with advice, as rdc does for a hundred options of rsync.
+
+
+@dataclass(frozen=True, slots=True)
+class OptionGroup:
+    """Options that stand below one title in the help text."""
+
+    title: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One option of a command line."""
+
+    key: str
+    value: str
+    """The value; empty for a flag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A parsed command line. The options keep their order, which filter rules need."""
+
+    given: tuple[Given, ...]
+    operands: tuple[str, ...]
+
+    def has(self, *keys: str) -> bool:
+        """Return whether one of these options is given."""
+        return any(given.key in keys for given in self.given)
+
+    def count(self, key: str) -> int:
+        """How often this option is given."""
+        return sum(given.key == key for given in self.given)
+
+    def last(self, *keys: str) -> Given | None:
+        """Return the last of these options, which overrides the earlier ones; None without any."""
+        return next((given for given in reversed(self.given) if given.key in keys), None)
+
+
+def parse_words(
+    words: Sequence[str],
+    groups: Sequence[OptionGroup],
+    refused: Mapping[str, str],
+    *,
+    command: str,
+) -> Words:
+    """Parse options and operands in any order. `--` ends the options.
+
+    The forms are `-avn`, `-e CMD`, `-eCMD`, `--option VALUE` and `--option=VALUE`. `refused` maps the name of
+    an option that rdc lacks to the advice for its error message. `command` is the command that error messages
+    name. Raises UsageError, one line that names the option.
+    """
+    reader = _Reader(groups, refused, command)
+    given: list[Given] = []
+    operands: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            operands += rest
+        elif word.startswith("--"):
+            name, equals, value = word.partition("=")
+            option = reader.find(name)
+            if option.metavar is None and equals:
+                raise reader.error(f"{name} takes no value")
+            if option.metavar is not None and not equals:
+                value = reader.value(option, name, next(rest, None))
+            given.append(Given(option.key, value))
+        elif word.startswith("-") and word != "-":
+            letters = word[1:]
+            while letters:
+                name, letters = "-" + letters[0], letters[1:]
+                option = reader.find(name)
+                value = ""
+                if option.metavar is not None:
+                    value = (
+                        letters.removeprefix("=") if letters else reader.value(option, name, next(rest, None))
+                    )
+                    letters = ""
+                given.append(Given(option.key, value))
+        else:
+            operands.append(word)
+    return Words(tuple(given), tuple(operands))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Finds options by name and words the error messages of one command."""
+
+    groups: Sequence[OptionGroup]
+    refused: Mapping[str, str]
+    command: str
+
+    def find(self, name: str) -> Option:
+        for group in self.groups:
+            for option in group.options:
+                if name in option.names:
+                    return option
+        advice = self._refusal(name)
+        if advice is not None:
+            raise UsageError(f"rdc has no {name}" + (f": {advice}" if advice else ""))
+        raise self.error(f"unknown option {name}{self._suggestion(name)}")
+
+    def value(self, option: Option, name: str, word: str | None) -> str:
+        if word is None:
+            raise self.error(f"{name} needs a value: {name} {option.metavar}")
+        return word
+
+    def error(self, message: str) -> UsageError:
+        return UsageError(f"{message} (see {self.command} --help)")
+
+    def _refusal(self, name: str) -> str | None:
+        if name in self.refused:
+            return self.refused[name]
+        if name.startswith("--no-") and len(name) > len("--no-"):
+            plain = name.removeprefix("--no-")
+            positive = ("-" if len(plain) == 1 else "--") + plain
+            if positive in self.refused:
+                return f"{positive} is never on, so it can be left out"
+            if any(positive in option.names for group in self.groups for option in group.options):
+                return f"{positive} cannot be turned off"
+        return None
+
+    def _suggestion(self, name: str) -> str:
+        import difflib
+
+        known = [name for group in self.groups for option in group.options for name in option.names]
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.75) if len(name) > 2 else []
+        return f"; did you mean {near[0]}?" if near else ""
+
+
+def parsed_value(given: Given, declared: Declared) -> Any:
+    """Return the value of an option as the field of SyncOptions that it is declared at has it. Raises
+    UsageError."""
+    if not given.value and declared.parse is parse_directory:
+        raise UsageError(f"{given.key} needs a directory, such as: {given.key}=.parts")
+    try:
+        value = given.value if declared.parse is None else declared.parse(given.value)
+        declared.check_value(value)
+    except ValueError as error:
+        raise UsageError(f"{given.key}={given.value}: {error}") from None
+    return value
+
+
+def read_size(option: str, text: str) -> int:
+    """Return the bytes that `text` means, as in rdc.model.options. Raises UsageError."""
+    try:
+        return parse_size_of(text)
+    except ValueError as error:
+        raise UsageError(f"{option}={text}: {error}") from None
+
+
+def options_help(groups: Sequence[OptionGroup]) -> str:
+    """Return the option part of a --help text: one line per option, explanations aligned."""
+    lines = []
+    for group in groups:
+        lines.append(f"\n{group.title}:")
+        for option in group.options:
+            names = ", ".join(option.names)
+            if option.metavar is not None:
+                names += ("=" if option.names[-1].startswith("--") else " ") + option.metavar
+            separator = "" if len(names) < 27 else "\n" + " " * 29
+            lines.append(f"  {names:<27}{separator}{option.help}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+# Settings for all runs, from a file and from the environment. Options on the command line override them.
+#
+# Only an option that another option can revert is a setting. A flag without such a counterpart would stay on.
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, and the option that it stands for."""
+
+    key: str
+    """The name in the file. The variable is RDC_ and the name in capitals."""
+    help: str
+    on: str = ""
+    """For a switch: the option for true. Otherwise: the option that takes the value."""
+    off: str = ""
+    """The option for a switch that is false, or for a value that is `off`."""
+    value: bool = True
+    """Whether the setting has a value. False means a switch."""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable of the setting."""
+        return "RDC_" + self.key.upper().replace("-", "_")
+
+
+SETTINGS = (
+    Setting("bwlimit", "send at most so much a second, as in --bwlimit", "--bwlimit"),
+    Setting("catalog", "where signatures are remembered, or off", "--catalog", "--no-catalog"),
+    Setting("compress", "true: always, false: never", "--compress", "--no-compress", value=False),
+    Setting("depth", "how many calls to storage are in flight, as in --depth", "--depth"),
+    Setting("fsync", "false: do not wait for the disk", "--fsync", "--no-fsync", value=False),
+    Setting("guard", "stop before more than that share of DST changes, or off", "--guard", "--no-guard"),
+    Setting("keys", "the key directory for rdc://", "--keys"),
+    Setting("owner", "true: always keep owners, false: never", "--owner", "--no-owner", value=False),
+    Setting("remote-path", "rdc on the far side", "--remote-path"),
+    Setting("rsh", "the remote shell, as in -e", "--rsh"),
+    Setting("timeout", "seconds of silence to bear, as in --timeout", "--timeout"),
+)
+
+_YES = ("1", "true", "yes", "on")
+_NO = ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A setting with a value, and where the value comes from."""
+
+    setting: Setting
+    value: str
+    source: str
+    """The path of the file, or the name of the variable."""
+
+    @property
+    def word(self) -> str:
+        """The word on a command line that means the same."""
+        if self.setting.value:
+            off = self.setting.off and self.value == "off"
+            return self.setting.off if off else f"{self.setting.on}={self.value}"
+        return self.setting.on if self.value == "true" else self.setting.off
+
+
+def settings_file(environ: Mapping[str, str]) -> str | None:
+    """Returns the path of the settings file, or None without a home directory."""
+    directory = config_directory(environ)
+    return None if directory is None else os.path.join(directory, "config.toml")
+
+
+def chosen_settings(environ: Mapping[str, str]) -> list[Chosen]:
+    """Returns the settings with a value, in the order of SETTINGS.
+
+    Raises UsageError that names the file and key, or the variable.
+    """
+    path = settings_file(environ)
+    found = _read_file(path) if path is not None and os.path.exists(path) else {}
+    for setting in SETTINGS:
+        value = environ.get(setting.variable, "")
+        if value:
+            found[setting.key] = Chosen(setting, _checked(setting, value), setting.variable)
+    return [found[setting.key] for setting in SETTINGS if setting.key in found]
+
+
+def default_words(groups: Iterable[OptionGroup], environ: Mapping[str, str]) -> list[Chosen]:
+    """Returns the settings that a verb with these options knows. Their words precede the typed ones."""
+    names = {name for group in groups for option in group.options for name in option.names}
+    if not any(setting.on in names for setting in SETTINGS):
+        return []
+    return [chosen for chosen in chosen_settings(environ) if chosen.word.partition("=")[0] in names]
+
+
+def _read_file(path: str) -> dict[str, Chosen]:
+    from rdc.model.settings import Setting as Declared
+    from rdc.model.settings import SettingKind, read_settings
+
+    table = read_settings(path)
+    if table is None:
+        return {}
+    by_key = {setting.key: setting for setting in SETTINGS}
+    kinds = {
+        setting.key: Declared(SettingKind.SCALAR if setting.value else SettingKind.FLAG)
+        for setting in SETTINGS
+    }
+    found = table.read(kinds, hint=f"; there are {', '.join(by_key)}")
+    texts = {name.replace("_", "-"): value for name, value in found.items()}
+    return {
+        key: Chosen(by_key[key], value if by_key[key].value else str(value).lower(), path)
+        for key, value in texts.items()
+    }
+
+
+def _checked(setting: Setting, value: str) -> str:
+    if setting.value:
+        return value
+    if value.lower() not in (*_YES, *_NO):
+        raise UsageError(f"{setting.variable}={value}: expected true or false")
+    return str(value.lower() in _YES).lower()

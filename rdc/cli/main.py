@@ -8,11 +8,10 @@ import os
 import signal
 import sys
 
-from rdc.cli.environment import Environment, OutputClosedError, process_environment
-from rdc.cli.options.settings import default_words
+from rdc.cli.environment import Environment, OutputClosedError, default_words, process_environment
 from rdc.cli.verb import VERBS, load_verb, load_verbs
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
-from rdc.files.base.descriptor_limit import raise_descriptor_limit
+from rdc.files.base.syscalls import raise_descriptor_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 import tomllib
 from importlib import resources
 
-from rdc.cli.options.filter_options import FILTER_GROUP
-from rdc.cli.options.settings import SETTINGS
+from rdc.cli.environment import SETTINGS, OptionGroup
+from rdc.cli.options.file_options import FILTER_GROUP
 from rdc.errors import ExitCode
 from rdc.version import __version__
 
@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rdc.cli.options.table import OptionGroup
     from rdc.cli.verb import Verb
 
 __all__ = ["VERB_EVENTS", "manual", "verb_manual"]

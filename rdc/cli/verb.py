@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from importlib import import_module
 
-from rdc.cli.environment import OutputClosedError
-from rdc.cli.options.table import options_help
+from rdc.cli.environment import Environment, OptionGroup, OutputClosedError, Words, options_help
 from rdc.errors import ExitCode, RdcError
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol, TypeVar
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
-    from rdc.cli.environment import Environment
-    from rdc.cli.options.table import OptionGroup, Words
     from rdc.report.output import Output
 
 __all__ = [
@@ -39,14 +36,14 @@ R = TypeVar("R")
 
 VERBS = {
     "sync": "rdc.cli.verbs.sync",
-    "check": "rdc.cli.verbs.check",
-    "undo": "rdc.cli.verbs.undo",
-    "watch": "rdc.cli.verbs.watch",
+    "check": "rdc.checking.command",
+    "undo": "rdc.undoing.command",
+    "watch": "rdc.watching.command",
     "scan": "rdc.cli.verbs.scan",
     "merge": "rdc.cli.verbs.merge",
-    "dupes": "rdc.cli.verbs.dupes",
+    "dupes": "rdc.duplicates.dupes_command",
     "similar": "rdc.cli.verbs.similar",
-    "dedupe": "rdc.cli.verbs.dedupe",
+    "dedupe": "rdc.duplicates.dedupe_command",
     "signature": "rdc.cli.verbs.signature",
     "index": "rdc.cli.verbs.index",
     "catalog": "rdc.cli.verbs.catalog",

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from multiprocessing import connection, get_context, parent_process
 
 from rdc.errors import ExitCode, FileError, RdcError, StoppedError, UsageError, one_line, printable
-from rdc.files.own.opened_path import make_directory
+from rdc.files.own.output_file import make_directory
 from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
@@ -250,7 +250,7 @@ def parts_on_engine(
 
     `ending`: of the names of parts. Raises RdcError. What is done by then stays in the directory.
     """
-    from rdc.cluster.part_directory import slices_in
+    from rdc.cluster.make_parts import slices_in
 
     directory = os.fsencode(out)
     try:

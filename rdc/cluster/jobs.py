@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from rdc.documents.parts.part_file import method, read_part
+from rdc.documents.parts.part_file import DocumentHead, method, read_part
 from rdc.documents.parts.part_file import read_head as read_document_head
-from rdc.documents.parts.slice_head import DocumentHead
 from rdc.errors import StoppedError, printable
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import Protocol
 from rdc.progress import silent
+from rdc.survey.count.counters import shared_options
 from rdc.survey.parts.merge import PartSource, read_head
-from rdc.survey.parts.part_head import METHOD, PartHead, check_one_scan
+from rdc.survey.parts.part_file import METHOD, PartHead, check_one_scan
 from rdc.survey.parts.sections import SCAN_PART, read_sections
-from rdc.survey.scan.outcome import shared_options
 from rdc.survey.slices import SEARCH, SliceDivision, SliceSet, check_slices
 
 TYPE_CHECKING = False
@@ -100,8 +99,8 @@ class ScanJob:
         self, slice_: ScanSlice, part: bytes, list_: bytes, ended: Callable[[], bool], threads: int
     ) -> bool:
         from rdc.files.own.output_file import Output, claim_outputs
-        from rdc.survey.parts.listed_walk import ListedWalk
         from rdc.survey.parts.part_file import write_part
+        from rdc.survey.parts.slice_lists import ListedWalk
         from rdc.survey.scan.scan import survey
 
         options = replace(self.options, slice=slice_)

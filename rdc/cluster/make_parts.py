@@ -1,29 +1,264 @@
-"""make_parts: all parts of a job, made by the workers of an executor."""
+"""make_parts: all parts of a job, made by the workers of an executor; what died is run again."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections import deque
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 
-from rdc.cluster.part_directory import PartDirectory
-from rdc.cluster.run_marker import RunMarker
-from rdc.cluster.slice_runs import SliceRuns
-from rdc.cluster.slice_task import SliceTask
-from rdc.cluster.worker_facts import worker_facts
-from rdc.files.own.opened_path import OpenedPath
+from rdc.cluster.slice_task import (
+    RunMarker,
+    SliceResult,
+    SliceTask,
+    WorkerFacts,
+    packed_task,
+    run_slice,
+    unpacked_result,
+    worker_facts,
+)
+from rdc.errors import ExitCode, IncompatiblePeerError, RdcError, UsageError, one_line, printable
+from rdc.files.own.output_file import OpenedPath
+from rdc.lean.records import dataclass
 from rdc.model.scan import ScanSlice
-from rdc.progress import Progressed, check_stop
+from rdc.progress import STOP_SECONDS, Problem, Progressed, Reporter, StopSignal, check_stop
+from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from concurrent.futures import Executor
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from rdc.cluster.jobs import SliceJob
-    from rdc.progress import Reporter, StopSignal
     from rdc.survey.slices import SlicedHead
 
-__all__ = ["make_parts"]
+
+# PartDirectory: the parts of a job in slices in one directory, some of them from an earlier run.
+
+
+def slices_in(directory: bytes, ending: bytes) -> int | None:
+    """The number of slices that the parts in a directory name; None without parts, or if they differ."""
+    pattern = re.compile(rb"slice-\d+-of-(\d+)\." + re.escape(ending))
+    try:
+        found = {int(name[1]) for name in map(pattern.fullmatch, os.listdir(directory)) if name}
+    except OSError:
+        return None
+    return found.pop() if len(found) == 1 else None
+
+
+class PartDirectory:
+    """Names the parts of one job, and says which of them are there."""
+
+    def __init__(self, directory: bytes, of: int, job: SliceJob, facts: WorkerFacts) -> None:
+        self._directory = directory
+        self._of = of
+        self._job = job
+        self._roots = tuple(root.inode for root in facts.roots)
+
+    def path(self, number: int) -> bytes:
+        digits = len(str(self._of))
+        name = b"slice-%0*d-of-%d.%b" % (digits, number, self._of, self._job.ending)
+        return os.path.join(self._directory, name)
+
+    def complete(self, number: int) -> SlicedHead | None:
+        """The head of a part from an earlier run; None if there is none, or a damaged or stopped one.
+
+        Raises UsageError, with its name, for a part of another job, which nobody wants to lose.
+        """
+        path = self.path(number)
+        if not os.path.lexists(path):
+            return None
+        try:
+            head = self.head(number)
+            return head if self._job.is_whole(path, head) else None
+        except UsageError:
+            raise
+        except (RdcError, OSError):
+            return None
+
+    def head(self, number: int) -> SlicedHead:
+        """The head of a part. Raises RdcError if it cannot be read, UsageError if it is of another job."""
+        path = self.path(number)
+        try:
+            head = self._job.head(path)
+        except OSError as error:
+            raise RdcError(f"{printable(path)}: cannot read the part: {error.strerror}") from error
+        if head.slices is None or head.slices.numbers != (number,):
+            raise UsageError(f"{printable(path)}: expected slice {number}/{self._of}, found another part")
+        try:
+            self._job.check(head, self._of, self._roots)
+        except UsageError as error:
+            raise UsageError(f"{error}; or name another directory") from error
+        return head
+
+
+# SliceRuns: gives slices to an executor until each has its part, and runs again what died.
+
+END_SECONDS = 30.0
+"""The longest wait for running tasks after the end was announced. They look every half second, but a step may
+take longer on slow storage."""
+
+IN_FLIGHT = 4096
+"""Tasks given to the executor at a time: more than workers, and few enough to be withdrawn at once."""
+
+
+_MARKER_GONE = (
+    "its worker does not see the file .rdcparts-*.run beside the parts: that machine has another directory at"
+    " this path, or another run began there"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A task that is with the executor."""
+
+    number: int
+    executor: Executor
+    future: Future[bytes | str]
+
+
+class SliceRuns:
+    """Runs tasks by number of slice. A failed one is run again, at most `attempts` times in all.
+
+    If a worker dies, a ProcessPoolExecutor is broken as a whole. A new one takes the tasks that it had, if
+    the caller gave the means to make one. That ends after `attempts` breaks without a finished slice in
+    between, so a slice that kills each worker cannot go on for ever.
+    """
+
+    def __init__(
+        self,
+        executor: Executor | Callable[[], Executor],
+        tasks: Mapping[int, SliceTask],
+        attempts: int,
+        reporter: Reporter,
+        stop: StopSignal | None,
+        finished: Callable[[int], None],
+    ) -> None:
+        """`finished` is called with the number of each slice that should have its part. It raises RdcError if
+        the part is not there, and the slice has failed then."""
+        self._make = None if isinstance(executor, Executor) else executor
+        self._executor = executor if isinstance(executor, Executor) else None
+        self._tasks = tasks
+        self._attempts = attempts
+        self._report = reporter
+        self._stop = stop
+        self._finished = finished
+        self._waiting = deque(tasks)
+        self._sent: dict[Future[bytes | str], _Sent] = {}
+        self._done: SimpleQueue[Future[bytes | str]] = SimpleQueue()
+        self._failures: dict[int, int] = {}
+        self._errors: list[str] = []
+        self._breaks = 0
+
+    def run(self) -> None:
+        """Returns when each slice has its part. Raises RdcError if some have none, StoppedError once `stop`
+        is set."""
+        while self._waiting or self._sent:
+            check_stop(self._stop)
+            while self._waiting and len(self._sent) < IN_FLIGHT:
+                self._send(self._waiting.popleft())
+            try:
+                future = self._done.get(timeout=STOP_SECONDS)
+            except Empty:
+                continue
+            sent = self._sent.pop(future, None)
+            if sent is not None:
+                self._take(sent)
+        if self._errors:
+            raise RdcError(
+                f"{len(self._errors)} of {len(self._tasks)} slices have no part; run again to go on from the"
+                f" others: {self._errors[0]}",
+                code=ExitCode.PARTIAL,
+            )
+
+    def close(self) -> None:
+        """Withdraws what has not begun, waits for the rest, and ends an executor that was made here."""
+        for sent in self._sent.values():
+            sent.future.cancel()
+        left = {future for future, sent in self._sent.items() if not future.done()}
+        if left:
+            from concurrent.futures import wait
+
+            wait(left, timeout=END_SECONDS)
+        if self._make is not None and self._executor is not None:
+            self._executor.shutdown(wait=True)
+            self._executor = None
+
+    def _send(self, number: int) -> None:
+        if self._executor is None:
+            assert self._make is not None  # noqa: S101 - a given executor stays
+            self._executor = self._make()
+        try:
+            future = self._executor.submit(run_slice, __version__, packed_task(self._tasks[number]))
+        except (BrokenExecutor, RuntimeError) as error:
+            # RuntimeError: the executor was shut down.
+            self._waiting.appendleft(number)
+            self._renew(self._executor, error)
+            return
+        self._sent[future] = _Sent(number, self._executor, future)
+        future.add_done_callback(self._done.put)
+
+    def _take(self, sent: _Sent) -> None:
+        try:
+            returned = sent.future.result()
+            result = unpacked_result(returned) if isinstance(returned, bytes) else None
+        except (BrokenExecutor, CancelledError) as error:
+            # All tasks of a broken pool fail, also those that had not begun.
+            self._waiting.append(sent.number)
+            self._renew(sent.executor, error)
+            return
+        except Exception as error:  # noqa: BLE001 - an engine may raise anything that is its own
+            result = SliceResult("", one_line(f"{type(error).__name__}: {error}"))
+        if result is None:
+            raise IncompatiblePeerError(
+                f"worker with rdc {one_line(str(returned))}: expected {__version__}; install the same version"
+                " there"
+            )
+        if result.is_stopped:
+            result = SliceResult(result.host, _MARKER_GONE)
+        if not result.error:
+            try:
+                self._finished(sent.number)
+            except RdcError as error:
+                result = SliceResult(result.host, str(error), isinstance(error, UsageError))
+        if result.error:
+            self._failed(sent.number, result)
+        else:
+            self._breaks = 0
+
+    def _failed(self, number: int, result: SliceResult) -> None:
+        task = self._tasks[number]
+        text = f"slice {task.slice}: {result.error}"
+        if result.is_final:
+            raise UsageError(text)
+        self._failures[number] = self._failures.get(number, 0) + 1
+        if self._failures[number] >= self._attempts:
+            self._errors.append(text)
+            return
+        again = f"{text}; run again ({self._failures[number] + 1} of {self._attempts})"
+        self._report(Problem(ExitCode.OK, task.part, again))
+        self._waiting.append(number)
+
+    def _renew(self, broken: Executor, error: BaseException) -> None:
+        """Replaces an executor that takes no more work."""
+        if self._executor is not broken:
+            return  # another task of it was first
+        self._breaks += 1
+        text = one_line(str(error)) or type(error).__name__
+        if self._make is None or self._breaks >= self._attempts:
+            raise RdcError(
+                f"the workers ended, and {len(self._waiting) + len(self._sent)} slices have no part;"
+                f" run again to go on from the others: {text}",
+                code=ExitCode.PARTIAL,
+            )
+        self._report(Problem(ExitCode.OK, b"", f"a worker died, others take its work: {text}"))
+        broken.shutdown(wait=False, cancel_futures=True)
+        self._executor = None
+
+
+# make_parts: all parts of a job, made by the workers of an executor.
 
 ATTEMPTS = 3
 

@@ -2,44 +2,185 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import resource
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.chunking import SYNC_PARAMS
 from rdc.daemon.access import granted_options, open_served
-from rdc.daemon.ending import EndableTransport, Ending
-from rdc.daemon.log import fault
+from rdc.daemon.log import Log, fault
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
-from rdc.files.base.descriptor_limit import ENOUGH_DESCRIPTORS
-from rdc.files.base.write_quota import WriteQuota
+from rdc.files.base.syscalls import ENOUGH_DESCRIPTORS
 from rdc.files.depth.depth import bound_depth
+from rdc.files.root.policies import WriteQuota
 from rdc.lean.records import dataclass, replace
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
 from rdc.session.runtime.driver import run
-from rdc.session.serve import Admitted, answer, greeting
+from rdc.session.serve import Admitted, Following, answer, greeting
 from rdc.session.trees.sites import ServedDirectory
+from rdc.transport.base import Exchange, timed_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rdc.daemon.config import DaemonConfig, Limits, Module
-    from rdc.daemon.log import Log
-    from rdc.daemon.slots import Slots
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.serve import Following
     from rdc.transport.tls import TlsTransport
 
-__all__ = ["Visitor", "bound", "guarded", "serve_session"]
+
+SLOTS_PER_MODULE = 4_096
+"""Bytes per module in the lock file: the largest possible `connections`."""
+
+
+class Slots:
+    """An anonymous file in which each session locks one byte. POSIX record locks belong to a process and end
+    with it, even if it is killed, so the count is never too high."""
+
+    def __init__(self) -> None:
+        self._fd = _file_without_name()
+        self._numbers: dict[str, int] = {}
+
+    def know(self, module: str) -> None:
+        """Assign `module` its part of the file, in the daemon's main process, before sessions of it begin."""
+        self._numbers.setdefault(module, len(self._numbers))
+
+    def take(self, module: str, limit: int) -> bool:
+        """Take a slot, in a session's process. False: `limit` other sessions are in the module."""
+        first = self._numbers[module] * SLOTS_PER_MODULE
+        for offset in range(first, first + min(limit, SLOTS_PER_MODULE)):
+            try:
+                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
+            except OSError:
+                continue
+            return True
+        return False
+
+
+def _file_without_name() -> int:
+    """Return an empty file that is gone with its last descriptor. Raises OSError."""
+    try:
+        return os.memfd_create("rdc-slots")
+    except (AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ENOSYS:
+            raise
+        import tempfile
+
+        with tempfile.TemporaryFile(prefix="rdc-slots-") as file:
+            return os.dup(file.fileno())
+
+
+# The end of a session from outside: SIGTERM and the signals of its limits.
+#
+# A signal arrives between any two instructions. An exception out of its handler could leave an unrecorded new
+# file, or half a TLS record. So the handler only records the signal, and the session ends at its next
+# exchange with the peer, several times a second. A session that computes longer is ended after FORCE_SECONDS
+# wherever it is. The next run takes up or removes what it leaves.
+
+FORCE_SECONDS = 3.0
+"""Seconds from the signal to a forced end: well below the time after which the daemon or the kernel kills."""
+
+SLICE_SECONDS = 0.25
+"""Seconds of one wait for the peer, the longest delay before a signal is noticed."""
+
+
+class Ending:
+    """The first requested end. Later ones are dropped, so none interrupts the last messages."""
+
+    def __init__(self, late: Callable[[], str]) -> None:
+        """late: the message of a session whose time is over."""
+        self._late = late
+        self._error: RdcError | None = None
+        self._reported = False
+
+    def heed(self) -> None:
+        """Install this object's handlers for the process's signals."""
+        for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGXCPU):
+            signal.signal(number, self._note)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+    def check(self) -> None:
+        """Raise RdcError, once, if the session is to end."""
+        if self._error is not None and not self._reported:
+            self._reported = True
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise self._error
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self._error is not None:
+            if number == signal.SIGALRM:
+                self.check()
+            return
+        if number == signal.SIGTERM:
+            self._error = RdcError(
+                "the daemon ended the session: it stops, or trusts this key no more",
+                code=ExitCode.INTERRUPTED,
+            )
+        elif number == signal.SIGALRM:
+            self._error = RdcError(self._late(), code=ExitCode.BUSY)
+        else:
+            self._error = RdcError(
+                "the session used more processor time than the daemon allows", code=ExitCode.BUSY
+            )
+        signal.setitimer(signal.ITIMER_REAL, FORCE_SECONDS)
+
+
+class EndableTransport:
+    """`inner` with a check for the session's end in each exchange."""
+
+    def __init__(self, inner: TlsTransport, ending: Ending) -> None:
+        self._inner = inner
+        self._ending = ending
+
+    def fileno(self) -> int:
+        return self._inner.fileno()
+
+    @property
+    def events(self) -> int:
+        return self._inner.events
+
+    def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
+        moved, began = self._moved, time.monotonic()
+        while True:
+            self._ending.check()
+            if timeout == 0:
+                return self._inner.exchange(outgoing, want_input, 0)
+            left = SLICE_SECONDS if timeout is None else began + timeout - time.monotonic()
+            if timeout is not None and left <= 0:
+                raise timed_out(timeout)
+            try:
+                return self._inner.exchange(outgoing, want_input, min(left, SLICE_SECONDS))
+            except RdcError as error:
+                if error.code is not ExitCode.TIMEOUT:
+                    raise
+            if moved != self._moved:
+                # Part of a record arrived: a slow line is not a silent one.
+                moved, began = self._moved, time.monotonic()
+
+    @property
+    def _moved(self) -> int:
+        return self._inner.bytes_sent + self._inner.bytes_received
+
+    def close_write(self) -> None:
+        self._inner.close_write()
+
+    def close(self) -> None:
+        self._inner.close()
+
 
 LINGER_SECONDS = 2.0
 """Seconds for which further input of the peer is dropped, so that it can read why a session ended."""

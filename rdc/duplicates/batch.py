@@ -16,12 +16,12 @@ from contextlib import suppress
 
 from rdc.duplicates.journal import Change, DirectoryState, KeptFile
 from rdc.errors import FileError, printable
-from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.base.durability import make_durable
-from rdc.files.base.entry_path import leading_to
 from rdc.files.base.os_errors import changed
-from rdc.files.facts.open_file_xattrs import read_attributes
-from rdc.files.facts.shared_space import measure_sharing
+from rdc.files.base.paths import leading_to
+from rdc.files.base.syscalls import share_of_descriptors
+from rdc.files.base.taking_names import make_durable
+from rdc.files.facts.extents import measure_sharing
+from rdc.files.facts.xattrs import read_attributes
 from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, difference
 from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
 from rdc.files.root.root import Root

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
-from rdc.files.base.relative_path import join
-from rdc.files.facts.disk_use import disk_use
+from rdc.files.base.paths import join
+from rdc.files.facts.extents import DiskUse, disk_use
 from rdc.files.facts.file_facts import facts_at, facts_of
 from rdc.files.names.name_change import is_displaced
 from rdc.lean.records import dataclass, field
@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 
-    from rdc.files.facts.disk_use import DiskUse
     from rdc.files.root.root import Root
 
 
@@ -83,7 +82,7 @@ def inodes_of(
     for number, path in zip(group.roots, group.paths, strict=True):
         tree = trees[number]
         if is_displaced(path.rpartition(b"/")[2]):
-            continue  # displaced by an interrupted run: see rdc.duplicates.leftovers
+            continue  # displaced by an interrupted run: see rdc.duplicates.journal
         try:
             looked = _looked_at(tree, path, attributes=attributes, use=use)
             identity = looked.facts.identity

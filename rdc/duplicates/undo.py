@@ -17,15 +17,14 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 
-from rdc.duplicates.journal import read_journal
-from rdc.duplicates.leftovers import clear_spare
+from rdc.duplicates.journal import Change, DirectoryState, Journal, KeptFile, clear_spare, read_journal
 from rdc.duplicates.run_totals import RunTotals
 from rdc.errors import FileError, printable
-from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.base.durability import make_durable
 from rdc.files.base.os_errors import refused
-from rdc.files.base.relative_path import join
-from rdc.files.facts.open_file_xattrs import write_attributes
+from rdc.files.base.paths import join
+from rdc.files.base.syscalls import share_of_descriptors
+from rdc.files.base.taking_names import make_durable
+from rdc.files.facts.xattrs import write_attributes
 from rdc.files.names.leased_files import LeasedFile
 from rdc.files.names.return_name import (
     CopiedReturn,
@@ -51,7 +50,6 @@ from rdc.model.preserved import packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.duplicates.journal import Change, DirectoryState, Journal, KeptFile
     from rdc.duplicates.run_totals import DedupeReporter
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.source_file import SourceFile

@@ -84,7 +84,7 @@ def rename_small(
 def close_files(fds: Buffer, /) -> None:
     """Closes the descriptors (native int32) that are not -1."""
 
-# Reading many files, for rdc.files.bulk.read_many, which is the definition.
+# Reading many files, for rdc.files.bulk.open_many, which is the definition.
 
 def read_contents(
     fd: int, paths: ReadableBuffer, wanted: ReadableBuffer, head: int, tail: int, depth: int, most: int, /
@@ -168,7 +168,7 @@ def set_metadata_of_files(
     """A byte a file: 0 failed, 1 has the metadata of its row (u64) of the last four columns, which are
     little-endian u16, i64, u32, u32; 2 its ctime is another one."""
 
-# Extended attributes of a directory's entries, for rdc.files.facts.directory_xattrs.
+# Extended attributes of a directory's entries, for rdc.files.facts.xattrs.
 
 def go_by_name() -> bool:
     """Whether the kernel has calls with a directory's descriptor and a name (Linux 6.13), and lets this
@@ -198,7 +198,7 @@ def read_ranges(fd: int, rows: ReadableBuffer, /) -> bytes | None:
 def read_ranges_into(fd: int, rows: ReadableBuffer, memory: WriteableBuffer, /) -> bool:
     """The same into memory of just their size; whether they could be read."""
 
-# Reading a directory, for rdc.files.root.lister; rdc.files.root.listing_reference is the definition.
+# Reading a directory, for rdc.files.root.lister; rdc.files.root.lister is the definition.
 
 Distant = list[tuple[int, int, int]] | None
 """Row, seconds and nanoseconds of each time that 64 bits of nanoseconds cannot hold, by increasing row."""

@@ -16,12 +16,11 @@ from functools import partial
 
 from rdc.catalog.signer import FileSigner, SignTask, sign_in_order
 from rdc.duplicates.group import Tree, is_below
-from rdc.duplicates.runs import ChunkedFile, RunFinder
+from rdc.duplicates.share import ChunkedFile, RunFinder
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.os_errors import failure, refused
-from rdc.files.base.relative_path import check_path, join
-from rdc.files.base.temporary_names import is_reserved
-from rdc.files.facts.block_sharing_volume import volume_of
+from rdc.files.base.paths import check_path, is_reserved, join
+from rdc.files.facts.extents import Volume, volume_of
 from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass
@@ -31,7 +30,7 @@ from rdc.model.duplicates import DuplicateOptions, EqualRuns, IdenticalFiles, Ro
 from rdc.model.entries import Kind
 from rdc.progress import Problem, Progressed
 from rdc.survey.duplicates import find_duplicates
-from rdc.tree.filters import FilteredTree
+from rdc.tree.filters import FilteredTree, FilterList
 from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
@@ -41,9 +40,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.duplicates.run_totals import DedupeReporter
-    from rdc.files.facts.block_sharing_volume import Volume
     from rdc.progress import Event
-    from rdc.tree.filters import FilterList
 
 __all__ = [
     "Operand",

@@ -9,7 +9,7 @@ from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.errors import UsageError, printable
 from rdc.lean.checks import check_argument
 from rdc.lean.records import replace
-from rdc.library.jobs import CodeReporter, check_job, local_path_list
+from rdc.library import CodeReporter, check_job, local_path_list
 from rdc.model.duplicates import (
     DedupeOptions,
     DedupeReport,
@@ -229,7 +229,7 @@ def remove_duplicates(
 
     Paths of `removal` are as typed, and what it leaves open about journals is chosen here. Raises RdcError.
     """
-    from rdc.duplicates.remove import Remover
+    from rdc.duplicates.dedupe import Remover
     from rdc.library.duplicate_groups import find_groups, open_operands
 
     operands = open_operands(paths, removal.keep_in)

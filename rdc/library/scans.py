@@ -10,10 +10,10 @@ from itertools import accumulate
 
 from rdc.catalog.catalog import USER_CATALOG, UserCatalog
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.files.objects.object_url import is_url
-from rdc.files.own.output_file import Output, claim_outputs, write_output
+from rdc.files.objects.object_store import is_url
+from rdc.files.own.output_file import Claims, Output, claim_outputs, write_output
 from rdc.lean.checks import check_argument, check_callable, check_method
-from rdc.library.jobs import check_job, path_list
+from rdc.library import check_job, path_list
 from rdc.model.scan import MergeOptions, ScanOptions
 from rdc.progress import Progressed, check_stop, silent
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from rdc.catalog.store import SignatureStore
-    from rdc.files.own.claims import Claims
     from rdc.model.scan import ScanReport
     from rdc.progress import Reporter, StopSignal
 
@@ -165,7 +164,7 @@ def scan_parts(
     if shared.slice is not None:
         raise UsageError("scan_parts: options.slice is of one slice; the argument slices gives their number")
     if any(map(is_url, given)):
-        from rdc.survey.scan.object_walk import check_urls
+        from rdc.survey.scan.objects import check_urls
 
         check_urls(given, shared)
     from rdc.cluster.jobs import ScanJob

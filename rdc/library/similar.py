@@ -7,9 +7,9 @@ import os
 
 from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.files.own.output_file import Output, claim_outputs, write_output
+from rdc.files.own.output_file import Claims, Output, claim_outputs, write_output
 from rdc.lean.checks import check_argument, check_method
-from rdc.library.jobs import CodeReporter, check_job, local_path_list, path_list
+from rdc.library import CodeReporter, check_job, local_path_list, path_list
 from rdc.model.scan import ScanSlice
 from rdc.model.similar import (
     FORMATS,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.documents.gather import Gathered
-    from rdc.files.own.claims import Claims
     from rdc.progress import Reporter, StopSignal
 
 __all__ = [
@@ -90,7 +89,7 @@ class _Search:
     def run(self, catalog: SignatureStore) -> SimilarReport:
         if self._options.to is not None:
             return self._ranked(os.fsencode(self._options.to), catalog)
-        from rdc.survey.similar.similar_files import find_similar, read_files
+        from rdc.survey.similar import find_similar, read_files
 
         read = read_files(self._paths, self._options, self._report, catalog, self._stop)
         found = find_similar(
@@ -98,7 +97,7 @@ class _Search:
         )
         if not self._options.folders:
             return SimilarReport(found, (), (), found.summary, self._report.code)
-        from rdc.survey.similar.overlapping_folders import folder_overlaps
+        from rdc.survey.similar import folder_overlaps
 
         overlaps = folder_overlaps(read, found, self._options.threshold)
         if overlaps.boilerplate:
@@ -108,7 +107,7 @@ class _Search:
         return SimilarReport((), (), overlaps.pairs, found.summary, self._report.code)
 
     def _ranked(self, name: bytes, catalog: SignatureStore) -> SimilarReport:
-        from rdc.survey.similar.similar_files import rank_similar, read_files
+        from rdc.survey.similar import rank_similar, read_files
 
         if os.path.isdir(name):
             raise UsageError(f"{printable(name)}: a file is expected, not a directory")
@@ -273,11 +272,11 @@ def _searched(
     reporter: Reporter,
     stop: StopSignal | None,
 ) -> DocumentReport:
+    from rdc.documents.find.search import search_report
     from rdc.documents.gather import with_older
-    from rdc.documents.report import search_report
 
     if part is not None:
-        from rdc.documents.ordered_part import ordered_part
+        from rdc.documents.slice_part import ordered_part
 
         write_output(part, ordered_part(gathered))
     older = options.against is not None

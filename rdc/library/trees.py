@@ -12,7 +12,7 @@ from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.errors import UsageError
 from rdc.lean.checks import check_argument, check_callable
 from rdc.lean.records import replace
-from rdc.library.jobs import check_far, check_job, location_list, location_of
+from rdc.library import check_far, check_job, location_list, location_of
 from rdc.model.location import Location, RemoteShell
 from rdc.progress import silent, stopping
 
@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.catalog.store import SignatureStore
-    from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
+    from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers
     from rdc.model.runs import SyncReport
     from rdc.model.sync import SyncOptions
-    from rdc.model.undo import UndoableSync, UndoOptions, UndoReport
-    from rdc.model.watch import WatchOptions, WatchReport
     from rdc.progress import Reporter, StopSignal
+    from rdc.undoing.records import UndoableSync, UndoOptions, UndoReport
     from rdc.undoing.undo import UndoReporter
-    from rdc.watching.reporter import WatchReporter
+    from rdc.watching.records import WatchOptions, WatchReport, WatchReporter
 
 __all__ = ["check", "sync", "undo", "undoable_syncs", "watch"]
 
@@ -75,9 +74,7 @@ def sync(
         1
     """
     from rdc.model.sync import SyncOptions
-    from rdc.session.far_end import run_session
-    from rdc.session.sources import selected_of
-    from rdc.session.sync_run import SyncRun
+    from rdc.session.sync_run import SyncRun, run_session, selected_of
 
     sources = location_list("sync", source)
     destination = location_of("sync", "destination", destination)
@@ -137,8 +134,8 @@ def check(
         >>> found[0].path, found[0].aspects
         (b'file', <Aspect.CONTENT: 8>)
     """
+    from rdc.checking.records import CheckOptions
     from rdc.checking.run import run_check
-    from rdc.model.check import CheckOptions
 
     source, destination = (
         location_of("check", "source", source),
@@ -196,7 +193,7 @@ def watch(
         >>> rdc.watch("src/", "copy/", reporter=reporter, catalog=None, stop=stop).turns
         1
     """
-    from rdc.model.watch import WatchOptions
+    from rdc.watching.records import WatchOptions
     from rdc.watching.watch import run_watch
 
     source, destination = (
@@ -240,7 +237,7 @@ def undo(
         >>> rdc.undo("copy/").removed
         1
     """
-    from rdc.model.undo import UndoOptions
+    from rdc.undoing.records import UndoOptions
     from rdc.undoing.undo import undo_latest
 
     check_argument("undo", "destination", destination, str, os.PathLike)

@@ -482,7 +482,7 @@ class Listed:
     """The inode of each row of `listing` on this machine. A view may show an entry as something else; these
     stay those of the entry itself, or of what a followed link leads to."""
     reserved: tuple[bytes, ...] = ()
-    """Reserved names (rdc.files.base.temporary_names), which are not in the listing."""
+    """Reserved names (rdc.files.base.paths), which are not in the listing."""
     bad: tuple[BadEntry, ...] = ()
     """By name; not in the listing."""
 

@@ -12,17 +12,14 @@ from array import array
 from itertools import accumulate
 
 from rdc.lean.records import dataclass
-from rdc.plan.block_search import FURTHER, GapSearch, first_step
 from rdc.plan.descent import ByteRange
-from rdc.plan.gaps import gap_within
-from rdc.plan.large_gaps import UNPLACED
+from rdc.plan.search import FURTHER, UNPLACED, Gap, GapSearch, first_step, gap_within
 from rdc.protocol.messages.content import SHORTEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.plan.gaps import Gap
 
 __all__ = ["BundleLayout", "BundleSearch", "chunk_copies"]
 

@@ -12,14 +12,22 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate, chain, pairwise
 from operator import mul, sub
 
-from rdc.kernel import LITERAL, block_fingerprints, copies_of_instructions, instructions_of_ranges
+from rdc.kernel import (
+    LITERAL,
+    around_ranges,
+    block_fingerprints,
+    copies_of_instructions,
+    instructions_of_range,
+    instructions_of_ranges,
+)
 from rdc.limits.wire import (
     CHECK_BLOCKS_PER_ANSWER,
     CHECK_BLOCKS_PER_MESSAGE,
+    PACKED_CONTEXT_BYTES,
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
 )
-from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
+from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
 
 TYPE_CHECKING = False
@@ -28,16 +36,23 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = [
-    "check_block_digests",
-    "check_block_ranges",
-    "divided",
-    "divided_wholly",
-    "unverified_check_blocks",
-]
+
+def by_base(reads: array[int]) -> list[tuple[int, array[int]]]:
+    """Returns each base's number with its offsets and lengths, alternating. `reads` has the kernel's rows
+    (base, offset, length), ordered by base."""
+    found: list[tuple[int, array[int]]] = []
+    bases = reads[0::3]
+    first = 0
+    while first < len(bases):
+        base = bases[first]
+        stop = bisect_right(bases, base, first)
+        rows = reads[3 * first : 3 * stop]
+        del rows[0::3]
+        found.append((base, rows))
+        first = stop
+    return found
 
 
 def unverified_check_blocks(
@@ -226,3 +241,63 @@ class _Ranges:
             self._offsets[self._first] = self._rows[2 * self._first] = stop
             self._rows[2 * self._first + 1] = over
         return some
+
+
+# Bytes around the fetched ranges of a file that both sides have. They prime the compression of the fetched
+# bytes.
+
+PlacedMatch = tuple[int, int, int, int]
+"""(offset in the file, base, offset in the base, length), in bytes."""
+
+
+def context_rows(ranges: array[int], size: int) -> array[int]:
+    """Returns the bytes next to `ranges` that are in none of them, for a file of `size` bytes.
+
+    `ranges` has at least one range. Arguments and result are rows (offset, length) in file order. Both sides
+    of each range get the same number of bytes, PACKED_CONTEXT_BYTES in total.
+    """
+    return array("Q", around_ranges(ranges, PACKED_CONTEXT_BYTES // len(ranges), size))
+
+
+def known_matches(
+    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: array[int]
+) -> Iterator[PlacedMatch] | None:
+    """Yields where the bases have the `wanted` ranges (rows of offset and length) of the file that `parts`
+    make.
+
+    Returns None if any part repeats. Literals are seldom near repeated content.
+    """
+    if any(isinstance(part, Repeat) or part.count != 1 for part in parts):
+        return None
+    return _placed(_copies(parts, trees), wanted)
+
+
+def _placed(copies: array[int], wanted: array[int]) -> Iterator[PlacedMatch]:
+    for offset, length in zip(wanted[0::2], wanted[1::2], strict=True):
+        found = iter(
+            array("Q", copies_of_instructions(instructions_of_range(copies, offset, length), offset))
+        )
+        yield from zip(found, found, found, found, strict=True)
+
+
+def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]:
+    """Returns everything that is copied from bases, in file order, as the kernel's rows of copies."""
+    starts: dict[int, array[int]] = {}
+
+    def offset(base: int, row: int) -> int:
+        if base not in starts:
+            level = trees[base].levels[0]
+            starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return starts[base][row]
+
+    copies = array("Q")
+    at = 0
+    for part in parts:
+        if isinstance(part, Reuse):
+            copies.extend((at, part.base, offset(part.base, part.first), part.length))
+        elif isinstance(part, ReuseChunk):
+            copies.extend((at, part.base, offset(part.base, part.row), part.length))
+        elif isinstance(part, Patch):
+            copies.frombytes(copies_of_instructions(part.chunk_recipe.instructions, at))
+        at += part.length
+    return copies

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from array import array
 from enum import Enum, IntFlag
+from functools import cache
 from itertools import compress
 from operator import ne
 
 from rdc.kernel import put_rows, take_rows
-from rdc.lean.records import dataclass
-from rdc.model.entries import DEVICES, Kind
+from rdc.lean.records import dataclass, replace
+from rdc.limits.sessions import BASES_PER_FILE
+from rdc.model.entries import DEVICES, Kind, Listing, Metadata
+from rdc.model.preserved import Preserved, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from rdc.model.entries import Listing, Metadata
-    from rdc.model.preserved import Preserved
-
-__all__ = [
-    "DIFFERS",
-    "DIFFERS_IN_ACCESS",
-    "Change",
-    "Comparison",
-    "Decision",
-    "Difference",
-    "FileDecisions",
-    "compare",
-    "difference",
-    "row_difference",
-]
+    from rdc.model.sync import SyncOptions
 
 
 class Change(Enum):
@@ -356,3 +345,334 @@ class FileDecisions:
             change, difference = divmod(code - 1, len(_DIFFERENCES))
             decoded = self._decoded[code] = Decision(self._CHANGES[change], -1, -1, _DIFFERENCES[difference])
         return decoded
+
+
+DELETING = "*deleting  "
+RENAMING = "*renaming  "
+
+_LETTERS = {
+    Kind.FILE: "f",
+    Kind.DIRECTORY: "d",
+    Kind.SYMLINK: "L",
+    Kind.SPECIAL: "S",
+    Kind.FIFO: "S",
+    Kind.SOCKET: "S",
+    Kind.CHARACTER_DEVICE: "D",
+    Kind.BLOCK_DEVICE: "D",
+}
+_COLUMNS = (
+    ("c", Difference.CHECKSUM),
+    ("s", Difference.SIZE),
+    ("t", Difference.TIME),
+    ("p", Difference.PERMISSIONS),
+    ("o", Difference.OWNER),
+    ("g", Difference.GROUP),
+)
+
+
+def itemize(kind: int, decision: Decision, *, transferred: bool, new: bool) -> str:
+    """Returns the code of an entry. `transferred`: its content was sent. `new`: the destination had no entry
+    of its kind."""
+    return _code(kind, int(decision.difference), transferred, new)
+
+
+def linking_code(kind: int, difference: Difference, *, new: bool) -> str:
+    """Returns the code of an entry that becomes a hard link. Spaces, as in rsync, mean that only the link was
+    missing."""
+    if not new and difference:
+        return "h" + _code(kind, int(difference), False, False)[1:]
+    return f"h{_LETTERS[Kind(kind)]}" + 9 * ("+" if new else " ")
+
+
+def copying_code(kind: int, difference: Difference) -> str | None:
+    """Returns the code of an entry that is made from one in an alternate directory, without the source's
+    content. None: it equals that one, and rsync's -i is silent about it."""
+    return "c" + _code(kind, int(difference), False, False)[1:] if difference else None
+
+
+def unchanged_code(kind: int) -> str:
+    """Returns the code of an entry that nothing happens to. Spaces, as in rsync."""
+    return f".{_LETTERS[Kind(kind)]}         "
+
+
+def attributes_code(kind: int, *, acl: bool, xattr: bool, time: bool) -> str:
+    """Returns the code of an entry that differs in ACLs, extended attributes or the access time only."""
+    marks = (("u", time), ("a", acl), ("x", xattr))
+    return f".{_LETTERS[Kind(kind)]}......" + "".join(mark if differs else "." for mark, differs in marks)
+
+
+@cache
+def _code(kind: int, difference: int, transferred: bool, new: bool) -> str:
+    letter = _LETTERS[Kind(kind)]
+    if new:
+        return (">" if kind == Kind.FILE else "c") + letter + "+++++++++"
+    sign = "." if not transferred else ">" if kind == Kind.FILE else "c"
+    flags = "".join(mark if difference & flag else "." for mark, flag in _COLUMNS)
+    return f"{sign}{letter}{flags}..."
+
+
+# Times that differ and are taken as equal: within --modify-window, and beyond what a file system can hold.
+#
+# For a time that the destination's file system cannot hold, the kernel stores the nearest one that it can, in
+# whole seconds. Such a time says no more about a file than that its time lies beyond the limit. So an entry
+# whose time is a limit counts as having any wanted time beyond it, and the content of a file is compared, as
+# with --checksum. A second run changes nothing, and no changed content is missed.
+
+_SECOND = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """The whole seconds that a file system may store for earlier and for later times."""
+
+    first: frozenset[int] = frozenset()
+    last: frozenset[int] = frozenset()
+
+
+_INT32_FIRST, _INT32_LAST = -(1 << 31), (1 << 31) - 1
+_EXT4_LAST, _XFS_LAST = (1 << 34) - 1 - (1 << 31), 16_299_260_424
+
+_BY_TYPE = {
+    0xEF53: TimeLimits(frozenset((_INT32_FIRST,)), frozenset((_INT32_LAST, _EXT4_LAST))),
+    0x58465342: TimeLimits(frozenset((_INT32_FIRST,)), frozenset((_INT32_LAST, _XFS_LAST))),
+    0x482B: TimeLimits(frozenset((-2_082_844_800,)), frozenset((2_212_122_495,))),
+    0x4D44: TimeLimits(frozenset((315_532_800,)), frozenset((4_354_819_198,))),
+    0x2011BAB0: TimeLimits(frozenset((315_532_800,)), frozenset((4_354_819_199,))),
+    0x9123683E: TimeLimits(),
+    0x01021994: TimeLimits(),
+}
+"""By f_type of statfs(2): ext4 with small and with large inodes, XFS without and with bigtime, HFS+, FAT,
+exFAT; btrfs and tmpfs hold all. Source: s_time_min and s_time_max of the file systems in Linux 6.1."""
+
+_ANY = TimeLimits(
+    frozenset((0, *(second for one in _BY_TYPE.values() for second in one.first))),
+    frozenset(((1 << 32) - 1, *(second for one in _BY_TYPE.values() for second in one.last))),
+)
+"""Limits of any other type: a file server may store on any of the file systems above, and NFS 3 sends 32 bits
+without a sign."""
+
+_EARLY_NS, _LATE_NS = max(_ANY.first) * _SECOND, min(_ANY.last) * _SECOND
+
+
+def time_limits(type_: int) -> TimeLimits:
+    """Return the limits of a file system of this f_type of statfs(2)."""
+    return _BY_TYPE.get(type_, _ANY)
+
+
+@dataclass(frozen=True, slots=True)
+class Clamped:
+    """A listing compared with what exists at the destination."""
+
+    wanted: Listing
+    """With the existing mtimes where those are limits and the wanted ones lie beyond them."""
+    files: frozenset[int]
+    """Rows of the files among them."""
+
+
+def is_clamped(existing: int, wanted: int, limits: TimeLimits) -> bool:
+    """Return whether a file system of these limits may have stored `existing` when it was given `wanted`;
+    both are packed."""
+    there, time = real_time(existing), real_time(wanted)
+    seconds, rest = divmod(there, _SECOND)
+    return not rest and (
+        (time > there and seconds in limits.last) or (time < there and seconds in limits.first)
+    )
+
+
+def with_clamped_times(wanted: Listing, existing: Listing, limits_of: Callable[[], TimeLimits]) -> Clamped:
+    """Compare the times of the entries of two listings of one directory that have one name and kind.
+    `limits_of`: returns those of its file system; called only for times that may be affected."""
+    found = wanted.mtimes
+    # Packed times are in order but for stamps among each other.
+    if not found or (min(found) >= _EARLY_NS and max(found) <= _LATE_NS):
+        return Clamped(wanted, frozenset())
+    limits = limits_of()
+    rows = {name: row for row, name in enumerate(existing.names)}
+    mtimes = array("q", found)
+    clamped = []
+    for row, (name, kind) in enumerate(zip(wanted.names, wanted.kinds, strict=True)):
+        other = rows.get(name)
+        if other is None or existing.kinds[other] != kind or kind in DEVICES:
+            continue
+        there = existing.mtimes[other]
+        if there != mtimes[row] and is_clamped(there, mtimes[row], limits):
+            mtimes[row] = there
+            clamped.append(row)
+    files = frozenset(row for row in clamped if wanted.kinds[row] == Kind.FILE)
+    return Clamped(replace(wanted, mtimes=mtimes) if clamped else wanted, files)
+
+
+def with_clamped_time(existing: Metadata, wanted: Metadata, limits_of: Callable[[], TimeLimits]) -> Metadata:
+    """Return `existing` with the mtime of `wanted` if it has the limit that stands for it."""
+    if existing.mtime_ns != wanted.mtime_ns and is_clamped(existing.mtime_ns, wanted.mtime_ns, limits_of()):
+        return replace(existing, mtime_ns=wanted.mtime_ns)
+    return existing
+
+
+def with_equal_times(wanted: Listing, existing: Listing, options: SyncOptions) -> Listing:
+    """Return `wanted` with the mtimes of `existing` where both have an entry of one kind and --modify-window
+    takes the two for one time. What is compared, or set without new content, then keeps the existing time."""
+    window = options.modify_window
+    if window is None:
+        return wanted
+    rows = {name: row for row, name in enumerate(existing.names)}
+    mtimes = array("q", wanted.mtimes)
+    links, existing_links = wanted.links(), existing.links()
+    changed = False
+    for row, (name, kind, mtime) in enumerate(zip(wanted.names, wanted.kinds, mtimes, strict=True)):
+        other = rows.get(name)
+        if other is None or existing.kinds[other] != kind:
+            continue
+        # What is made anew gets the time of its source.
+        if kind == Kind.SYMLINK and links[row] != existing_links[other]:
+            continue
+        if kind in DEVICES and wanted.sizes[row] != existing.sizes[other]:
+            continue
+        if existing.mtimes[other] != mtime and _are_close(existing.mtimes[other], mtime, window):
+            mtimes[row], changed = existing.mtimes[other], True
+    return replace(wanted, mtimes=mtimes) if changed else wanted
+
+
+def with_equal_time(existing: Metadata, wanted: Metadata, options: SyncOptions) -> Metadata:
+    """Return `existing` with the mtime of `wanted` if --modify-window takes the two for one time."""
+    window = options.modify_window
+    if window is None or not _are_close(existing.mtime_ns, wanted.mtime_ns, window):
+        return existing
+    return replace(existing, mtime_ns=wanted.mtime_ns)
+
+
+def _are_close(a_ns: int, b_ns: int, window: int) -> bool:
+    """Whether `window` seconds or less lie between two times, in whole seconds as in rsync."""
+    return abs(real_time(a_ns) // _SECOND - real_time(b_ns) // _SECOND) <= window
+
+
+# Finds names that a file system may take for one, because it folds case, normalises, or drops what it calls
+# insignificant.
+#
+# No table can tell what a file system does. So the keys here are equal too often rather than too seldom, and
+# the file system is asked about the names with equal keys.
+
+_IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Code points that Unicode calls Default_Ignorable, as a set of a regular expression."""
+
+
+def name_clashes(names: Sequence[bytes]) -> list[list[int]]:
+    """Return the groups of rows, two or more each, whose names some file system may take for one.
+
+    `names` differ. Nearly all directories have no such names, so nothing is done per name before that is
+    known.
+    """
+    joined = b"\0".join(names)
+    if joined.isascii() and b".\0" not in joined and b" \0" not in joined and joined[-1:] not in b". ":
+        folded = joined.lower()
+        if folded == joined:
+            return []
+        keys: Sequence[bytes | str] = folded.split(b"\0")
+    else:
+        keys = _keys(joined)
+    if len(set(keys)) == len(names):
+        return []
+    groups: dict[bytes | str, list[int]] = {}
+    for row, key in enumerate(keys):
+        groups.setdefault(key, []).append(row)
+    return [rows for rows in groups.values() if len(rows) > 1]
+
+
+def _keys(joined: bytes) -> list[str]:
+    """What is equal for names that may be one. NUL separates the names before and after each step."""
+    import re
+    from unicodedata import normalize
+
+    text = normalize("NFKD", joined.decode("utf-8", "surrogateescape"))
+    # Dotless i has an i as its capital, sharp s two: so capitals first, then what stands for both cases.
+    text = normalize("NFKD", text.upper().casefold())
+    text = re.sub(f"[{_IGNORABLE}]+", "", text)
+    # FAT drops dots and spaces at the end.
+    return re.sub(r"[. ]+(?=\0|\Z)", "", text).split("\0")
+
+
+ROTATED_BYTES = 2048
+"""Smaller files are not searched for: fetching one costs about as much as comparing it with another file."""
+
+ROTATED_FILES = 16_384
+"""Skip directories with more changed files than this; such a change is no rotation. Each file takes about 300
+bytes of memory."""
+
+# app.log.2.gz, app.log-20240131, mbox.3. The first group is the name before any rotation.
+_NUMBERED = rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?"
+
+
+def rotated(
+    wanted: Listing, existing: Listing, comparison: Comparison, preserved: Preserved
+) -> dict[int, tuple[bytes, ...]]:
+    """Returns, by row of `wanted`, names of files in `existing` that may have its content, best first.
+
+    Candidates are files of `existing` whose own name now has other content or is gone. A file with the wanted
+    size and mtime most likely is the wanted content. Otherwise a numbered name may continue the file with the
+    number before it. A wrong candidate costs one needless read at the destination.
+    """
+    # long because each candidate rules others out, so the steps share their sets
+    if not 1 < len(comparison.decisions) + len(comparison.touched) + len(comparison.extra) <= ROTATED_FILES:
+        return {}  # a single file has no other name to move to
+    if not existing.names:
+        return {}  # as in a first copy
+    renumbered = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
+    if not renumbered:
+        return {}
+    left = {
+        decision.existing_row: False for decision in comparison.decisions if decision.change is Change.CONTENT
+    }
+    if comparison.touched:
+        rows_by_name = {name: row for row, name in enumerate(existing.names)}
+        left |= {rows_by_name[wanted.names[row]]: False for row in comparison.touched}
+    left |= dict.fromkeys(comparison.extra, True)
+    here, there = preserved.at_source, preserved.at_destination
+    stamps: dict[tuple[int, int], list[int]] = {}
+    names: dict[bytes, int] = {}
+    for row in left:
+        if existing.kinds[row] == Kind.FILE and existing.sizes[row] >= ROTATED_BYTES:
+            stamp = existing.sizes[row], there.mtime(existing.mtimes[row])
+            stamps.setdefault(stamp, []).append(row)
+            names[existing.names[row]] = row
+    found = {}
+    for decision in renumbered:
+        row = decision.row
+        stamp = wanted.sizes[row], here.mtime(wanted.mtimes[row])
+        rows = stamps.get(stamp) or [
+            names[name] for name in _names_before(wanted.names[row]) if name in names
+        ]
+        # A new file whose old name is gone is left to the later search of the whole tree.
+        new = decision.change is Change.CREATE
+        bases = [
+            existing.names[one] for one in rows if one != decision.existing_row and not (new and left[one])
+        ]
+        if bases:
+            found[row] = tuple(bases[:BASES_PER_FILE])
+    return found
+
+
+def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
+    """Accepts new files and files of another size. Files of equal size are usually just touched."""
+    if wanted.kinds[decision.row] != Kind.FILE or wanted.sizes[decision.row] < ROTATED_BYTES:
+        return False
+    return decision.change is Change.CREATE or (
+        decision.change is Change.CONTENT and Difference.SIZE in decision.difference
+    )
+
+
+def _names_before(name: bytes) -> list[bytes]:
+    """Returns the names that this file may have had before its number was increased."""
+    import re
+
+    match = re.fullmatch(_NUMBERED, name, re.DOTALL)
+    if match is None:
+        return []
+    stem, number, suffix = match[1], match[2], match[3] or b""
+    before = b"%0*d" % (len(number), max(0, int(number) - 1))
+    shorter = b"%d" % max(0, int(number) - 1)
+    separator = name[len(stem) : len(stem) + 1]
+    names = [stem + separator + one + suffix for one in (before, shorter)]
+    return list(dict.fromkeys([*names, stem + suffix, stem]))

@@ -1,24 +1,28 @@
-"""What -u, --existing, --ignore-existing, --size-only, --append, --safe-links and bounds of sizes remove
-from a comparison.
-
-The rules are rsync's. A skipped entry stays unchanged, its metadata too. An entry of another kind at the
-destination never counts as newer. Directories that both sides have are never skipped.
-"""
+"""Decisions that few runs need: what options leave alone, alternates, and directories as expected."""
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
+from enum import IntEnum
+
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import Kind, Listing
+from rdc.model.entries import DEVICES, Kind, Listing, PackedListing
 from rdc.model.preserved import Preserved, real_time
-from rdc.plan.compare import Change, Comparison, Decision, Difference
+from rdc.plan.compare import Change, Comparison, Decision, Difference, row_difference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rdc.model.sync import SyncOptions
 
-__all__ = ["Narrowed", "narrow"]
+
+# What -u, --existing, --ignore-existing, --size-only, --append, --safe-links and bounds of sizes remove from
+# a comparison.
+#
+# The rules are rsync's. A skipped entry stays unchanged, its metadata too. An entry of another kind at the
+# destination never counts as newer. Directories that both sides have are never skipped.
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +196,118 @@ def _by_size(decision: Decision) -> Decision:
     contents = (Change.CONTENT, Change.CHECK)
     by_time = decision.change in contents and not decision.difference & Difference.SIZE
     return replace(decision, change=Change.METADATA) if by_time else decision
+
+
+# Finds what alternate directories have of an entry of the source, by the rules of rsync(1), --link-dest.
+#
+# An entry of the same kind is a base. One that also has the same content, as far as size and mtime tell, need
+# not be fetched. One with the same metadata, too, can stand for the new entry.
+
+
+class Likeness(IntEnum):
+    """How much an entry of an alternate directory has in common with the source's."""
+
+    KIND = 1
+    CONTENT = 2
+    """Equal size and mtime, an equal link target, or an equal device number. Any two directories, fifos or
+    sockets."""
+    ALL = 3
+    """The metadata are equal as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlternateMatch:
+    """The entry that has most in common with the source's; among equals the first."""
+
+    likeness: Likeness
+    number: int
+    """The number of its alternate directory."""
+    row: int
+    """Its row in the listing there."""
+    difference: Difference
+
+    @property
+    def stands_for_all(self) -> bool:
+        return self.likeness is Likeness.ALL
+
+
+def best_match(
+    wanted: Listing,
+    row: int,
+    listings: Sequence[Listing],
+    *,
+    preserved: Preserved,
+    options: SyncOptions,
+    same_attributes: Callable[[int], bool] | None = None,
+) -> AlternateMatch | None:
+    """Returns the best match of the source's entry in `row` among the listings of the alternate directories.
+
+    `same_attributes`: whether the entry in the directory of this number has the extended attributes that
+    count; None if none count. None is returned if no directory has an entry of that name and kind.
+    """
+    name, kind = wanted.names[row], wanted.kinds[row]
+    best: AlternateMatch | None = None
+    for number, listing in enumerate(listings):
+        at = bisect_left(listing.names, name)
+        if at == len(listing) or listing.names[at] != name or listing.kinds[at] != kind:
+            continue
+        found = row_difference(wanted, row, listing, at, preserved)
+        likeness = Likeness.KIND
+        if _same_content(wanted, row, listing, at, found, options):
+            likeness = Likeness.CONTENT
+            if not found and (same_attributes is None or same_attributes(number)):
+                likeness = Likeness.ALL
+        if best is None or likeness > best.likeness:
+            best = AlternateMatch(likeness, number, at, found)
+        if likeness is Likeness.ALL:
+            break
+    return best
+
+
+def _same_content(
+    wanted: Listing, row: int, listing: Listing, at: int, found: Difference, options: SyncOptions
+) -> bool:
+    kind = wanted.kinds[row]
+    if kind == Kind.SYMLINK:
+        return wanted.target(row) == listing.target(at)
+    if kind in DEVICES:
+        return wanted.sizes[row] == listing.sizes[at]
+    if kind != Kind.FILE:
+        return True
+    if found & Difference.SIZE:
+        return False
+    if options.rewrites:
+        return False
+    if options.checksum:
+        return not wanted.sizes[row]
+    return options.size_only or not found & Difference.TIME
+
+
+def expected_directory(wanted: PackedListing, existing: PackedListing) -> PackedListing:
+    """Returns the source's entries, plus destination entries whose names the source lacks. Special files of
+    the source are not created, so the destination's entries of their names stay."""
+    if Kind.SPECIAL not in wanted.kinds and (not existing.count or wanted.names == existing.names):
+        # Most directories of most trees take this path.
+        return wanted
+    source, destination = wanted.unpacked(), existing.unpacked()
+    source = source.rows([row for row, kind in enumerate(source.kinds) if kind != Kind.SPECIAL])
+    taken = frozenset(source.names)
+    destination = destination.rows([row for row, name in enumerate(destination.names) if name not in taken])
+    names, kinds = source.names + destination.names, source.kinds + destination.kinds
+    links = {**source.links(), **{row + len(source): target for row, target in destination.links().items()}}
+    order = sorted(range(len(names)), key=names.__getitem__)
+
+    def column(mine: array[int], further: array[int]) -> array[int]:
+        both = mine + further
+        return array(both.typecode, [both[row] for row in order])
+
+    return Listing(
+        tuple([names[row] for row in order]),
+        bytes([kinds[row] for row in order]),
+        column(source.modes, destination.modes),
+        column(source.sizes, destination.sizes),
+        column(source.mtimes, destination.mtimes),
+        column(source.uids, destination.uids),
+        column(source.gids, destination.gids),
+        tuple([links[row] for row in order if row in links]),
+    ).packed()

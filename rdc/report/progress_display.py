@@ -11,7 +11,7 @@ import signal
 
 from rdc.lean.records import dataclass
 from rdc.progress import ItemChanged, PlanKnown, Progressed
-from rdc.report.text import counted, duration_text, rate_text, size_text
+from rdc.report.output import counted, duration_text, rate_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

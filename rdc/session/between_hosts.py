@@ -13,9 +13,7 @@ from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.protocol.accounts import cost_of, dearest_first
 from rdc.protocol.connection import DIALECT
 from rdc.session.far.far_host import far_host
-from rdc.session.far.opening import Terms, opened_hops
-from rdc.session.far.relay import Relay
-from rdc.session.far.sync_junction import SyncJunction
+from rdc.session.far.relay import Relay, SyncJunction, Terms, opened_hops
 from rdc.session.serve import greeting
 from rdc.session.trees.announced_entries import entry_of
 
@@ -102,7 +100,7 @@ def run_between(run: SyncRun, shell: RemoteShell, keys: str | os.PathLike[str] |
             costs = dearest_first(_together(cost for hop in hops for cost in hop.connection.costs))
             rounds = max(hop.connection.max_round for hop in hops)
     except StreamError as error:
-        from rdc.session.far.far_errors import resumable
+        from rdc.session.far.far_host import resumable
 
         raise resumable(error, dry_run=run.options.dry_run) from error
     if junction.done is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, printable
-from rdc.files.base.relative_path import join
+from rdc.files.base.paths import join
 from rdc.lean.records import dataclass, replace
 from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location, RemoteShell
@@ -13,10 +13,8 @@ from rdc.model.preserved import EVERYTHING
 from rdc.progress import stopping
 from rdc.protocol.messages import Describe, Done, ListingEnd, ListingPart, Role
 from rdc.protocol.wire.fields import increasing
-from rdc.session.far_end import run_session
-from rdc.session.runtime.commands import Receive, Send
-from rdc.session.sources import selected_of
-from rdc.session.sync_run import SyncRun
+from rdc.session.runtime.commands import Conversation, Receive, Send
+from rdc.session.sync_run import SyncRun, run_session, selected_of
 from rdc.session.trees.announced_entries import announced, check_announced, check_included, entry_of
 
 TYPE_CHECKING = False
@@ -24,12 +22,11 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from rdc.files.replace.staged_clones import StagedClones
+    from rdc.files.replace.cloning import StagedClones
     from rdc.model.runs import SyncReport
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.progress import Reporter, StopSignal
-    from rdc.session.runtime.commands import Conversation
 
 __all__ = ["ListedEntry", "list_source"]
 

@@ -1,4 +1,4 @@
-"""The answering side of a session: takes the role that the dialler asks for."""
+"""How a session is asked for, and its answering side, which takes the role that the dialler asks for."""
 
 from __future__ import annotations
 
@@ -8,45 +8,81 @@ from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
 from rdc.lean.records import dataclass, replace
+from rdc.limits.wire import RULES_BYTES
 from rdc.protocol.connection import DIALECT, READS_ANEW, SPECIALS, Connection, knows
-from rdc.protocol.messages import Describe, Follow, Hello, Open, Opened, Role, Watch
-from rdc.session.runtime.commands import Pace, Receive, Send
-from rdc.session.runtime.entries_memory import entries_memory
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.protocol.messages import Describe, Follow, Hello, Open, Opened, Role, Rules, Watch
+from rdc.protocol.wire.options import rule_bytes
+from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
+from rdc.session.runtime.event_relay import EventRelay, entries_memory
 from rdc.session.trees.announced_entries import announced
-from rdc.session.trees.destination_root import (
-    asked_attributes,
-    keeps,
-    open_destination,
-)
-from rdc.session.trees.sites import ANYWHERE
+from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
+from rdc.session.trees.sites import ANYWHERE, Site
 from rdc.tree.filter_list import filter_list
 from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking import ChunkParams
-    from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.selection import SelectedPaths
+    from rdc.files.replace.cloning import StagedClones
+    from rdc.model.selection import DirectoryRules, FilterRule, SelectedPaths
     from rdc.model.sync import SyncOptions
-    from rdc.session.runtime.commands import Conversation
-    from rdc.session.trees.sites import Site
     from rdc.tree.filters import FilterList
 
-__all__ = [
-    "Admission",
-    "Admitted",
-    "FollowedTree",
-    "Following",
-    "answer",
-    "as_asked",
-    "greeting",
-    "serve_stdio",
-]
+
+# How the dialler asks for a session: Open, and the filter rules that have no room in it.
+
+
+def send_open(
+    role: Role,
+    path: bytes,
+    secret: bytes,
+    options: SyncOptions,
+    *,
+    selects: bool = False,
+    needs: str | None = None,
+) -> Conversation[None]:
+    """Ask for a session. `role`: that the answerer takes. `selects`: Selected messages follow. `needs`: one
+    more feature that the session cannot do without."""
+    open_ = Open.asking(role, path, secret, options, selects=selects)
+    if needs is not None:
+        open_ = replace(open_, needs=" ".join(filter(None, (open_.needs, needs))))
+    yield Send(open_, 0)
+    if open_.rules_follow:
+        parts = list(_parts(options.rules))
+        for number, part in enumerate(parts):
+            yield Send(Rules(part, number == len(parts) - 1), 0)
+
+
+def _parts(
+    rules: Sequence[FilterRule | DirectoryRules],
+) -> Iterator[tuple[FilterRule | DirectoryRules, ...]]:
+    first = size = 0
+    for number, rule in enumerate(rules):
+        more = rule_bytes(rule)
+        if size + more > RULES_BYTES:
+            yield tuple(rules[first:number])
+            first, size = number, 0
+        size += more
+    yield tuple(rules[first:])
+
+
+def receive_rules() -> Conversation[tuple[FilterRule | DirectoryRules, ...]]:
+    """The rules that follow an Open. Raises ProtocolError for any other message."""
+    rules: list[FilterRule | DirectoryRules] = []
+    while True:
+        received = yield Receive()
+        if received is None or not isinstance(received.message, Rules):
+            raise ProtocolError("expected Rules")
+        rules += received.message.rules
+        if received.message.last:
+            return tuple(rules)
+
+
+# The answering side of a session: takes the role that the dialler asks for.
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +154,6 @@ def answer(
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
     if open_.rules_follow:
-        from rdc.session.asking import receive_rules
-
         rules = yield from receive_rules()
         admitted = replace(admitted, options=replace(admitted.options, rules=rules))
     filters = filter_list(admitted.options.filter_rules)
@@ -129,7 +163,7 @@ def answer(
 
         selected = yield from receive_selected()
     elif admitted.options.files_from is not None:
-        from rdc.session.far_list import send_listed
+        from rdc.session.selecting import send_listed
 
         listed = admitted.options.files_from
         selected = yield from send_listed(listed, admitted.site, admitted.path, open_.role, round_)
@@ -252,7 +286,7 @@ def _answer_as_destination(
             raise UsageError("rdc watch keeps owners by number; use rdc sync")
         if options.keep_undo is not None:
             raise UsageError("rdc watch keeps nothing to undo, and this directory asks for it: use rdc sync")
-        from rdc.session.destination.following import LiveDestination
+        from rdc.session.destination.change_turn import LiveDestination
 
         live = LiveDestination(path, site, terms, whole=whole, preserved=preserved)
         yield from live.run(received.message)
@@ -284,7 +318,7 @@ def serve_stdio(
     bytes for the entries that the far side announces; None for a share of this machine's memory.
     """
     from rdc.session.runtime.driver import run
-    from rdc.transport.stdio import StdioTransport
+    from rdc.transport.pipes import StdioTransport
 
     catalog: SignatureStore
     if admit is None:

@@ -1,20 +1,26 @@
-"""One session of a sync, as the dialling side holds it. rdc.session.far_end connects the other side."""
+"""One session of a sync, as the dialling side holds it, and its run with the other end.
+
+That end is in this process, behind a remote shell, or in a daemon.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from functools import partial
 
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError, UsageError
 from rdc.lean.records import replace
-from rdc.model.location import Location
+from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
+from rdc.model.location import Location, RemoteShell
 from rdc.model.runs import MessageCost, SyncReport
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Hello, Opened, Role, Selected
-from rdc.session.asking import send_open
-from rdc.session.runtime.commands import Pace, Receive, Send
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
+from rdc.session.runtime.event_relay import EventRelay, entries_memory
+from rdc.session.serve import answer, as_asked, greeting, send_open
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
     asked_attributes,
@@ -32,16 +38,63 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.catalog.store import SignatureStore
-    from rdc.files.replace.staged_clones import StagedClones
+    from rdc.files.replace.cloning import StagedClones
     from rdc.model.selection import SelectedPaths
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages import Done
-    from rdc.session.runtime.commands import Conversation
+    from rdc.session.far.far_host import FarHost
     from rdc.session.runtime.in_process import InProcessLink
     from rdc.session.transfer.destination import Terms
     from rdc.session.trees.source_tree import SourceTree
 
-__all__ = ["SyncRun"]
+
+# What is selected of the sources of a run: one location, or several on one host.
+
+_ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"
+
+
+def selected_of(
+    sources: Sequence[Location], options: SyncOptions
+) -> tuple[Location, tuple[SelectedPaths, ...] | None]:
+    """Where the sources are, and what is selected there; None for all that one source means.
+
+    Raises UsageError for sources on several hosts or in several modules, and for more than a run takes.
+    """
+    first = sources[0]
+    if options.files_from is not None:
+        if len(sources) > 1:
+            raise UsageError(_ONE_SOURCE)
+        return first, None
+    if len(sources) == 1 and _is_whole(options):
+        return first, None
+    from rdc.model.selection import check_bounds, select_listed, select_operands
+
+    for other in sources[1:]:
+        if (other.host, other.port) != (first.host, first.port):
+            raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")
+        if first.port is not None and _module(other) != _module(first):
+            raise UsageError(f"{first} and {other} are in two modules: all SRC have to be in one")
+    if options.files is None:
+        selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
+    elif len(sources) > 1:
+        raise UsageError(_ONE_SOURCE)
+    else:
+        selected = select_listed(first.inner or b".", options.files.names, relative=options.relative)
+    check_bounds(selected)
+    return replace(first, path=b"." if first.port is None else _module(first)), selected
+
+
+def _is_whole(options: SyncOptions) -> bool:
+    """Whether one SRC stands for all that it has."""
+    asks_for_missing = options.delete_missing_args
+    return options.recursive and not (options.relative or asks_for_missing) and options.files is None
+
+
+def _module(source: Location) -> bytes:
+    return source.path.partition(b"/")[0]
+
+
+# One session of a sync, as the dialling side holds it. rdc.session.sync_run connects the other side.
 
 SECRET_BYTES = 16
 # As in rsync: exit code 23 (not copied) outweighs 24 (vanished).
@@ -117,7 +170,7 @@ class SyncRun:
 
     def staged_clones(self) -> StagedClones | None:
         """Where the two ends share files by clones; None: they do not."""
-        from rdc.files.replace.staged_clones import StagedClones
+        from rdc.files.replace.cloning import StagedClones
 
         return StagedClones()
 
@@ -270,7 +323,7 @@ class SyncRun:
 
     def _listed_tree(self) -> Conversation[tuple[SourceTree, bool]]:
         """The tree of which the far side's list selects some, and whether that side knows special files."""
-        from rdc.session.listed_source import open_listed
+        from rdc.session.trees.selected_tree import open_listed
 
         hello = yield from self._opened()
         tree = self._late_tree = open_listed(self.source.path, self._selected or (), self.options)
@@ -301,3 +354,78 @@ class SyncRun:
             exit=code,
             by_kind=costs,
         )
+
+
+# Runs a session with its other end: in this process, behind a remote shell, or in a daemon.
+
+
+def run_session(
+    run: SyncRun, far: Location, shell: RemoteShell, keys: str | os.PathLike[str] | None
+) -> SyncReport:
+    """Runs the session of `run` with an rdc at the host of `far`.
+
+    `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory. Raises RdcError if
+    the run as a whole cannot go on.
+    """
+    if far.host is None:
+        return _here(run)
+    from rdc.session.far.far_host import far_host
+
+    if far.port is not None:
+        run.options = replace(run.options, timeout=run.options.timeout or DAEMON_TIMEOUT_SECONDS)
+    return _there(run, far_host(far, shell, keys, run.events.report))
+
+
+def _here(run: SyncRun) -> SyncReport:
+    """Runs both ends in this process. The source has its own thread: both sides read and hash at the same
+    time."""
+    from rdc.session.runtime.in_process import InProcessLink
+
+    # Report a mistake in SRC as an error of this side, not of the far side.
+    run.source_tree().release()
+    run.check_nesting()
+    run.pack = run.options.compress is True
+    clones = run.staged_clones()
+    with (
+        contextlib.closing(FileSigner(catalog=run.signer.catalog)) as signer,
+        contextlib.nullcontext() if clones is None else contextlib.closing(clones),
+    ):
+        admit = partial(
+            as_asked,
+            destination=run.destination.path,
+            munge_links=run.options.munge_links,
+            fake_super=run.options.fake_super,
+        )
+        link = InProcessLink(run.fetch(clones), answer(signer, admit, clones=clones), run.stop)
+        return run.totals(link.run(), link)
+
+
+def _there(run: SyncRun, host: FarHost) -> SyncReport:
+    """Runs this side against a far side at `host`."""
+    from rdc.session.runtime import driver
+
+    with contextlib.ExitStack() as stack:
+        if run.source.host is None:
+            # Check SRC before dialling: a mistyped path should not ask for a password first.
+            tree = run.checked_source()
+            if tree is not None:
+                stack.callback(tree.release)
+            conversation = run.send(tree)
+        else:
+            conversation = run.fetch()
+        wire = host.dial()
+        stack.callback(wire.close)
+        compress = run.options.compress is not False
+        connection = Connection(True, greeting(run.signer.params), compress=compress)
+        connection.entries.limit = entries_memory(run.options.max_memory)
+        try:
+            done = driver.run(conversation, connection, wire, stop=run.stop)
+        except (StreamError, TrustError) as error:
+            from rdc.session.far.far_host import resumable
+
+            shown = host.explained(error, wire)
+            raise resumable(shown, dry_run=run.options.dry_run) from error
+        report = run.totals(done, connection)
+    # The end of a connection takes bytes, too.
+    traffic = host.traffic(connection, wire)
+    return replace(report, bytes_sent=traffic.sent, bytes_received=traffic.received)

@@ -1,19 +1,23 @@
-"""SimilarityIndex: finds the files most similar to a given one among millions, by traits."""
+"""SimilarityIndex: finds the files most similar to a given one among millions, by traits; all pairs of
+them, and an index at rest (INDEX.md, "An index at rest").
+"""
 
 from __future__ import annotations
 
 import struct
+from array import array
 
-from rdc.kernel import TraitIndex
+from blake3 import blake3
+
+from rdc.errors import RdcError
+from rdc.kernel import TraitIndex, TraitPairs
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.lean.checks import check_argument, checked_count
 from rdc.lean.records import dataclass
-from rdc.limits.searches import SIMILAR_BATCH
+from rdc.limits.searches import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_WINDOW, SPANNING_WINDOW
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian_integers
 from rdc.signature.tree import TRAITS_BYTES
-from rdc.similarity.pairs import SimilarPairs
-from rdc.similarity.saved import read_index, write_index
 from rdc.similarity.traits import Traits, estimate_of
 
 TYPE_CHECKING = False
@@ -21,7 +25,190 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import BinaryIO
 
-__all__ = ["Match", "SimilarityIndex", "size_code"]
+    from _typeshed import ReadableBuffer
+
+
+# SimilarPairs: all pairs of similar files in an index, as a stream in bounded memory.
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarPair:
+    """Two files that may have much in common. It is a hint, not a measurement."""
+
+    first: int
+    """The smaller key."""
+    second: int
+    matches: int
+    """Traits that agree, of twelve."""
+
+    @property
+    def jaccard(self) -> float:
+        return estimate_of(self.matches).jaccard
+
+
+class SimilarPairs:
+    """An iterator over SimilarPair. Each pair comes once, in no particular order.
+
+    It covers the index as it was when the iterator was made, and takes about 60 bytes per file. A million
+    unrelated files take 3 s. That is less than comparing all half a million million pairs: two files with
+    more than s matches agree in two traits of one of s sections, so only such files are compared.
+
+    Unrelated files agree by accident: of a million files, 13 million pairs have 4 matches and some 6,000 have
+    6. Six matches find a resemblance of 0.8 in 998 of 1,000 cases, and of 0.6 in 85 of 100.
+
+    Groups of related files that would take quadratic time are bounded; `flooded` and `skipped` count what is
+    left out.
+    """
+
+    __slots__ = ("_found", "_pairs")
+
+    def __init__(self, index: TraitIndex, min_matches: int, *, spanning: bool = False) -> None:
+        """`spanning`: return only as many pairs as connect the same files as all pairs would, for every
+        number of matches. That is at most 12 per file. Each file is then compared with at most 4,096 others
+        that agree with it in two traits. Raises ValueError unless 2 <= min_matches <= 12."""
+        window = SPANNING_WINDOW if spanning else SIMILAR_WINDOW
+        self._pairs = TraitPairs(index, min_matches, window, spanning=spanning)
+        self._found = self._search()
+
+    @property
+    def flooded(self) -> int:
+        """Files that appear in one pair only, with the smallest key among the files that share all their
+        traits. This applies where more than 16 files share them."""
+        return self._pairs.flooded
+
+    @property
+    def skipped(self) -> int:
+        """Comparisons left out so far: those of files that agree in two traits with more than 65,536 others
+        (4,096 for spanning pairs). Few of them would have given a pair."""
+        return self._pairs.skipped
+
+    def __iter__(self) -> Iterator[SimilarPair]:
+        return self._found
+
+    def __next__(self) -> SimilarPair:
+        return next(self._found)
+
+    def strongest(
+        self, most: int, sketches: ReadableBuffer = b"", least_agreeing: int = 0
+    ) -> tuple[array[int], int]:
+        """The `most` remaining pairs with the most matches, and the number of other pairs.
+
+        Typecode 'Q', most matches first, then by key; `keys_of` unpacks one. Hundreds of millions of pairs
+        take seconds, and 16 bytes for each of `most`. Raises ValueError for a key of 2^30 or more.
+
+        `sketches` has 32 bytes for each key, in order, all 0 if they are unknown. Pairs of known sketches
+        that agree in fewer than `least_agreeing` bytes are left out, and not counted.
+        """
+        packed, others = self._pairs.strongest(most, sketches, least_agreeing)
+        return array("Q", packed), others
+
+    def _search(self) -> Iterator[SimilarPair]:
+        while (found := self._pairs.step()) is not None:
+            for first, second, matches in found:
+                yield SimilarPair(first, second, matches)
+
+
+def keys_of(packed: int) -> tuple[int, int]:
+    """The smaller and the larger key of a pair from `strongest`."""
+    return packed >> 30 & 0x3FFF_FFFF, packed & 0x3FFF_FFFF
+
+
+# An index at rest: the writer, and a reader that checks everything (INDEX.md, "An index at rest").
+
+MAGIC = b"RDCX"
+VERSION = 1
+
+_HEAD = struct.Struct("<4sBQ")
+_KEY_AND_SIZE = struct.Struct("<QH9x")
+_ROW_BYTES = _KEY_AND_SIZE.size
+_SAVED_ROWS = 65_536
+_SIZE_CODE_MAX = (52 << 10) + 2047
+"""The size code of 2^63 - 1 bytes (rdc.similarity.index.size_code)."""
+
+
+class SimilarityIndexError(RdcError):
+    """Bytes that should be an index are not one, are damaged, or were written by another version."""
+
+
+def write_index(index: TraitIndex, stream: BinaryIO) -> None:
+    digest = blake3()
+
+    def write(data: bytes) -> None:
+        digest.update(data)
+        stream.write(data)
+
+    keys = index.keys()
+    write(_HEAD.pack(MAGIC, VERSION, len(keys) // 8))
+    for at in range(0, len(keys), 8 * _SAVED_ROWS):
+        write(index.rows(keys[at : at + 8 * _SAVED_ROWS]))
+    stream.write(digest.digest())
+
+
+def read_index(index: TraitIndex, stream: BinaryIO) -> None:
+    """Fills an empty index. After SimilarityIndexError, the index holds the rows before the damage."""
+    digest = blake3()
+    head = _read(stream, _HEAD.size)
+    magic, version, files = _HEAD.unpack(head)
+    if magic != MAGIC or version != VERSION:
+        raise SimilarityIndexError(f"expected an index of version {VERSION}, found {head[:5]!r}")
+    if files > SIMILAR_FILES:
+        raise SimilarityIndexError(f"an index of {files} files: at most {SIMILAR_FILES} are allowed")
+    digest.update(head)
+    before = -1
+    while files:
+        # Read in parts, so memory for a claimed but missing length is never allocated.
+        rows = _read(stream, min(files, _SAVED_ROWS) * _ROW_BYTES)
+        digest.update(rows)
+        for key, size in _KEY_AND_SIZE.iter_unpack(rows):
+            if key <= before or size > _SIZE_CODE_MAX:
+                raise SimilarityIndexError(f"file {key} with size code {size} after file {before}")
+            before = key
+        index.put(rows)
+        files -= len(rows) // _ROW_BYTES
+    if _read(stream, digest.digest_size) != digest.digest():
+        raise SimilarityIndexError("the index does not have its checksum; it is damaged: make it anew")
+    if stream.read(1):
+        raise SimilarityIndexError("there is something after the index; it is damaged: make it anew")
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    """Reads exactly `size` bytes. Raises SimilarityIndexError if fewer are left."""
+    parts = []
+    while size:
+        part = stream.read(size)
+        if not part:
+            raise SimilarityIndexError(f"the index ends {size} bytes too early; it is damaged: make it anew")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+# UnionFind: sets of connected numbers, built pair by pair.
+
+
+class UnionFind:
+    """Disjoint sets of numbers. A number that was never joined is a set of its own and takes no memory."""
+
+    def __init__(self) -> None:
+        self._above: dict[int, int] = {}
+
+    def top(self, number: int) -> int:
+        """The smallest number of its set. Path halving keeps later searches short."""
+        above = self._above
+        while (up := above.get(number, number)) != number:
+            above[number] = above.get(up, up)
+            number = up
+        return number
+
+    def join(self, first: int, second: int) -> bool:
+        """Unites the sets of two numbers. Returns whether they were different sets."""
+        one, other = self.top(first), self.top(second)
+        if one != other:
+            self._above[max(one, other)] = min(one, other)
+        return one != other
+
+
+# SimilarityIndex: finds the files most similar to a given one among millions, by traits.
 
 _ROW = struct.Struct("<QH9s")
 _ROWS_AT_ONCE = 4096

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.lean.checks import check_count, checked_count, checked_number, checked_seed, checked_share
 from rdc.lean.records import dataclass
-from rdc.similarity.draws import Draws
+from rdc.similarity.samples import Draws
 
 FUNCTIONS_MOST = 1 << 24
 """Functions of all tables of a family, and tables of a plan."""

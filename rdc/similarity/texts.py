@@ -21,7 +21,7 @@ from rdc.kernel import shingle_features
 from rdc.kernel.constants import mix
 from rdc.lean.checks import check_argument, checked_count
 from rdc.lean.records import dataclass
-from rdc.similarity.arguments import Items, check_column, check_text, check_whole, spans_of
+from rdc.similarity.samples import Items, check_column, check_text, check_whole, spans_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,19 +22,17 @@ from rdc.model.duplicates import (
     DuplicateSummary,
 )
 from rdc.progress import silent, stopping
-from rdc.survey.read.content_digests import (
+from rdc.survey.read import (
     BATCHED_BYTES,
     DIGEST_BYTES,
     END_BYTES,
     UNKNOWN,
     ContentReader,
     Keyed,
+    usable_workers,
 )
-from rdc.survey.read.ordered_threads import usable_workers
-from rdc.survey.walk.equal_groups import Groups, equal_groups
-from rdc.survey.walk.hard_links import OtherNames, split_names
-from rdc.survey.walk.storage_use import StorageUse
-from rdc.survey.walk.walk_paths import walk_paths
+from rdc.survey.walk.file_columns import FileColumns, Groups, OtherNames, equal_groups, split_names
+from rdc.survey.walk.walk_paths import StorageUse, walk_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from rdc.catalog.catalog import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter, StopSignal
-    from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["Duplicates", "find_duplicates"]
 
@@ -263,7 +260,7 @@ class _Search:
             yield store if isinstance(store, Catalog) and os.path.exists(store.database.path) else None
 
     def _verified(self, groups: Groups) -> Groups:
-        from rdc.survey.read.compare_bytes import Comparison
+        from rdc.survey.read import Comparison
 
         comparison = Comparison(self._files, self._report)
         found = Groups.of_rows(

@@ -9,12 +9,12 @@ from rdc.catalog.signer import FileSigner, SignTask, sign_in_order
 from rdc.catalog.small_files import SMALL_BYTES, SmallOutcome, sign_small
 from rdc.catalog.store import SmallFiles
 from rdc.errors import FileError
-from rdc.files.base.relative_path import join
+from rdc.files.base.paths import join
 from rdc.lean.records import dataclass
 from rdc.model.entries import Kind, little_endian_integers, strings
-from rdc.survey.read.ordered_threads import in_order
-from rdc.tree.filters import FilteredTree
-from rdc.tree.walk import measuring_walk
+from rdc.survey.read import in_order
+from rdc.tree.filters import FilteredTree, FilterList
+from rdc.tree.walk import WalkedDirectory, measuring_walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.progress import Reporter
-    from rdc.tree.filters import FilterList
-    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["IndexedFiles", "TreeIndexer"]
 

@@ -1,14 +1,67 @@
-"""A transport over two file descriptors: non-blocking, with one poll for both directions."""
+"""Transports over pipes: two descriptors, a server's own stdin and stdout, and a child process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
+import sys
 
+from rdc.errors import CommandMissingError, UsageError, printable
+from rdc.lean.typed import Protocol
 from rdc.transport.base import Exchange, timed_out
 
-__all__ = ["PipeTransport"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rdc.model.location import RemoteShell
+
+
+_FOUND = (
+    "exec sh -c 'command -v rdc >/dev/null"
+    ' || { p=$HOME/.local/share/rdc/bin/rdc; test -x "$p" && exec "$p" serve --stdio; };'
+    " exec rdc serve --stdio'"
+)
+"""rdc on the far PATH, else the one that `rdc install` put there. One word: the far user's shell reads
+it, and no shell expands what stands in single quotes."""
+
+
+def shell_words(command: str) -> list[str]:
+    """The words of a command line with a shell's quoting, without expansion. ValueError if the quoting is
+    invalid."""
+    if command.isascii() and command.isprintable() and not any(mark in command for mark in "'\"\\"):
+        return command.split()  # the same; shlex and the regular expressions it needs take 2.5 ms to load
+    import shlex
+
+    return shlex.split(command)
+
+
+def remote_argv(host: str, shell: RemoteShell) -> list[str]:
+    """The words of the remote shell, `host`, the words of the far program, "serve", "--stdio".
+
+    The program is split at blanks with the shell's quoting, without expansion. A remote shell such as ssh
+    passes the words to the far user's shell, which may expand them, as in rsync. UsageError for a host that
+    the remote shell would take for an option.
+    """
+    if not host or host.startswith("-"):
+        raise UsageError(f"'{host}' is not a host name")
+    try:
+        program = shell_words(shell.program)
+    except ValueError as error:
+        raise UsageError(f"--remote-path '{shell.program}': {error}") from error
+    words = [*shell.command, host, *program, "serve", "--stdio"]
+    if program == ["rdc"] and shell.command and shell.command[0].rpartition("/")[2] == "ssh":
+        # Other remote shells may start the words themselves, so only ssh is given a line for a shell.
+        words = [*shell.command, host, _FOUND]
+    if not shell.command or not program:
+        raise UsageError("-e and --remote-path need a command")
+    if any("\0" in word for word in words):
+        raise UsageError("the remote shell's command line holds a NUL byte")
+    return words
+
+
+# A transport over two file descriptors: non-blocking, with one poll for both directions.
 
 READ_BYTES = 256 << 10
 """Bytes per read: a quarter of a full pipe, so a reply does not wait for the copy of a megabyte."""
@@ -125,3 +178,103 @@ def _enlarge(fd: int) -> None:
     # Sockets and terminals refuse this, and so does the kernel above the user's share of pipe pages.
     with contextlib.suppress(OSError):
         fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES)
+
+
+# Transports over the pipes of a remote shell: a server's own stdin and stdout, and those of a child.
+
+EXIT_SECONDS = 5.0
+"""Seconds that a child may take to exit after its input ends: a far side may have files to flush."""
+
+TERMINATE_SECONDS = 2.0
+"""Seconds that a child may then ignore SIGTERM."""
+
+
+class StdioTransport(PipeTransport):
+    """A server's end, on this process's stdin and stdout.
+
+    Both move to new descriptors. Descriptor 1 becomes a copy of stderr, and descriptor 0 reads nothing. A
+    stray print or a child process can thus neither write into the stream nor read from it.
+    """
+
+    def __init__(self, read_fd: int = 0, write_fd: int = 1) -> None:
+        if write_fd == 1:
+            sys.stdout.flush()
+        super().__init__(os.dup(read_fd), os.dup(write_fd))
+        if write_fd == 1:
+            os.dup2(2, 1)
+        else:
+            os.close(write_fd)
+        if read_fd == 0:
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nothing, 0)
+            os.close(nothing)
+        else:
+            os.close(read_fd)
+
+
+class Process(Protocol):
+    """What the dialler's end needs of a subprocess.Popen."""
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
+    """Start `argv` with these descriptors, which the caller closes, and this process's stderr. OSError or
+    ValueError if it cannot be started."""
+    import subprocess  # takes 12 ms: only the dialler of another process needs it
+
+    return subprocess.Popen(argv, stdin=stdin, stdout=stdout)
+
+
+class ChildTransport(PipeTransport):
+    """The dialler's end: it starts `argv`, whose stdin and stdout are the stream and whose stderr is this
+    process's.
+
+    The child stays in this process group: a remote shell may ask for a password on the terminal, which only
+    the foreground group may read, and Ctrl-C must reach both. CommandMissingError if `argv[0]` cannot be
+    started.
+    """
+
+    start: Callable[[Sequence[str], int, int], Process] = staticmethod(start_process)
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        try:
+            self._process = self.start(argv, theirs_in, theirs_out)
+        except (OSError, ValueError) as error:
+            os.close(ours_in)
+            os.close(ours_out)
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise CommandMissingError(f"cannot start {printable(argv[0])}: {reason}") from error
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        super().__init__(ours_in, ours_out)
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, negative for a signal; None while the child runs. Never waits."""
+        return self._process.poll()
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """The exit status after at most `timeout` seconds (EXIT_SECONDS by default); None if the child still
+        runs. It explains an end of the stream."""
+        from subprocess import TimeoutExpired
+
+        try:
+            return self._process.wait(EXIT_SECONDS if timeout is None else timeout)
+        except TimeoutExpired:
+            return None
+
+    def close(self) -> None:
+        """End the stream in both directions, wait EXIT_SECONDS for the child's exit, then terminate it."""
+        super().close()
+        if self.wait() is None:
+            self._process.terminate()
+            if self.wait(TERMINATE_SECONDS) is None:
+                self._process.kill()
+                self._process.wait()

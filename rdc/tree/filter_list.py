@@ -17,6 +17,6 @@ def filter_list(rules: Sequence[FilterRule | DirectoryRules]) -> FilterList:
     """The filters for rules of any kind. Raises UsageError if a bound of rdc.limits is exceeded."""
     if are_plain(rules):
         return FilterList(rules)  # type: ignore[arg-type]
-    from rdc.tree.unbound_filters import UnboundFilters
+    from rdc.tree.directory_filters import UnboundFilters
 
     return UnboundFilters(rules)

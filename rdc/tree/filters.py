@@ -4,36 +4,191 @@ from __future__ import annotations
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.limits.wire import (
-    FILTER_BYTES,
-    FILTER_PATTERN_BYTES,
-    FILTER_RULES,
-    FILTER_WILD_BYTES,
-)
-from rdc.model.selection import FilterRule, RuleAction, are_plain
-from rdc.tree.rule_table import NO_RULE, RuleTable, is_wild
+from rdc.limits.wire import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_BYTES
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSide, RuleSyntax, are_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from rdc.files.root.root import Root
+    from rdc.kernel import PatternSet
     from rdc.tree.selection import Selection
+
+
+# Which rules of a list count where: at the source, at the destination, and for what the source announces.
+
+Rule: TypeAlias = "FilterRule | DirectoryRules"
+
+
+def source_rules(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules that count at the source, where they say which entries take part."""
+    return [rule for rule in rules if rule.side is not RuleSide.DESTINATION]
+
+
+def destination_rules(rules: Iterable[Rule], *, delete_excluded: bool, emptied: bool = False) -> list[Rule]:
+    """The rules that count at the destination, where they say which entries stay.
+
+    `emptied`: without the perishable ones, which protect nothing in a directory that is being deleted.
+    """
+    found: list[Rule] = []
+    for rule in rules:
+        # Rules in a file may name their sides themselves.
+        mixed = isinstance(rule, DirectoryRules) and rule.syntax is RuleSyntax.RULES
+        hides_only = rule.side is RuleSide.DEFAULT and delete_excluded and not mixed
+        if rule.side is not RuleSide.SOURCE and not hides_only and not (emptied and _perishes(rule)):
+            found.append(rule)
+    return found
+
+
+def _perishes(rule: Rule) -> bool:
+    return rule.perishable if isinstance(rule, DirectoryRules) else rule.modifiers.perishable
+
+
+def provable_rules(rules: Iterable[Rule]) -> list[FilterRule]:
+    """The rules before the first one that depends on files or on absolute paths: what these exclude is
+    excluded in every tree."""
+    found: list[FilterRule] = []
+    for rule in rules:
+        if isinstance(rule, DirectoryRules):
+            break
+        if not rule.modifiers.absolute:
+            found.append(rule)
+        elif rule.action is RuleAction.INCLUDE:
+            break
+    return found
+
+
+# RuleScope: the directories of a tree whose own rule files count.
+
+
+class RuleScope:
+    """As in rsync, rule files count in what is synced, and below it.
+
+    They do not count in the directory above SRC without a trailing slash.
+    """
+
+    def __init__(self, tree: FilteredTree) -> None:
+        self._top = tree.top
+        self._selection = tree.selection
+        self._real = None if tree.selection is None else tree.root.real
+
+    @property
+    def real(self) -> Callable[[bytes], bytes] | None:
+        """Returns where an entry is below the tree's root; None: at its own path."""
+        return self._real
+
+    def counts(self, directory: bytes) -> bool:
+        """Whether the rule files of a directory count."""
+        if self._selection is not None:
+            return self._selection.has_rules(directory)
+        return bool(directory) or not self._top
+
+    def begins(self, directory: bytes) -> bool:
+        """Whether a directory whose files count has none above it whose files count."""
+        return not directory or not self.counts(directory.rpartition(b"/")[0])
+
+
+# RuleTable: numbered patterns, and the number of the first one that matches a path.
+#
+# A pattern without wildcards is a look-up by the path or by its last components. All others are one automaton
+# (rdc.kernel.PatternSet), whose work is linear in the name of the entry. So the order of the patterns decides
+# what matches, and not what it costs.
+
+NO_RULE = 1 << 62
+"""No pattern matches: larger than any number."""
+
+
+class _Literals:
+    """Patterns without wildcards that are compared with the same part of a path, each with its number."""
+
+    __slots__ = ("any_kind", "directories")
+
+    def __init__(self) -> None:
+        self.any_kind: dict[bytes, int] = {}
+        self.directories: dict[bytes, int] = {}
+
+    def first(self, text: bytes, is_directory: bool) -> int:
+        number = self.any_kind.get(text, NO_RULE)
+        return min(number, self.directories.get(text, NO_RULE)) if is_directory else number
+
+
+class RuleTable:
+    """Patterns are added in ascending order of their numbers, before the first look-up."""
+
+    def __init__(self, prefix: bytes = b"") -> None:
+        """`prefix`: stands in front of each path for patterns that are ABSOLUTE; it is empty or ends in
+        '/'."""
+        self.prefix = prefix
+        self._whole = _Literals()
+        self._tails: dict[int, _Literals] = {}
+        """By the number of the components that they are compared with."""
+        self._counts: list[int] = []
+        """These numbers in ascending order."""
+        self._numbers: list[int] = []
+        self._patterns: list[bytes] = []
+        self._kinds = bytearray()
+        self._set: PatternSet | None = None
+
+    @property
+    def filled(self) -> bool:
+        """Whether there is any pattern."""
+        return bool(self._whole.any_kind or self._whole.directories or self._tails or self._patterns)
+
+    def add_literal(self, number: int, text: bytes, *, anchored: bool, directory_only: bool) -> None:
+        """Add a pattern without wildcards. `anchored`: it is compared with the whole path, else with as many
+        of the last components as it has."""
+        if anchored:
+            literals = self._whole
+        else:
+            count = text.count(b"/") + 1
+            if count not in self._tails:
+                self._tails[count] = _Literals()
+                self._counts = sorted(self._tails)
+            literals = self._tails[count]
+        (literals.directories if directory_only else literals.any_kind).setdefault(text, number)
+
+    def add_wild(self, number: int, pattern: bytes, kind: int) -> None:
+        """Add a pattern for the automaton. `kind`: a sum of what PatternSet names."""
+        self._numbers.append(number)
+        self._patterns.append(pattern)
+        self._kinds.append(kind)
+
+    def first(self, path: bytes, is_directory: bool) -> int:
+        """Return the number of the first pattern that matches, or NO_RULE. `path` is not empty."""
+        first = self._whole.first(path, is_directory)
+        at, passed = len(path), 0
+        for count in self._counts:
+            while passed < count and at >= 0:
+                at = path.rfind(b"/", 0, at)
+                passed += 1
+            first = min(first, self._tails[count].first(path[at + 1 :], is_directory))
+            if at < 0:
+                break  # the path has no more components
+        if self._patterns:
+            place = (self._set or self._automaton()).first(path, is_directory)
+            if place >= 0:
+                first = min(first, self._numbers[place])
+        return first
+
+    def _automaton(self) -> PatternSet:
+        # Imported here: most runs have no wildcards.
+        from rdc.kernel import PatternSet
+
+        self._set = PatternSet(self._patterns, self._kinds, self.prefix)
+        return self._set
+
+
+def is_wild(pattern: bytes) -> bool:
+    """Return whether rsync treats `pattern` as wildcards. Otherwise even a backslash stands for itself."""
+    return b"*" in pattern or b"?" in pattern or b"[" in pattern
+
 
 _ADVICE = "exclude directories rather than what is in them, or sync parts one by one"
 
 MOST_RULES = f"{FILTER_RULES:,} filter rules are the most: {_ADVICE}"
 """What is said of more rules than a run takes."""
-
-__all__ = [
-    "MOST_RULES",
-    "DestinationFilters",
-    "FilterList",
-    "FilteredTree",
-    "add_pattern",
-    "check_rule_bounds",
-    "numbered",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +384,96 @@ def check_rule_bounds(rules: Sequence[FilterRule]) -> int:
 
 def _needs_automaton(rule: FilterRule) -> bool:
     return is_wild(rule.pattern) or rule.modifiers.negated or rule.modifiers.absolute
+
+
+# RuleMatcher: rules of any kind but per-directory ones, in order.
+#
+# It is apart from FilterList, because most runs have plain rules, whose matching costs less.
+
+
+class RuleMatcher(FilterList):
+    """Rules of one side, with their modifiers. The first rule that matches an entry decides."""
+
+    def __init__(
+        self,
+        rules: Sequence[FilterRule],
+        *,
+        base: bytes = b"/",
+        real: Callable[[bytes], bytes] | None = None,
+        at: bytes = b"",
+        from_top: bool = False,
+    ) -> None:
+        """`base`: the absolute path of the tree's root. `real`: returns where an entry is below it; None: at
+        its own path. `at`: the directory at which a leading '/' anchors, relative to the root; `from_top`:
+        absolute, without its leading '/'. Raises UsageError if a bound of rdc.limits is exceeded."""
+        super().__init__(rules)
+        top = base.strip(b"/")
+        self._prefix = top + b"/" if top else b""
+        self._real = real
+        self._at = at
+        self._from_top = from_top
+        self._tables: list[_Other] = []
+
+    def __len__(self) -> int:
+        """The number of rules."""
+        return len(self._rules)
+
+    def excluded(self, path: bytes, is_directory: bool) -> bool:
+        return bool(path) and bool(self.decision(path, is_directory))
+
+    def decision(self, path: bytes, is_directory: bool) -> bool | None:
+        table = self._table or self._built()
+        first = table.first(path, is_directory)
+        for other in self._tables:
+            first = min(first, other.first(path, is_directory))
+        return None if first == NO_RULE else self._rules[first].action is RuleAction.EXCLUDE
+
+    def _built(self) -> RuleTable:
+        table = RuleTable(self._prefix)
+        absolute = table if self._real is None else RuleTable(self._prefix)
+        below, anchored = self._anchored(table, absolute)
+        for number, rule in numbered(self._rules):
+            # rsync compares a pattern without '/' or '**' with the name alone.
+            is_absolute = rule.modifiers.absolute and (b"/" in rule.pattern[:-1] or b"**" in rule.pattern)
+            chosen = absolute if is_absolute else table
+            if rule.pattern.startswith(b"/") and not rule.modifiers.absolute:
+                chosen, is_absolute = anchored, self._from_top
+            add_pattern(chosen, number, rule.pattern, absolute=is_absolute, negated=rule.modifiers.negated)
+        if absolute is not table and absolute.filled:
+            self._tables.append(_Other(absolute, b"", self._real))
+        if anchored not in (table, absolute) and anchored.filled:
+            self._tables.append(_Other(anchored, below, self._real if self._from_top else None))
+        self._table = table
+        return table
+
+    def _anchored(self, table: RuleTable, absolute: RuleTable) -> tuple[bytes, RuleTable]:
+        """The table of the rules that begin with '/', and what of a path is left out for it."""
+        if not self._at:
+            return b"", absolute if self._from_top else table
+        above = self._at + b"/"
+        if not self._from_top:
+            return above, RuleTable()
+        if self._prefix.startswith(above):
+            return b"", RuleTable(self._prefix[len(above) :])
+        return above[len(self._prefix) :], RuleTable()
+
+
+class _Other:
+    """Rules that are compared with another path than the entry's."""
+
+    __slots__ = ("_below", "_real", "_table")
+
+    def __init__(self, table: RuleTable, below: bytes, real: Callable[[bytes], bytes] | None) -> None:
+        """`real`: returns the path that is compared; None: the entry's. `below`: how it begins, which is not
+        compared; what does not begin so matches no rule."""
+        self._table = table
+        self._below = below
+        self._real = real
+
+    def first(self, path: bytes, is_directory: bool) -> int:
+        text = path if self._real is None else self._real(path)
+        if self._below:
+            if not text.startswith(self._below):
+                return NO_RULE
+            text = text[len(self._below) :]
+        return self._table.first(text, is_directory)

@@ -13,14 +13,15 @@ import time
 from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
-from rdc.files.base.durability import flush
 from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.metadata import would_change
-from rdc.files.facts.directory_xattrs import read_entry_attributes
+from rdc.files.base.taking_names import flush
+from rdc.files.facts.xattrs import read_entry_attributes
 from rdc.lean.records import replace
 from rdc.limits.sessions import DIRECTORIES_KNOWN
 from rdc.model.preserved import AttributeKinds, Attributes
-from rdc.undoing.journal import (
+from rdc.undoing.store import (
+    Bounds,
     Changed,
     Facts,
     Finished,
@@ -28,12 +29,14 @@ from rdc.undoing.journal import (
     Left,
     Made,
     Moved,
+    Record,
     RemovedDirectory,
     Saved,
+    StoredSync,
+    UndoStore,
     facts_of,
     metadata_of,
 )
-from rdc.undoing.store import Bounds, UndoStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +45,6 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Placed, Root
     from rdc.model.entries import Metadata
     from rdc.model.options import KeepUndo
-    from rdc.undoing.journal import Record
-    from rdc.undoing.store import StoredSync
 
 HELD_AT_ONCE = 256
 """Kept files whose ctimes are noted together: as many as files of a commit group."""

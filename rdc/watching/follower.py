@@ -2,42 +2,223 @@
 
 from __future__ import annotations
 
+import os
 import time
 
-from rdc.errors import ExitCode, FileError, ProtocolError
+from blake3 import blake3
+
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, UsageError, printable
+from rdc.files.facts.file_systems import file_system_of, path_of
 from rdc.lean.records import replace
 from rdc.lean.typed import TypeVar
 from rdc.model.entries import Kind
-from rdc.model.watch import Halted, InStep, Limited, Resumed
-from rdc.progress import PlanKnown, Problem
+from rdc.progress import Event, PlanKnown, Problem
 from rdc.session.destination.change_turn import UNEXPECTED
 from rdc.session.far.far_host import Traffic
-from rdc.session.runtime.commands import Idle
+from rdc.session.runtime.commands import Conversation, Idle
 from rdc.session.source.turns import TurnSource
+from rdc.session.trees.sites import ANYWHERE, Site
+from rdc.session.trees.source_tree import SourceTree
+from rdc.tree.filter_list import filter_list
 from rdc.tree.walk import Walk
-from rdc.watching.announced_tree import AnnouncedTree
-from rdc.watching.events import TreeEvents
-from rdc.watching.inode_stamps import InodeStamps
-from rdc.watching.listeners import SourceRelay
+from rdc.watching.announced_tree import AnnouncedTree, InodeStamps
+from rdc.watching.events import Batch, Mounts, TreeEvents
+from rdc.watching.listeners import FarUser, Listener, SourceRelay, Troubles
 from rdc.watching.read_changes import ReadChanges, Retries
-from rdc.watching.schedule import LIMITED_SECONDS, Schedule
-from rdc.watching.troubles import Troubles
+from rdc.watching.records import Halted, InStep, Limited, Resumed, WatchOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rdc.catalog.signer import FileSigner
-    from rdc.model.watch import WatchOptions
-    from rdc.progress import Event
+    from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Done
-    from rdc.session.runtime.commands import Conversation
-    from rdc.session.trees.source_tree import SourceTree
+    from rdc.session.serve import FollowedTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
-    from rdc.watching.events import Batch
-    from rdc.watching.listeners import Listener
-    from rdc.watching.origin import Origin
+
+
+# The times at which a source is read without an inotify event: at intervals, or where events are missing.
+
+LIMITED_SECONDS = 10
+"""Seconds between two scans of a tree that is not watched completely."""
+
+EARLY_SECONDS = 5.0
+"""Seconds from a turn with errors to the next comparison of the whole trees; doubled each time, up to
+--rescan."""
+
+
+class Schedule:
+    def __init__(self, clock: Callable[[], float], rescan: int) -> None:
+        """clock: monotonic seconds. rescan: seconds between two comparisons, 0 for never."""
+        self._clock = clock
+        self._rescan = rescan
+        self._early = EARLY_SECONDS
+        self._compare: float | None = None
+        self._look: float | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds until something is due; None for never."""
+        moments = [moment for moment in (self._compare, self._look) if moment is not None]
+        return min(moments) - self._clock() if moments else None
+
+    @property
+    def compare_due(self) -> bool:
+        """Whether the whole trees are due for a comparison."""
+        return self._compare is not None and self._compare <= self._clock()
+
+    def look_due(self) -> bool:
+        """Whether the whole source is due for a scan; True once each time."""
+        if self._look is None or self._look > self._clock():
+            return False
+        self._look = self._clock() + LIMITED_SECONDS
+        return True
+
+    def limited(self) -> bool:
+        """Some directories are not watched from now on. True on the first call."""
+        if self._look is not None:
+            return False
+        self._look = self._clock() + LIMITED_SECONDS
+        return True
+
+    def compared(self) -> None:
+        """Record a comparison of the trees."""
+        self._compare = self._clock() + self._rescan if self._rescan else None
+
+    def compare_now(self) -> None:
+        self._compare = self._clock()
+
+    def ended(self, *, whole: bool, errors: bool) -> None:
+        """Record a turn. Errors make the next comparison come early."""
+        if errors:
+            early = self._clock() + self._early
+            self._compare = early if self._compare is None else min(self._compare, early)
+            self._early = min(2 * self._early, max(EARLY_SECONDS, float(self._rescan)))
+        elif whole:
+            self._early = EARLY_SECONDS
+
+
+MARK_BYTES = 16
+
+
+class Origin:
+    """The followed directory. It outlives sessions and remembers what was at the path when entries were last
+    announced."""
+
+    def __init__(
+        self, path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, name: str = "", mark: bytes = b""
+    ) -> None:
+        """path: a path of `site`. name: the path in messages. mark: the directory that an earlier session
+        followed, if it had entries; empty otherwise."""
+        self._path = path
+        self._site = site
+        self._options = options
+        self._name = name or printable(path)
+        self.mark = mark
+        """Opaque id of the directory that was last opened to be followed. It survives a new mount of the same
+        file system if that has an id of its own."""
+        self._mounts: Mounts | None = None
+        self.announced = bool(mark)
+        """Whether entries were announced, so an empty directory is suspicious."""
+
+    def open(self) -> SourceTree:
+        """The tree, opened for one turn: an open tree could not be unmounted. FileError if it is gone."""
+        # Every rdc that follows or is followed knows special files by their kinds.
+        return SourceTree.open(self._path, self._site).showing(self._options.nodes)
+
+    def accept(self) -> None:
+        """Follow the directory that is now at the path. UsageError if it is no directory, FileError if
+        nothing is there."""
+        tree = self.open()
+        try:
+            if tree.only is not None and tree.root.kind(tree.only) is not Kind.DIRECTORY:
+                raise UsageError(
+                    f"{self._name}: a directory is expected (a link to one needs a '/' at the end)"
+                )
+            self.mark = _mark(tree)
+            self._close_mounts()
+            self._mounts = Mounts(path_of(tree.root.directory(tree.only or b"", fresh=True).fd))
+        finally:
+            tree.root.release()
+
+    def close(self) -> None:
+        self._close_mounts()
+
+    def _close_mounts(self) -> None:
+        if self._mounts is not None:
+            self._mounts.close()
+            self._mounts = None
+
+    def trouble(self) -> str | None:
+        """Why the path does not hold the same directory; None if it does."""
+        problem, mark = self._look()
+        if problem is not None:
+            return problem
+        if mark == self.mark:
+            return self._unmounted()
+        if self._options.delete:
+            return f"{self._name} is another directory now (unmounted?); to follow this one, start again"
+        return f"{self._name} is another directory now"
+
+    def absence(self) -> str | None:
+        """Why the watch cannot continue; None if it can. With --delete the same directory must be back,
+        without it any directory will do. In both cases it must not be empty."""
+        problem = self.trouble() if self._options.delete else self._look()[0]
+        if problem is None and self.announced and not self._options.force_empty and self._is_bare:
+            return self.empty
+        return problem
+
+    def _unmounted(self) -> str | None:
+        """With --delete, a mount that disappeared below must not look like deleted files."""
+        missed = self._mounts.missed() if self._mounts is not None and self._options.delete else None
+        if missed is None:
+            return None
+        return f"{printable(missed)} in {self._name} was unmounted; to follow without it, start again"
+
+    def _look(self) -> tuple[str | None, bytes]:
+        """The problem at the path if any, and the mark of the directory there."""
+        try:
+            tree = self.open()
+        except RdcError as error:
+            cause = error.__cause__
+            reason = cause.strerror if isinstance(cause, OSError) else None
+            return f"{self._name} is gone ({reason or error})", b""
+        try:
+            if tree.only is not None and tree.root.kind(tree.only) is not Kind.DIRECTORY:
+                return f"{self._name} is no directory any more", b""
+            return None, _mark(tree)
+        except (RdcError, OSError) as error:
+            return f"{self._name} cannot be opened: {error}", b""
+        finally:
+            tree.root.release()
+
+    @property
+    def empty(self) -> str:
+        return f"{self._name} is empty; --force-empty follows all the same"
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether the directory is empty, as far as it can be read. Filtered entries count as content."""
+        try:
+            tree = self.open()
+        except RdcError:
+            return True
+        try:
+            return tree.root.listed(tree.only or b"").is_empty
+        except RdcError as error:
+            return error.code is ExitCode.VANISHED
+        finally:
+            tree.root.release()
+
+
+def _mark(tree: SourceTree) -> bytes:
+    """A hash of the file system's own id and the inode number, since a far side needs neither."""
+    directory = tree.root.directory(tree.only or b"", fresh=True)
+    system, inode = file_system_of(directory.fd).id, os.fstat(directory.fd).st_ino
+    return blake3(b"rdc origin %d %d" % (system, inode)).digest(length=MARK_BYTES)
+
 
 T = TypeVar("T")
 
@@ -335,3 +516,32 @@ def _rest(events: TreeEvents, seconds: float | None) -> Conversation[None]:
     if received is not None:
         raise ProtocolError(f"a source was sent {type(received.message).__name__} between turns")
     events.quiet()
+
+
+# The source's side of a watch that was dialled: it follows a directory for a remote user.
+
+
+def following(tree: FollowedTree) -> Conversation[None]:
+    """The rest of a session after the far side's Follow."""
+    options, mark = tree.options, tree.follow.origin
+    origin = Origin(tree.path, options, tree.site, name=tree.name, mark=mark)
+    follower = Follower(
+        origin,
+        WatchOptions(options, tree.follow.rescan),
+        filter_list(options.rules),
+        tree.secret,
+        tree.signer,
+        FarUser(),
+        lambda: Traffic(0, 0),  # the user's side counts
+        again=bool(mark),
+    )
+    try:
+        yield from follower.run(_nothing())
+    finally:
+        follower.close()
+        origin.close()
+
+
+def _nothing() -> Conversation[None]:
+    """An empty opening: Opened came before Follow."""
+    yield from ()

@@ -1,5 +1,6 @@
 """Who hears of a watch: the user on this machine, or the user at the far side; and what of a source that
-another machine follows."""
+another machine follows.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +9,52 @@ import time
 from rdc.errors import ExitCode, one_line
 from rdc.lean.typed import Protocol
 from rdc.limits.sessions import UNTOLD_EVENTS
-from rdc.model.watch import Halted, InStep, Limited, Resumed
-from rdc.progress import PlanKnown, Problem
+from rdc.progress import Event, PlanKnown, Problem
 from rdc.protocol.messages import Condition, Notice, SourceState
 from rdc.session.far.far_host import Traffic
-from rdc.session.runtime.commands import Send
+from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.watching.troubles import Troubles
+from rdc.watching.records import Halted, InStep, Limited, Resumed, WatchEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.watch import WatchEvent
-    from rdc.progress import Event
     from rdc.protocol.messages import Done, Message
-    from rdc.session.runtime.commands import Conversation
+
+
+# Problems in the turns of a watch: each is reported once and tried again, and none ends the watch.
+
+
+class Troubles:
+    def __init__(self) -> None:
+        self.failed: set[bytes] = set()
+        """Files of this turn that the destination did not get, because they changed during the read."""
+        self.errors = False
+        """Whether anything else failed in this turn."""
+        self._said: set[tuple[bytes, str]] = set()
+
+    def begin(self, *, whole: bool) -> None:
+        """Start a turn. A comparison of the whole trees reports persistent problems again."""
+        self.failed.clear()
+        self.errors = False
+        if whole:
+            self._said.clear()
+
+    def take(self, event: Event) -> bool:
+        """Record a problem. True: the user should see it. A file that is being written is no error, since it
+        is tried again."""
+        if not isinstance(event, Problem):
+            return True
+        if event.code is ExitCode.VANISHED and event.path:
+            self.failed.add(event.path)
+            return False
+        key = (event.path, event.message)
+        self.errors = self.errors or event.code is not ExitCode.OK
+        if key in self._said:
+            return False
+        self._said.add(key)
+        return True
 
 
 class Listener(Protocol):

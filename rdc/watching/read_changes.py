@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 
 from rdc.errors import ExitCode, FileError
-from rdc.files.base.relative_path import join
+from rdc.files.base.paths import join
 from rdc.lean.records import dataclass
 from rdc.limits.sessions import RETRIED_FILES
 from rdc.model.entries import Kind, Listing, PackedListing, strings
@@ -14,8 +14,7 @@ from rdc.progress import Problem
 from rdc.protocol.messages import Renamed
 from rdc.session.source.turns import Changes, DirectoryChange
 from rdc.tree.walk import Walk
-from rdc.watching.announced_tree import difference
-from rdc.watching.inode_stamps import InodeStamps, possibly_changed
+from rdc.watching.announced_tree import AnnouncedTree, InodeStamps, difference, possibly_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
-    from rdc.watching.announced_tree import AnnouncedTree
     from rdc.watching.events import Batch, MoveSeen, TreeEvents
 
 __all__ = ["Retries", "ReadChanges"]

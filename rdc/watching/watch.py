@@ -8,27 +8,29 @@ import time
 
 from rdc.catalog.catalog import UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ProtocolError, RdcError, StoppedError, UsageError
+from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, UsageError, one_line
 from rdc.lean.records import replace
 from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
 from rdc.model.selection import has_rule_files
 from rdc.model.sync import OPTIONS, SyncOptions
-from rdc.model.watch import Halted, Resumed
-from rdc.progress import STOP_SECONDS, check_stop
+from rdc.progress import STOP_SECONDS, Event, Problem, StopSignal, check_stop
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Hello, Opened, Role
-from rdc.session.asking import send_open
-from rdc.session.runtime.commands import Pace, Receive
+from rdc.protocol.messages import Condition, Describe, Follow, Hello, Notice, Opened, Role, Watch
+from rdc.session.destination.change_turn import LiveDestination
+from rdc.session.runtime.commands import Conversation, Idle, Pace, Receive, Send
 from rdc.session.runtime.driver import run
-from rdc.session.runtime.entries_memory import entries_memory
-from rdc.session.serve import greeting
+from rdc.session.runtime.event_relay import EventRelay, entries_memory
+from rdc.session.serve import greeting, send_open
 from rdc.session.sync_run import new_secret
+from rdc.session.transfer.destination import Terms
 from rdc.session.trees.announced_entries import entry_of
+from rdc.session.trees.destination_root import keeps, wants_listing
 from rdc.session.trees.nested_trees import check_overlap
+from rdc.session.trees.sites import ANYWHERE
 from rdc.tree.filter_list import filter_list
-from rdc.watching.follower import HALT_SECONDS, Follower
-from rdc.watching.origin import Origin
-from rdc.watching.receiver import Receiver
+from rdc.watching.follower import HALT_SECONDS, Follower, Origin
+from rdc.watching.listeners import FarSourceTurns, Listener
+from rdc.watching.records import Halted, Resumed, WatchOptions, WatchReport, WatchReporter
 from rdc.watching.watch_loop import WatchLoop
 
 TYPE_CHECKING = False
@@ -37,12 +39,110 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.model.location import Location, RemoteShell
-    from rdc.model.watch import WatchOptions, WatchReport
-    from rdc.progress import StopSignal
+    from rdc.protocol.messages import Done, Message
     from rdc.session.far.far_host import Traffic
-    from rdc.session.runtime.commands import Conversation
-    from rdc.watching.inode_stamps import InodeStamps
-    from rdc.watching.reporter import WatchReporter
+    from rdc.tree.filters import FilterList
+    from rdc.watching.announced_tree import InodeStamps
+
+
+# The destination's side of a watch that it dialled: a far source is followed, and the user here is informed.
+
+
+class Receiver:
+    """One session; an Audience of its turns. user: receives their events."""
+
+    def __init__(
+        self,
+        path: bytes,
+        options: WatchOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        user: Listener,
+        traffic: Callable[[], Traffic],
+        *,
+        asked: bytes,
+        origin: bytes,
+        again: bool,
+    ) -> None:
+        """asked: requested of the source, in the form of announced(). origin: the directory that an earlier
+        session followed, empty without one. again: that session brought `path` in step, and not empty."""
+        self._path = path
+        self._asked = asked
+        self._options = options
+        self._filters = filters
+        self._secret = secret
+        self._signer = signer
+        self._user = user
+        self.origin = origin
+        self._again = again
+        self.turns = FarSourceTurns(user, traffic)
+
+    def run(self, opening: Conversation[None]) -> Conversation[None]:
+        """Receive until an error, or until the process is stopped. opening: the messages up to the source's
+        Opened."""
+        options = self._options.sync
+        destination = LiveDestination(
+            self._path,
+            ANYWHERE,
+            Terms(options, self._filters, self._secret, self._signer),
+            whole=wants_listing(self._path, options),
+            preserved=keeps(self._path, options, catalog=self._signer.catalog),
+            audience=self,
+            asked=self._asked,
+        )
+        if self._again:
+            destination.check_again()
+        yield from opening
+        yield Send(Follow(self._options.rescan, self.origin if self._again else b""), 0)
+        while (received := (yield Idle())) is not None:
+            message = received.message
+            if isinstance(message, Watch):
+                self.origin = message.origin
+                yield Send(Describe(destination.whole, destination.preserved), received.round + 1)
+                yield from destination.run(message)
+                break
+            if not self.hear(message):
+                raise ProtocolError(f"expected Watch, found {type(message).__name__}")
+        # A source asked to follow never ends the session itself.
+        raise StreamError("the far side ended the session")
+
+    # As an Audience
+
+    def begins(self) -> None:
+        self.turns.begin(whole=False)
+
+    def events(self) -> EventRelay:
+        return _TurnRelay(self.turns.take, self._user.report)
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        self.turns.files = files
+        self.turns.end(done, whole=whole)
+
+    def hear(self, message: Message) -> bool:
+        if isinstance(message, Condition):
+            self.turns.show(message)
+            return True
+        return self.events().take(message)
+
+
+class _TurnRelay(EventRelay):
+    """Also reports this side's problems to the source, which decides about retries."""
+
+    def __init__(self, here: Callable[[Event], None], there: Callable[[Problem], None]) -> None:
+        super().__init__(here)
+        self._there = there
+
+    def report(self, event: Event) -> None:
+        super().report(event)
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self._waiting.append(event)
+
+    def take(self, message: Message) -> bool:
+        if isinstance(message, Notice):
+            self._there(Problem(ExitCode(message.code), message.path, one_line(message.message)))
+            return True
+        return super().take(message)
 
 
 def run_watch(

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from rdc.checking.records import Aspect, CheckReport, EntryDiffers
 from rdc.errors import ExitCode, RdcError
-from rdc.model.check import Aspect, CheckReport, EntryDiffers
 from rdc.model.duplicates import (
     Action,
     DedupeReport,
@@ -31,10 +31,10 @@ from rdc.model.similar import (
     SimilarReport,
     SimilarSummary,
 )
-from rdc.model.undo import UndoableSync, UndoItem, UndoReport
-from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.json_output import JsonOutput
+from rdc.undoing.records import UndoableSync, UndoItem, UndoReport
+from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from scripts.manual.notes import MissingNoteError, notes
 
 Record = TypeVar("Record")

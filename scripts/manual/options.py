@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Iterator
 
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.table import Option
 from rdc.cli.verb import VERBS, Verb, load_verb
+from rdc.model.options import Option
 from scripts.manual.notes import MissingNoteError, notes
 
 PAGES = {verb: f"reference/verbs/{'index-verb' if verb == 'index' else verb}.md" for verb in VERBS}

@@ -6,9 +6,9 @@ import re
 import tomllib
 
 import rdc
+from rdc.cli.environment import SETTINGS
 from rdc.cli.main import READER_GONE
-from rdc.cli.options.filter_options import FILTER_GROUP
-from rdc.cli.options.settings import SETTINGS
+from rdc.cli.options.file_options import FILTER_GROUP
 from rdc.errors import ExitCode
 from scripts.manual.notes import TOP, MissingNoteError, notes
 from scripts.manual.options import spelled
@@ -37,7 +37,7 @@ def settings_table() -> str:
     """The settings of a user: name in the file, variable, options."""
     examples = notes("settings")["examples"]
     if examples.keys() != {setting.key for setting in SETTINGS}:
-        raise MissingNoteError("docs/notes/settings.toml has other settings than rdc.cli.options.settings")
+        raise MissingNoteError("docs/notes/settings.toml has other settings than rdc.cli.environment")
     rows = []
     for setting in SETTINGS:
         options = " ".join(f"`{name}`" for name in (setting.on, setting.off) if name)

@@ -14,8 +14,8 @@ from enum import Enum
 from functools import cache
 
 from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
-from rdc.cli.options.table import Option
 from rdc.errors import UsageError
+from rdc.model.options import Option
 from scripts.manual.notes import DOCS, MissingNoteError
 from scripts.manual.options import PAGES, anchor, escaped
 

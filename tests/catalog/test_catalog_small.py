@@ -18,13 +18,13 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.small_files import SMALL_BYTES, SmallOutcome, sign_small
 from rdc.catalog.store import NoCatalog, SignatureStore, SmallFiles
 from rdc.chunking import ChunkParams
-from rdc.files.bulk import read_many as contents
-from rdc.files.bulk.read_many import RESIZED, TOUCHED
+from rdc.files.bulk import open_many as contents
+from rdc.files.bulk.open_many import RESIZED, TOUCHED
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, PackedListing
 from rdc.signature.codec import encode_signature
 from rdc.signature.tree import sign
-from rdc.survey.read.capped_store import CappedStore
+from rdc.survey.scan.scan import CappedStore
 
 PARAMS = ChunkParams.for_mean(4096)
 HOUR = 3_600_000_000_000

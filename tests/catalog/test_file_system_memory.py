@@ -14,7 +14,7 @@ from rdc.catalog.database import Database
 from rdc.catalog.file_system_memory import FILE_NAME, FileSystemMemory
 from rdc.catalog.store import SmallFiles
 from rdc.chunking import SYNC_PARAMS
-from rdc.files.facts.filesystem_id import ChangeTimes, FileSystem, file_system_of
+from rdc.files.facts.file_systems import ChangeTimes, FileSystem, file_system_of
 from rdc.files.root.root import Root
 from rdc.limits.sessions import REMEMBERED_FILE_SYSTEMS
 from rdc.model.entries import ComparedFields

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli.options.dedupe_options import parse_dedupe, read_dedupe
+from rdc.duplicates.dedupe_command import parse_dedupe, read_dedupe
 from rdc.errors import RdcError
 from rdc.library.duplicate_groups import open_operands
 from tests.support.running.deduping import TIME, Run, blob, dedupe, linked, messages, seen, write_duplicates

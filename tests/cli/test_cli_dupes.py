@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rdc.cli.verbs import dupes
+from rdc.duplicates import dupes_command
 from rdc.errors import ExitCode, UsageError
 from tests.support.daemon.daemons import WAIT_SECONDS, wait_until
 from tests.support.running.fake_environment import FakeProcess
@@ -43,7 +43,7 @@ def tree(tmp_path: Path) -> Path:
 
 def run(top: Path, *words: str, code: ExitCode = ExitCode.OK) -> FakeProcess:
     process = FakeProcess()
-    assert dupes.run([*words, "--no-catalog", str(top)], process.environment) is code
+    assert dupes_command.run([*words, "--no-catalog", str(top)], process.environment) is code
     return process
 
 
@@ -102,7 +102,7 @@ def test_events(tree: Path) -> None:
     (tree / "gone").symlink_to("nowhere")
     process = FakeProcess()
     words = ["--json", "--links", "--no-catalog", str(tree / "gone"), str(tree)]
-    assert dupes.run(words, process.environment) is ExitCode.PARTIAL
+    assert dupes_command.run(words, process.environment) is ExitCode.PARTIAL
     found = events(process.out)
     assert all(event["v"] == 1 for event in found)
     assert [event["event"] for event in found if event["event"] != "progress"] == [
@@ -146,7 +146,7 @@ def test_events_of_a_run_that_fails(tree: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("rdc.survey.duplicates.find_duplicates", fail)
     process = FakeProcess()
     with pytest.raises(UsageError):
-        dupes.run(["--json", str(tree)], process.environment)
+        dupes_command.run(["--json", str(tree)], process.environment)
     assert [event["event"] for event in events(process.out)] == ["start", "error"]
 
 
@@ -182,7 +182,7 @@ def test_filters_and_empty_files(tree: Path) -> None:
 )
 def test_what_makes_no_sense(words: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        dupes.run(words, FakeProcess().environment)
+        dupes_command.run(words, FakeProcess().environment)
 
 
 def test_a_process_with_an_empty_environment(tree: Path, tmp_path: Path) -> None:

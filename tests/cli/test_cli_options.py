@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.cli.environment import Given, OptionGroup, Words, options_help, parse_words
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, parse_sync
-from rdc.cli.options.table import Given, Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import UsageError
+from rdc.model.options import Option
 
 TABLE = (
     OptionGroup(

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rdc.cli.options.output_options import read_style
-from rdc.cli.options.sync_options import parse_sync
+from rdc.cli.options.sync_options import parse_sync, read_style
 from rdc.errors import UsageError
 from rdc.model.location import Location
 from rdc.report.sync_terminal import TerminalStyle

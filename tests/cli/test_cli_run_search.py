@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.duplicates.runs import RunFinder
+from rdc.duplicates.share import RunFinder
 from rdc.errors import FileError
 from rdc.files.names.name_change import displaced_name
 from rdc.files.root.root import Root

@@ -16,7 +16,7 @@ import pytest
 
 import rdc
 from rdc.cli import main
-from rdc.cli.options.scan_options import parse_scan, read_scan
+from rdc.cli.verbs.scan import parse_scan, read_scan
 from rdc.errors import UsageError
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.report.scan.page import SCAN_PAGE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rdc.cli import main
-from rdc.cli.options.settings import SETTINGS, default_words
+from rdc.cli.environment import SETTINGS, default_words
 from rdc.cli.verb import load_verbs
 from rdc.errors import ExitCode
 from tests.support.running.fake_environment import FakeProcess

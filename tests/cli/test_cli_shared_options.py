@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from rdc.cli.options.filter_options import FILTER_GROUP, read_rules
+from rdc.cli.environment import OptionGroup, Words, parse_words
+from rdc.cli.options.file_options import FILTER_GROUP, read_rules
 from rdc.cli.options.resource_options import (
     CLUSTER,
     DEPTH,
@@ -20,7 +21,6 @@ from rdc.cli.options.resource_options import (
     read_max_rate,
     read_slicing,
 )
-from rdc.cli.options.table import OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.model.scan import ScanSlice
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax

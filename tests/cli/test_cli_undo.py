@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli.options.undo_options import UndoRequest, parse_undo, read_undo
 from rdc.errors import UsageError
+from rdc.undoing.command import UndoRequest, parse_undo, read_undo
 
 
 def request(*words: str) -> UndoRequest:

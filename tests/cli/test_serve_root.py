@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli.options.settings import SETTINGS
+from rdc.cli.environment import SETTINGS
 from rdc.cli.verbs import serve
 from rdc.daemon.access import KEY_TITLE, Access, admission
 from rdc.errors import ExitCode

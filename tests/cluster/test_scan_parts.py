@@ -13,12 +13,19 @@ import pytest
 
 import rdc
 from rdc.cluster import slice_task
-from rdc.cluster.run_marker import RunMarker, looking
-from rdc.cluster.slice_task import run_slice
-from rdc.cluster.worker_facts import NAMES, RootFacts, WorkerFacts, difference, worker_facts
+from rdc.cluster.slice_task import (
+    NAMES,
+    RootFacts,
+    RunMarker,
+    WorkerFacts,
+    difference,
+    looking,
+    run_slice,
+    worker_facts,
+)
 from rdc.errors import ExitCode, IncompatiblePeerError, OutOfSpaceError, RdcError, StoppedError, UsageError
 from rdc.progress import Event, Problem, Progressed
-from rdc.report.scan.tables import scan_json
+from rdc.report.scan.terminal import scan_json
 from tests.cluster.odd_executors import InThreads, killing_pool, process_pool
 from tests.support.trees.linked_tree import linked_tree
 
@@ -165,7 +172,7 @@ def test_an_interrupt_ends_the_run(tree: Path, tmp_path: Path, monkeypatch: pyte
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rdc.cluster.slice_runs.check_stop", interrupted)
+    monkeypatch.setattr("rdc.cluster.make_parts.check_stop", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rdc.scan_parts(tree, InThreads(), 3, tmp_path / "out")
     assert parts_in(tmp_path / "out") == []

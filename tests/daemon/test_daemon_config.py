@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rdc.daemon.config import Address, Limits, read_config
-from rdc.daemon.privileges import check_root, drop_privileges
+from rdc.daemon.serving import check_root, drop_privileges
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.transport.keys import KeyRing
 from tests.support.daemon.daemons import WAIT_SECONDS, key_directory, root_option, running_daemon

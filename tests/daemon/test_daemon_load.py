@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from rdc.daemon.config import Limits
-from rdc.daemon.ending import Ending
-from rdc.daemon.session import bound, guarded
+from rdc.daemon.session import Ending, bound, guarded
 from rdc.errors import ExitCode, RdcError
 from rdc.library.trees import sync
 from rdc.model.location import Location

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.daemon.log import BOUNDED_LINES, LINE_BYTES, Log
-from rdc.daemon.log_stream import LogStream
+from rdc.daemon.log import BOUNDED_LINES, LINE_BYTES, Log, LogStream
 from tests.support.daemon.daemons import WAIT_SECONDS, key_directory, root_option
 from tests.support.running.syncing import RDC, command
 from tests.support.trees.trees import read_tree, tree, write_tree

@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from rdc.daemon.arrivals import Arrivals
+from rdc.daemon.arrivals import Arrivals, EventLoop
 from rdc.daemon.config import Address, Limits
-from rdc.daemon.event_loop import EventLoop
 from rdc.daemon.log import Log
-from rdc.transport.tls import TlsTransport
-from rdc.transport.tls_trust import answering_context, dialling_context
+from rdc.transport.tls import TlsTransport, answering_context, dialling_context
 from tests.support.daemon.daemons import (
     WAIT_SECONDS,
     certificate,

@@ -22,7 +22,7 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, FileRequest, ListingEnd, Open, Role, Start
 from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing
-from rdc.transport.tls_trust import dialling_context
+from rdc.transport.tls import dialling_context
 from tests.daemon.test_daemon_hostile import the_end
 from tests.support.daemon.daemons import WAIT_SECONDS, wait_until
 from tests.support.trees.trees import tree, write_tree

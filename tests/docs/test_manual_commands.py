@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli.options.settings import SETTINGS
+from rdc.cli.environment import SETTINGS, parse_words
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.table import parse_words
 from rdc.cli.verb import VERBS, load_verb
 from scripts.manual.transcripts import Block, blocks_of, pages
 from tests.docs.test_manual_reference import parsed

@@ -11,17 +11,17 @@ import pytest
 
 import rdc
 from rdc.cli import main
-from rdc.cli.options.dedupe_options import parse_dedupe, read_dedupe
-from rdc.cli.options.settings import SETTINGS
+from rdc.cli.environment import SETTINGS, parse_words
 from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
-from rdc.cli.options.table import Option, parse_words
 from rdc.cli.verb import VERBS, load_verb
-from rdc.cli.verbs import watch
 from rdc.daemon.config import Limits
+from rdc.duplicates.dedupe_command import parse_dedupe, read_dedupe
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import field_names
 from rdc.model.duplicates import DuplicateOrder
+from rdc.model.options import Option
 from rdc.report import json_output
+from rdc.watching import command
 from scripts.manual import events, options, reference, scan_report
 from tests.report.test_report_json import MAY_LACK, SCHEMAS
 from tests.support.project_paths import TOP
@@ -69,7 +69,7 @@ def test_notes_are_about_options_that_exist() -> None:
 
 def test_watch_has_the_options_of_sync_but_those_named() -> None:
     sync = {name for group in SYNC_OPTIONS for option in group.options for name in option.names}
-    own = {name for group in watch.OPTIONS for option in group.options for name in option.names}
+    own = {name for group in command.OPTIONS for option in group.options for name in option.names}
     assert own - sync == {"--rescan", "--on-sync"}
     said = text_of("explanation/watching.md").partition("## Options it does not have")[2]
     named = set(re.findall(r"`(-[\w-]+)`", said))

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rdc.documents import nameless_file
-from rdc.documents.read import byte_stream, stored_bound
-from rdc.documents.read.stored_bound import StoredBound
-from rdc.documents.read.text_batch import TextBatch
+from rdc.documents.parts import open_parts
+from rdc.documents.read import json_lines, text_batch
+from rdc.documents.read.text_batch import StoredBound, TextBatch
 from rdc.errors import ExitCode, FileError
 from rdc.library.similar import similar_documents
 from rdc.limits.searches import STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
@@ -31,7 +30,7 @@ LEAST = 4 << 20
 @pytest.fixture(autouse=True)
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(stored_bound, "STORED_BYTES_LEAST", LEAST)
+    monkeypatch.setattr(text_batch, "STORED_BYTES_LEAST", LEAST)
 
 
 def rows(texts: Iterable[str]) -> bytes:
@@ -55,13 +54,13 @@ def files() -> None:
 @pytest.mark.usefixtures("files")
 def test_the_rest_of_such_a_file_is_left_out(stage: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    append = nameless_file.NamelessFile.append
+    append = open_parts.NamelessFile.append
 
-    def noted(file: nameless_file.NamelessFile, spans: object) -> None:
+    def noted(file: open_parts.NamelessFile, spans: object) -> None:
         append(file, spans)  # type: ignore[arg-type]
         sizes.append(file.size)
 
-    monkeypatch.setattr(nameless_file.NamelessFile, "append", noted)
+    monkeypatch.setattr(open_parts.NamelessFile, "append", noted)
     events: list[Event] = []
     names = ["hostile.jsonl.gz", "plain.jsonl", "packed.jsonl.gz"]
     options = DocumentOptions(stage="stage" if stage else None)
@@ -93,7 +92,7 @@ def test_what_counts() -> None:
 
 def test_a_file_that_becomes_much_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of empty lines no document comes, so what documents take does not bound it."""
-    monkeypatch.setattr(byte_stream, "UNPACKED_BYTES_LEAST", 1 << 20)
+    monkeypatch.setattr(json_lines, "UNPACKED_BYTES_LEAST", 1 << 20)
     bomb = zstandard.compress(honest(3) + (b" " * 4096 + b"\n") * (50 << 10))
     assert len(bomb) < 20_000
     Path("bomb.jsonl.zst").write_bytes(bomb)

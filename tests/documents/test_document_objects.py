@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 import s3fs
 
-from rdc.documents.read import slice_files
+from rdc.documents.read import file_kinds
 from rdc.errors import ExitCode, FileError, UsageError
-from rdc.files.objects import object_url
+from rdc.files.objects import object_store
 from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES
-from rdc.files.objects.object_store import ObjectStore
-from rdc.files.objects.object_url import ObjectUrl, is_url, parse_url
+from rdc.files.objects.object_store import ObjectStore, ObjectUrl, is_url, parse_url
 from rdc.library.similar import merge_documents, similar_documents
 from rdc.limits.searches import READ_BYTES
 from rdc.model.entries import strings
@@ -61,7 +60,7 @@ def test_objects_are_as_files(tree: Path, monkeypatch: pytest.MonkeyPatch) -> No
     whole = shown(similar_documents("tree", LOOSE, reporter=here.append))
     assert shown(similar_documents("s3://corpus/tree", LOOSE, reporter=there.append)) == whole
     assert messages(there) == messages(here) != []
-    monkeypatch.setattr(slice_files, "RANGE_BYTES", 1000)
+    monkeypatch.setattr(file_kinds, "RANGE_BYTES", 1000)
     parts = sliced(["s3://corpus/tree/"], 3)
     random.Random(1).shuffle(parts)
     found: list[Event] = []
@@ -197,4 +196,4 @@ def test_urls(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         UsageError, match=r"^s3://bucket/x: needs s3fs: python3 -m pip install 'rdc-sync\[s3\]'"
     ):
-        object_url.parse_url(b"s3://bucket/x")
+        object_store.parse_url(b"s3://bucket/x")

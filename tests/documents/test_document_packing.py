@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from rdc.documents.read import byte_stream, file_kinds, slice_files
+from rdc.documents.read import file_kinds, json_lines
+from rdc.documents.read import file_kinds as slice_files
 from rdc.documents.read.file_kinds import FileKind, Packing, is_divided, kind_of, packing_of
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.library.similar import document_slice, merge_documents, similar_documents
@@ -194,8 +195,8 @@ def test_a_cut_costs_what_is_behind_it(where: int, ending: str) -> None:
     cut = where % len(packed)
     Path(f"cut{ending}").write_bytes(packed[:cut])
     found = bytearray()
-    with open(f"cut{ending}", "rb") as file, contextlib.suppress(*byte_stream.UNPACK_ERRORS):
-        for span in byte_stream.spans_of(f"cut{ending}".encode(), file):
+    with open(f"cut{ending}", "rb") as file, contextlib.suppress(*json_lines.UNPACK_ERRORS):
+        for span in json_lines.spans_of(f"cut{ending}".encode(), file):
             found += span
     assert content.startswith(found)
     if ending.endswith("gz"):
@@ -209,7 +210,7 @@ def test_damage_costs_little_before_it() -> None:
     middle = len(packed) // 2
     packed[middle : middle + 50] = b"\xff" * 50
     rows, problems = read("a.jsonl.gz", bytes(packed))
-    whole = zlib.decompressobj(31).decompress(bytes(packed[: middle - byte_stream.GZIP_BYTES])).count(b"\n")
+    whole = zlib.decompressobj(31).decompress(bytes(packed[: middle - json_lines.GZIP_BYTES])).count(b"\n")
     assert rows[:whole] == list(range(1, whole + 1))
     assert any("cannot read on" in problem for problem in problems)
 
@@ -221,15 +222,15 @@ def long_zstd(log: int) -> bytes:
 
 
 def test_long_windows_of_zstd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(byte_stream, "WINDOW_SHARE", 1e9)
+    monkeypatch.setattr(json_lines, "WINDOW_SHARE", 1e9)
     for log in (27, 28, 31):
         assert read("a.jsonl.zst", long_zstd(log)) == ([1, 2], [])
-    monkeypatch.setattr(byte_stream, "WINDOW_BYTES_MOST", 1 << 27)
+    monkeypatch.setattr(json_lines, "WINDOW_BYTES_MOST", 1 << 27)
     assert read("a.jsonl.zst", long_zstd(27)) == ([1, 2], [])
     rows, (problem,) = read("a.jsonl.zst", long_zstd(28))
     assert rows == []
     assert "its window is larger than 128 MiB" in problem
-    monkeypatch.setattr(byte_stream, "WINDOW_SHARE", 0.0)
+    monkeypatch.setattr(json_lines, "WINDOW_SHARE", 0.0)
     assert read("a.jsonl.zst", long_zstd(27)) == ([1, 2], [])
 
 
@@ -277,6 +278,6 @@ class Slow:
 
 
 def test_a_stream_that_is_no_file_can_be_read() -> None:
-    assert b"".join(byte_stream.spans_of(b"a.jsonl.gz", Slow(gzip.compress(ROWS, mtime=0) * 2))) == 2 * ROWS
+    assert b"".join(json_lines.spans_of(b"a.jsonl.gz", Slow(gzip.compress(ROWS, mtime=0) * 2))) == 2 * ROWS
     with pytest.raises(RdcError, match="no gzip"):
-        list(byte_stream.spans_of(b"a.jsonl.gz", Slow(gzip.compress(ROWS, mtime=0) + b"junk")))
+        list(json_lines.spans_of(b"a.jsonl.gz", Slow(gzip.compress(ROWS, mtime=0) + b"junk")))

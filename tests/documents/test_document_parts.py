@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.documents import gather as gathering
-from rdc.documents import ordered_part
+from rdc.documents import slice_part
 from rdc.documents.find import corpus
 from rdc.documents.parts import part_file
 from rdc.documents.parts.open_parts import PartSource
@@ -82,9 +82,9 @@ def test_parts_give_the_results_of_one_search(tree: Path, count: int) -> None:
 
 def test_threads_and_batches_change_nothing(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = everything(similar_documents("tree", LOOSE, part="whole.rdcdocs"))
-    from rdc.documents.read import batch_builder, unit_reader
+    from rdc.documents.read import text_batch, unit_reader
 
-    monkeypatch.setattr(batch_builder, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(text_batch, "BATCH_DOCUMENTS", 2)
     monkeypatch.setattr(unit_reader, "BATCH_DOCUMENTS", 3)
     monkeypatch.setattr(file_units, "UNIT_FILES", 5)
     monkeypatch.setattr(corpus, "READ_ROWS", 2)
@@ -99,8 +99,8 @@ def test_threads_and_batches_change_nothing(tree: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("most", [1, 3, 1_000])
 def test_blocks_end_where_documents_say(tree: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Part files of many blocks are also equal, whether they were read or merged, staged or not."""
-    monkeypatch.setattr(ordered_part, "BATCH_DOCUMENTS", most)
-    monkeypatch.setattr(ordered_part, "BATCH_BYTES", 300 * most)
+    monkeypatch.setattr(slice_part, "BATCH_DOCUMENTS", most)
+    monkeypatch.setattr(slice_part, "BATCH_BYTES", 300 * most)
     whole = everything(similar_documents("tree", LOOSE, part="whole.rdcdocs"))
     staged = DocumentOptions(threshold=0.5, stage="stage")
     assert everything(similar_documents("tree", staged, part="staged.rdcdocs")) == whole

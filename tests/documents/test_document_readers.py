@@ -14,7 +14,8 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from rdc.documents.read import byte_stream, json_lines, parquet_rows, unit_reader
+from rdc.documents.read import json_lines, parquet_rows, unit_reader
+from rdc.documents.read import json_lines as byte_stream
 from rdc.errors import ExitCode, UsageError
 from rdc.library.similar import similar_documents
 from rdc.model.similar import Document, DocumentOptions, DocumentReport

@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.documents.parts import part_file
-from rdc.documents.parts.range_section import FoundRange, encode_range
-from rdc.documents.read import line_range, slice_files
-from rdc.documents.read.file_range import FileRange
+from rdc.documents.parts.part_file import FoundRange, encode_range
+from rdc.documents.read import file_kinds, json_lines
+from rdc.documents.read.file_kinds import FileRange, ranges_of
 from rdc.documents.read.file_units import list_units
-from rdc.documents.read.line_range import line_spans
-from rdc.documents.read.range_outcome import RangeOutcome
-from rdc.documents.read.row_problems import RowProblems
-from rdc.documents.read.slice_files import ranges_of
+from rdc.documents.read.json_lines import line_spans
+from rdc.documents.read.text_batch import RangeOutcome, RowProblems
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.library.similar import document_slice, merge_documents, similar_documents
 from rdc.limits.searches import RANGE_BYTES
@@ -38,7 +36,7 @@ from tests.support.share import examples
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Small files are divided as large ones are."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(slice_files, "RANGE_BYTES", 1000)
+    monkeypatch.setattr(file_kinds, "RANGE_BYTES", 1000)
     write_corpus(tmp_path / "tree")
     return tmp_path / "tree"
 
@@ -91,7 +89,7 @@ def test_the_work_is_shared(tree: Path) -> None:
 def test_ranges_have_each_line_once(lines: list[int], is_ended: bool, of: int, most: int) -> None:
     content = b"\n".join([b"%c" % (97 + at) * size for at, size in enumerate(lines)]) + b"\n" * is_ended
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_range, "READ_BYTES", most)
+        patch.setattr(json_lines, "READ_BYTES", most)
         found = [list(line_spans(io.BytesIO(content), *bounds(at, of, len(content)))) for at in range(of)]
     joined = [b"".join(spans) for spans in found]
     assert b"".join(joined) == content

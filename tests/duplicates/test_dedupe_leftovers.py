@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rdc.duplicates import leftovers as leftovers_module
+from rdc.duplicates import journal as leftovers_module
 from rdc.duplicates.group import Tree
-from rdc.duplicates.journal import Change, KeptFile
-from rdc.duplicates.leftovers import Leftover, _clear
+from rdc.duplicates.journal import Change, KeptFile, Leftover, _clear
 from rdc.errors import FileChangedError
 from rdc.files.base.directory_descriptors import Directory
-from rdc.files.base.durability import make_durable
+from rdc.files.base.taking_names import make_durable
 from rdc.files.root.root import Root
 from rdc.model.duplicates import Action
 from rdc.model.entries import Metadata

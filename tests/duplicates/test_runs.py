@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking import ChunkParams
-from rdc.duplicates.runs import ChunkedFile, RunFinder
+from rdc.duplicates.share import ChunkedFile, RunFinder
 from rdc.model.duplicates import EqualRuns, RootedPath
 from rdc.signature.tree import sign
 from tests.support.running.deduping import blob

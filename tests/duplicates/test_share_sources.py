@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.names import dedupe_range
+from rdc.files.names import leased_files
 from tests.support.running.deduping import Run, blob, dedupe, messages
 from tests.support.trees.loop_images import free_bytes, image_directory, mounted, places_on_disk, settle
 
@@ -122,10 +122,10 @@ def test_sparse_files_share_their_data_and_their_holes_are_passed_over(
 
     def counting(fd: int, number: int, request: bytearray, mutate: bool) -> object:
         nonlocal compared
-        compared += dedupe_range._RANGE.unpack_from(request)[1]
+        compared += leased_files._RANGE.unpack_from(request)[1]
         return fcntl.ioctl(fd, number, request, mutate)
 
-    monkeypatch.setattr(dedupe_range, "ioctl", counting)
+    monkeypatch.setattr(leased_files, "ioctl", counting)
     run = dedupe("--apply", sharing)
     assert run.code == 0
     assert run.won == pytest.approx(100_000, rel=0.1)
@@ -178,13 +178,13 @@ def test_a_pair_that_the_kernel_refuses_is_tried_with_others(
     kind = {os.stat(path).st_ino: 2 if number == 6 else number % 2 for number, path in enumerate(paths)}
 
     def refusing(fd: int, number: int, request: bytearray, mutate: bool) -> object:
-        length = dedupe_range._RANGE.unpack_from(request)[1]
-        other = dedupe_range._INFO.unpack_from(request, dedupe_range._RANGE.size)[0]
+        length = leased_files._RANGE.unpack_from(request)[1]
+        other = leased_files._INFO.unpack_from(request, leased_files._RANGE.size)[0]
         if length and kind[os.fstat(fd).st_ino] != kind[os.fstat(other).st_ino]:
             raise OSError(22, "no")
         return fcntl.ioctl(fd, number, request, mutate)
 
-    monkeypatch.setattr(dedupe_range, "ioctl", refusing)
+    monkeypatch.setattr(leased_files, "ioctl", refusing)
     settle(sharing)
     run = dedupe("--apply", sharing)
     assert (run.code, run.summary["files"], run.summary["skipped"]) == (0, 4, 1)

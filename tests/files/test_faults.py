@@ -15,12 +15,12 @@ import pytest
 
 from rdc.errors import FileError, OutOfSpaceError, RdcError
 from rdc.files.base import directory_descriptors as directory_module
-from rdc.files.base import durability as durable_module
 from rdc.files.base import metadata as metadata_module
+from rdc.files.base import taking_names as durable_module
 from rdc.files.base import taking_names as rename_module
 from rdc.files.base.entry_check import ANYTHING
 from rdc.files.replace import commit_group as commit_module
-from rdc.files.replace import reservation
+from rdc.files.replace import replacement as reservation
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.sweep_temporaries import sweep_temporaries

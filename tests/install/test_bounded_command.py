@@ -11,7 +11,7 @@ import pytest
 
 from rdc.errors import ExitCode, RdcError
 from rdc.install import install
-from rdc.install.bounded_command import Ended, run_bounded
+from rdc.install.install import Ended, run_bounded
 
 
 def python(program: str, data: bytes = b"", most: int = 1 << 16) -> Ended:

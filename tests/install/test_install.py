@@ -13,7 +13,7 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.model.location import RemoteShell
-from rdc.transport.remote import remote_argv
+from rdc.transport.pipes import remote_argv
 from tests.support.running.ssh_server import SshServer, ssh_server
 from tests.support.running.syncing import Ended, command
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from rdc.chunking import ChunkParams
 from rdc.kernel import short_references
-from rdc.plan import block_requests as questions
-from rdc.plan import block_search as blocks
-from rdc.plan import large_gaps as regions
-from rdc.plan.block_search import NOWHERE, BlockSearch
+from rdc.plan import search as blocks
+from rdc.plan import search as questions
+from rdc.plan import search as regions
 from rdc.plan.descent import (
     Copy,
     Descent,
@@ -27,7 +26,7 @@ from rdc.plan.descent import (
     ReuseChunk,
     literal_rows,
 )
-from rdc.plan.large_gaps import Window
+from rdc.plan.search import NOWHERE, BlockSearch, Window
 from rdc.signature.codec import decode_records, encode_records
 from rdc.signature.tree import SignatureTree, sign
 from tests.plan.block_answers import KEY, Finding, Honest, Lying

@@ -20,9 +20,9 @@ from rdc.limits.wire import (
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
 )
-from rdc.plan.block_requests import fingerprint_width
 from rdc.plan.check_blocks import check_block_digests, divided, unverified_check_blocks
 from rdc.plan.descent import ChunkRecipe, Copy, Fetch, Literal, Part, Patch, Repeat, Reuse, literal_rows
+from rdc.plan.search import fingerprint_width
 from rdc.protocol.messages import Correction, RangeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, Claims, rests
 from rdc.session.source.range_answers import corrections

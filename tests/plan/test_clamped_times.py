@@ -6,7 +6,7 @@ import pytest
 
 from rdc.model.entries import Kind
 from rdc.model.preserved import packed_time
-from rdc.plan.equal_times import TimeLimits, is_clamped, time_limits, with_clamped_times
+from rdc.plan.compare import TimeLimits, is_clamped, time_limits, with_clamped_times
 from tests.support.trees.manifests import entry, listing
 
 SECOND = 10**9

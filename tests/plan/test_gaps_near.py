@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from rdc.kernel import block_fingerprints, match_runs
-from rdc.plan.large_gaps import Step
+from rdc.plan.search import Step
 from rdc.session.transfer import compare as gaps_module
 from rdc.session.transfer.compare import Gaps
 

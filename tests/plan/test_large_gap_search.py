@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.plan import large_gap_search as module
-from rdc.plan.block_requests import NOWHERE
-from rdc.plan.large_gap_search import LargeGapSearch
-from rdc.plan.large_gaps import CODE_STEP, LargeGap, Step, Window, ladder
+from rdc.plan import search as module
+from rdc.plan.search import CODE_STEP, NOWHERE, LargeGap, LargeGapSearch, Step, Window, ladder
 
 NEAR = Step(64, 256, 4096)
 

@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 
 from rdc.chunking import SYNC_PARAMS
 from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
-from rdc.plan import large_gaps
-from rdc.plan.block_requests import BlockQuestion
-from rdc.plan.block_search import BlockSearch
+from rdc.plan import search as large_gaps
 from rdc.plan.descent import Fetch
-from rdc.plan.large_gaps import CODE_STEP, LARGE_GAP_BYTES, UNPLACED, LargeGap, Step, Window, ladder
+from rdc.plan.search import (
+    CODE_STEP,
+    LARGE_GAP_BYTES,
+    UNPLACED,
+    BlockQuestion,
+    BlockSearch,
+    LargeGap,
+    Step,
+    Window,
+    ladder,
+)
 from rdc.signature.tree import sign
 from tests.plan.block_answers import Honest
 from tests.plan.test_blocks import literal_bytes, searched

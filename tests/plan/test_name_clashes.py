@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.plan.name_clashes import name_clashes
+from rdc.plan.compare import name_clashes
 
 
 @pytest.mark.parametrize(

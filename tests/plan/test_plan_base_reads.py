@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.plan.base_reads import by_base
+from rdc.plan.check_blocks import by_base
 
 numbers = st.integers(0, 1 << 40)
 

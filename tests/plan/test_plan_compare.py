@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from rdc.model.entries import Kind, Listing
 from rdc.model.preserved import EVERYTHING, Preserved
-from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference
-from rdc.plan.expected_directory import expected_directory
-from rdc.plan.itemize import itemize
+from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference, itemize
+from rdc.plan.skip_options import expected_directory
 from rdc.tree.manifest import Entry
 from tests.support.trees.manifests import entry, listing, randoms, some_entry, touched
 

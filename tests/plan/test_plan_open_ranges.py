@@ -9,9 +9,8 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.plan import unmatched_ranges as open_ranges
-from rdc.plan.gaps import Gap
-from rdc.plan.unmatched_ranges import UnmatchedRanges
+from rdc.plan import search as open_ranges
+from rdc.plan.search import Gap, UnmatchedRanges
 
 RANGES, BLOCKS = 5, 7
 SIZE = 16

@@ -21,7 +21,7 @@ from rdc.duplicates import journal
 from rdc.errors import RdcError
 from rdc.library.scans import merge
 from rdc.library.similar import merge_documents
-from rdc.similarity import saved
+from rdc.similarity import index
 from rdc.survey.parts import sections
 from tests.support.project_paths import TOP
 
@@ -62,7 +62,7 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
 VERSIONS = {
     "catalog.sqlite": database.SCHEMA_VERSION,
     "journal of `dedupe` and `dupes`": journal.VERSION,
-    "index of `SimilarityIndex.save`": saved.VERSION,
+    "index of `SimilarityIndex.save`": index.VERSION,
     "`.rdcscan` of `scan -o`": sections.MAGIC[-1],
     "`.rdcdocs` of `similar --text -o`; 2 for a slice": part_file.MAGIC_OF_SLICES[-1],
 }

@@ -51,14 +51,14 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("",),
     ),
     "survey": (("walk",), ("slices",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
-    "documents": (("features", "nameless_file", "read"), ("parts",), ("find",), ("",)),
+    "documents": (("read",), ("parts",), ("find",), ("",)),
     "report": (("",), ("scan",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),
 }
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A
 module imports its own room and lower ones."""
 
-SLICES = ("undoing", "duplicates")
+SLICES = ("undoing", "duplicates", "checking", "watching")
 """Packages that hold a verb as a whole, with the modules that show it and that read its command line."""
 
 SLICE_ENDS = {"report": ("report", ""), "command": ("cli", "verbs")}

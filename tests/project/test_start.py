@@ -116,8 +116,8 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     # Modules that transfer, chunk or compare files are for runs that change something.
     idle = {
         "rdc.session.transfer.delta",
-        "rdc.session.renames.local_content",
-        "rdc.session.transfer.whole_files",
+        "rdc.session.transfer.renames",
+        "rdc.session.transfer.whole",
         "rdc.similarity",
     }
     idle |= {
@@ -125,15 +125,15 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
         "rdc.session.runtime.driver",
         "rdc.session.destination.by_manifest",
     }
-    idle |= {"rdc.session.runtime.bandwidth", "rdc.session.source.file_sender", "rdc.catalog.database"}
+    idle |= {"rdc.session.runtime.driver", "rdc.session.source.file_sender", "rdc.catalog.database"}
     idle |= {
-        "rdc.session.applying.transfers",
-        "rdc.session.applying.directory_changes",
-        "rdc.session.landing.file_commits",
+        "rdc.session.transfer.transfers",
+        "rdc.session.destination.directory_changes",
+        "rdc.session.transfer.commits",
         "rdc.files.replace.commit_group",
     }
     idle |= {"rdc.session.destination.in_sync_tree", "rdc.plan.compare"}
-    idle |= {"rdc.chunking", "rdc.plan.descent", "rdc.plan.block_search", "rdc.signature.tree"}
+    idle |= {"rdc.chunking", "rdc.plan.descent", "rdc.plan.search", "rdc.signature.tree"}
     check(start, heavy=(SLOW | idle) - {"threading"})
 
 
@@ -168,7 +168,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     later = {
         "rdc.session.destination.conversation",
         "rdc.session.runtime.in_process",
-        "rdc.session.applying.transfers",
+        "rdc.session.transfer.transfers",
     }
     later |= {
         "rdc.session.source.file_sender",

@@ -18,9 +18,9 @@ from rdc.chunking import ChunkParams
 from rdc.limits.sessions import BUNDLE_FILES_LEAST
 from rdc.limits.wire import PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
-from rdc.plan.block_search import BlockSearch
+from rdc.plan.check_blocks import context_rows, known_matches
 from rdc.plan.descent import ChunkRecipe, Copy, Descent, Fetch, Literal, Patch, Repeat, literal_rows
-from rdc.plan.known_context import context_rows, known_matches
+from rdc.plan.search import BlockSearch
 from rdc.protocol.messages import Literals
 from rdc.protocol.wire.stream import pack_literals, unpack_literals
 from rdc.signature.codec import decode_records, encode_records

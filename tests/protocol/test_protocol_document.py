@@ -54,7 +54,7 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.sequence import TRANSITIONS
 from rdc.protocol.wire.codec import field_names
-from rdc.session.source.demand import CLOSE_BYTES
+from rdc.session.source.tree_description import CLOSE_BYTES
 
 DOCUMENT = (Path(rdc.protocol.__file__).parent / "PROTOCOL.md").read_text()
 

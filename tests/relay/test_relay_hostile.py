@@ -32,7 +32,7 @@ from rdc.protocol.messages import (
     Start,
     Watch,
 )
-from rdc.session.far.hop import INBOUND_BYTES, PENDING_HIGH
+from rdc.session.far.relay import INBOUND_BYTES, PENDING_HIGH
 from tests.session.test_entries_memory import listing
 from tests.support.relay.relayed import Peer, Serve, relayed_sync
 from tests.support.trees.trees import describe, read_tree, tree, write_tree

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
-from rdc.session.far import hop
+from rdc.session.far import relay
 from rdc.transport import pipes
 from tests.support.relay.relayed import relayed_sync
 from tests.support.running.sync_model import outcome
@@ -55,7 +55,7 @@ def test_any_sizes_of_what_moves(trees: tuple[Tree, Tree], high: int, seed: int)
     with (
         scene() as top,
         patch.object(pipes, "READ_BYTES", 1 + seed % 2000),
-        patch.object(hop, "PENDING_HIGH", high),
+        patch.object(relay, "PENDING_HIGH", high),
     ):
         fake = type("os", (), {**vars(os), "write": staticmethod(short)})
         with patch.object(pipes, "os", fake):

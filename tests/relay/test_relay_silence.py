@@ -13,8 +13,7 @@ from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.connection import DIALECT, Received
 from rdc.protocol.messages import Role
-from rdc.session.far.opening import Terms, opened_hops
-from rdc.session.far.relay import Relay
+from rdc.session.far.relay import Relay, Terms, opened_hops
 from rdc.session.runtime.commands import Conversation
 from tests.support.relay.relayed import Peer, Serve, ThreadHost
 

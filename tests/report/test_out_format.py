@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.progress import ItemChanged, Problem
-from rdc.report.sync_log import Copy, LogFile, grouped, parse_format
+from rdc.report.sync_terminal import Copy, LogFile, grouped, parse_format
 from tests.support.running.syncing import PSEUDO_SSH, RDC, Way, command
 from tests.support.trees.loop_images import memory_mounted
 from tests.support.trees.trees import File, Link, describe, read_tree, tree, write_tree

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.duplicates.report import DedupeStyle, DedupeTerminal, instance_line, summary_line
 from rdc.errors import ExitCode, FileError
 from rdc.lean.records import replace
 from rdc.model.duplicates import Action, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
-from rdc.report.instances import DedupeStyle, DedupeTerminal, instance_line, summary_line
 from rdc.report.json_output import JsonOutput
 from tests.support.running.fake_environment import FakeClock
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from rdc import model, progress
 from rdc.errors import ExitCode, FileError, RdcError
-from rdc.model.undo import UndoItem, UndoReport
 from rdc.progress import Problem, Progressed
 from rdc.report.json_output import (
     EVENT_VERSION,
@@ -25,6 +24,7 @@ from rdc.report.json_output import (
     json_line,
     path_fields,
 )
+from rdc.undoing.records import UndoItem, UndoReport
 from tests.support.running.fake_environment import FakeClock
 
 

@@ -19,7 +19,7 @@ from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, Similar
 from rdc.progress import Problem, Progressed
 from rdc.report import listings
 from rdc.report.json_output import JsonOutput
-from rdc.report.text import csv_name, null_names
+from rdc.report.output import csv_name, null_names
 from tests.support.running.fake_environment import FakeClock
 
 HOSTILE = b"\x1b[2J\xff\n"

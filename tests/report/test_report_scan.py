@@ -27,17 +27,18 @@ from rdc.model.scan import (
     SimilarFiles,
     TypeSummary,
 )
-from rdc.report.scan.tables import (
+from rdc.report.scan.terminal import (
     TABLES,
     headline,
+    in_components,
     level_title,
     percent,
+    print_scan,
     scan_csv,
     scan_document,
     scan_json,
     write_parquet,
 )
-from rdc.report.scan.terminal import in_components, print_scan
 from scripts import make_scan_sample
 from tests.support.project_paths import TOP
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.model.runs import MessageCost, Purpose, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
+from rdc.report.output import counted, exact_text, size_text
 from rdc.report.sync_terminal import (
     SyncTerminal,
     TerminalStyle,
@@ -21,7 +22,6 @@ from rdc.report.sync_terminal import (
     stats_block,
     summary_line,
 )
-from rdc.report.text import counted, exact_text, size_text
 from tests.support.running.fake_environment import FakeClock
 
 

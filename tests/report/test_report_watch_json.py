@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 
 from rdc.errors import ExitCode, FileError, RdcError
-from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchReport
 from rdc.progress import ItemChanged, Problem
 from rdc.report.json_output import JsonOutput
+from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchReport
 from tests.support.running.fake_environment import FakeClock
 
 

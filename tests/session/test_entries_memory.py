@@ -26,8 +26,7 @@ from rdc.protocol import messages
 from rdc.protocol.connection import Received
 from rdc.protocol.messages.field_types import Rows, Segment
 from rdc.session.runtime.commands import Receive, Send
-from rdc.session.runtime.entries_memory import entries_memory
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.event_relay import EventRelay, entries_memory
 from rdc.session.serve import answer
 from rdc.session.source.conversation import Source
 from rdc.session.trees.source_tree import SourceTree

@@ -16,8 +16,8 @@ from rdc.errors import OutOfSpaceError
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.lean.threads import Threads
-from rdc.session.transfer.whole_file_writer import WholeFileWriter
-from rdc.session.trees.errors import MismatchError
+from rdc.session.transfer.whole import WholeFileWriter
+from rdc.session.trees.announced_entries import MismatchError
 
 PARTS = [random.Random(i).randbytes(100_000 + i) for i in range(9)]
 WHOLE = b"".join(PARTS)

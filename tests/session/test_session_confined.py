@@ -16,9 +16,9 @@ from rdc.files.root import followed_links
 from rdc.lean.records import replace
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open
-from rdc.session.applying.allowed_changes import AllowedChanges
 from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.trees import named_directories, sites
+from rdc.session.destination.entry_changes import AllowedChanges
+from rdc.session.trees import destination_root, sites
 from tests.support.wire.hostile_requests import ACCESSES, HostileRequests
 
 REQUESTS = 1_000
@@ -73,9 +73,9 @@ def _rename_at_will(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _name_any_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (named_directories, sites):
+    for module in (destination_root, sites):
         monkeypatch.setattr(module, "lies_in_own_directory", lambda fd: False)
-    monkeypatch.setattr(named_directories, "refused_component", lambda path: None)
+    monkeypatch.setattr(destination_root, "refused_component", lambda path: None)
     monkeypatch.setattr(sites, "stands_for_reserved", lambda name: False)
 
 

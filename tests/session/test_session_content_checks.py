@@ -21,12 +21,12 @@ from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Change, Difference
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
-from rdc.session.landing.file_commits import FileCommits
-from rdc.session.landing.partial_files import PartialFiles
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.session.transfer import content_checks as module
+from rdc.session.transfer.commits import FileCommits
 from rdc.session.transfer.content_checks import ContentChecks
+from rdc.session.transfer.destination import PartialFiles
 from rdc.session.trees import small_file_digests as many_roots
 from rdc.signature.codec import group_references
 from rdc.signature.tree import DIGEST_BYTES, sign

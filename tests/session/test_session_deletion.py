@@ -15,9 +15,9 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, ItemChanged, Problem
-from rdc.session.applying.deletion import Deletion
-from rdc.session.landing.listed_entries import Extraneous
+from rdc.session.destination.deletion import Deletion
 from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.transfer.commits import Extraneous
 from rdc.tree.filters import FilterList
 from tests.support.share import examples
 from tests.support.trees.tree_strategies import plain_trees

@@ -9,12 +9,12 @@ import pytest
 
 from rdc.errors import FileError, ProtocolError
 from rdc.protocol.messages import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
-from rdc.session.landing.guesses import Guesses
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer import delta as delta_module
 from rdc.session.transfer.compare import NEXT_ANSWER, Room, Steps
 from rdc.session.transfer.delta import DeltaFile, StaleAnswers
-from rdc.session.trees.errors import MismatchError
+from rdc.session.transfer.destination import Guesses
+from rdc.session.trees.announced_entries import MismatchError
 from rdc.signature.tree import DIGEST_BYTES
 
 

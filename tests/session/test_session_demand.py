@@ -26,9 +26,9 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages.field_types import Claims
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.serve import answer, greeting
-from rdc.session.source import demand as demand_module
+from rdc.session.source import tree_description as demand_module
 from rdc.session.source import tree_description as description_module
-from rdc.session.source.demand import Demand
+from rdc.session.source.tree_description import Demand
 from rdc.tree.manifest import Manifest
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.run_pair import run_pair

@@ -13,11 +13,10 @@ from rdc.model.entries import Kind, Listing
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
-from rdc.session.applying import extraneous_entries as extras_module
-from rdc.session.applying.deletion import Deletion
-from rdc.session.applying.extraneous_entries import ExtraneousEntries
+from rdc.session.destination import deletion as extras_module
+from rdc.session.destination.deletion import Deletion, ExtraneousEntries
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.trees.mount_boundary import MountBoundary
+from rdc.session.trees.nested_trees import MountBoundary
 from rdc.tree.filters import FilterList
 
 DELETE = SyncOptions(delete=True)

@@ -22,9 +22,8 @@ from rdc.files.bulk.open_many import OpenedFiles
 from rdc.files.root.root import Root
 from rdc.protocol.messages import FileFailed
 from rdc.session.runtime.commands import Command, Send
-from rdc.session.source import file_roots as module
-from rdc.session.source.file_roots import FileRoots, Rooted
-from rdc.session.source.signed_files import SourceSignatures
+from rdc.session.source import answers as module
+from rdc.session.source.answers import FileRoots, Rooted, SourceSignatures
 from rdc.signature.tree import sign
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest

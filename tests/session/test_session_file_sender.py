@@ -19,9 +19,8 @@ from rdc.limits.wire import DATA_BYTES
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import file_sender as module
-from rdc.session.source.demand import Demand
 from rdc.session.source.file_sender import FileSender
-from rdc.session.source.tree_description import Description
+from rdc.session.source.tree_description import Demand, Description
 from rdc.tree.manifest import Manifest
 
 LONG = SMALL_FILE_BYTES + 1

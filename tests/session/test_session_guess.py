@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.model.entries import Identity
-from rdc.session.renames.removed_contents import RemovedContent
-from rdc.session.renames.rename_guess import RenameGuess
-from rdc.session.transfer.transfer import FileQueue
+from rdc.session.transfer.destination import FileQueue
+from rdc.session.transfer.renames import RemovedContent, RenameGuess
 
 ROOTS = [bytes([number]) * 32 for number in range(3)]
 

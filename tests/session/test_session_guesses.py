@@ -12,7 +12,7 @@ from rdc.lean.records import replace
 from rdc.limits.sessions import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Message, TreeAnswer
-from rdc.session.landing.guesses import Guesses
+from rdc.session.transfer.destination import Guesses
 from tests.support.running.syncing import run_sync
 from tests.support.wire.lying_source import answering
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.session.transfer.transfer import DeferredFiles
+from rdc.session.transfer.destination import DeferredFiles
 
 files = st.lists(st.tuples(st.integers(0, 1 << 40), st.lists(st.binary(max_size=3), max_size=2)), max_size=9)
 

@@ -308,9 +308,7 @@ def test_a_directory_that_cannot_be_read_deletes_nothing(closed: str, entries: i
             try:
                 options = SyncOptions(delete=True, fsync=False)
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(
-                        "rdc.session.applying.borrowed_permissions.borrow_permissions", lambda *_: False
-                    )
+                    patch.setattr("rdc.session.destination.deletion.borrow_permissions", lambda *_: False)
                     run = sync_in_turns(tops["source"], tops["destination"], options, dialler=dialler)
             finally:
                 for top in tops.values():

@@ -10,7 +10,7 @@ from rdc.errors import ExitCode, ProtocolError
 from rdc.model.preserved import Preserved
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import FileFailed, Message, Progress, TopTier
-from rdc.session.destination.manifest_exchange import discover, next_message
+from rdc.session.destination.own_tree import discover, next_message
 from rdc.session.runtime.commands import Conversation, Receive
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.tree.manifest import Manifest

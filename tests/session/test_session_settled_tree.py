@@ -13,13 +13,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.files.base.relative_path import join
+from rdc.files.base.paths import join
 from rdc.files.root.root import Root
 from rdc.model.entries import EMPTY_LISTING, Kind, Metadata, PackedListing
 from rdc.model.preserved import EVERYTHING
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
-from rdc.plan.expected_directory import expected_directory
+from rdc.plan.skip_options import expected_directory
 from rdc.progress import silent
 from rdc.protocol.messages import Start
 from rdc.session.destination.in_sync_tree import InSyncTree

@@ -15,7 +15,7 @@ from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import SyncOptions
 from rdc.progress import silent
 from rdc.protocol.messages import Start
-from rdc.session.destination.in_sync_pairs import InSyncPair
+from rdc.session.destination.own_tree import InSyncPair
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import Walk

@@ -96,7 +96,7 @@ def test_equal_roots_of_other_sizes_are_not_copied(
                 return [replace(message, root=roots[0].root)]
         return [message]
 
-    monkeypatch.setattr("rdc.session.transfer.bundles.BUNDLE_FILES_LEAST", 1000)
+    monkeypatch.setattr("rdc.session.transfer.bundle.BUNDLE_FILES_LEAST", 1000)
     answering(monkeypatch, lie)
     written = Written().watch(monkeypatch)
     sync_in_turns(source, destination, OPTIONS, dialler=dialler)

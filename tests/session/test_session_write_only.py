@@ -23,7 +23,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.daemon.access import Access, admission, granted_options
 from rdc.errors import RdcError, TrustError
-from rdc.files.base.temporary_names import temporary_name
+from rdc.files.base.paths import temporary_name
 from rdc.model.location import Location
 from rdc.model.options import Alternates, AlternateUse, Backup
 from rdc.model.sync import SyncOptions

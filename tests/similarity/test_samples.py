@@ -252,7 +252,7 @@ def test_values_without_a_meaning_are_refused(wrong: object) -> None:
         wrong()
 
 
-@pytest.mark.parametrize("name", ["samples", "bbit", "banding", "lsh", "texts", "weighted"])
+@pytest.mark.parametrize("name", ["samples", "bbit", "banding", "lsh", "texts"])
 def test_examples_hold(name: str) -> None:
     found = doctest.testmod(importlib.import_module(f"rdc.similarity.{name}"))
     assert found.attempted and not found.failed

@@ -19,11 +19,8 @@ from rdc.limits.searches import SIMILAR_BATCH, SIMILAR_FILES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.protocol.messages.content import COARSE_BELOW
 from rdc.signature.tree import sign
-from rdc.similarity.coarse import coarse_traits
-from rdc.similarity.estimate import accidents, probability_of_matches
-from rdc.similarity.index import SimilarityIndex, size_code
-from rdc.similarity.saved import SimilarityIndexError
-from rdc.similarity.traits import Traits, estimate_of
+from rdc.similarity.index import SimilarityIndex, SimilarityIndexError, size_code
+from rdc.similarity.traits import Traits, accidents, coarse_traits, estimate_of, probability_of_matches
 
 ROW = struct.Struct("<QH9s")
 HEAD = struct.Struct("<4sBQ")

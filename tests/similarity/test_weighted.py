@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.similarity import Samples, bbit_estimate, bbit_matches, bbit_pack, minhash, weighted_minhash
-from rdc.similarity.draws import logarithm
+from rdc.similarity.samples import logarithm
 
 WEIGHTS = st.floats(0, 1.7e308) | st.sampled_from([0.0, -0.0, 1.0, 5e-324, 2.3e-308, 1e308])
 SETS = st.lists(st.lists(st.tuples(st.integers(0, (1 << 64) - 1), WEIGHTS), max_size=8), max_size=4)

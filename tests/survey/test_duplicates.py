@@ -17,11 +17,10 @@ from rdc.files.root.source_file import SourceFile
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem, Progressed, Reporter
+from rdc.survey import read as content
 from rdc.survey.duplicates import Duplicates, find_duplicates
-from rdc.survey.read import content_digests as content
-from rdc.survey.read.compare_bytes import Comparison
-from rdc.survey.read.content_digests import BATCHED_BYTES, END_BYTES
-from rdc.survey.walk import unique_walk
+from rdc.survey.read import BATCHED_BYTES, END_BYTES, Comparison
+from rdc.survey.walk import walk_paths
 from rdc.survey.walk.file_columns import FileColumns
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk, measuring_walk
@@ -265,7 +264,7 @@ def test_one_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ) -> Walk:
         return real(root, filters, report, lambda device, inode: descend(device + (inode == mount), inode))
 
-    monkeypatch.setattr(unique_walk, "measuring_walk", elsewhere)
+    monkeypatch.setattr(walk_paths, "measuring_walk", elsewhere)
     assert names_in(find_duplicates(paths)) == [[b"a", b"b", b"c"]]
     assert names_in(find_duplicates(paths, DuplicateOptions(one_file_system=True))) == [[b"a", b"b"]]
 

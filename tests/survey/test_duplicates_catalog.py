@@ -13,9 +13,9 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode
 from rdc.files.root.root import Root
 from rdc.model.duplicates import DuplicateOptions
+from rdc.survey import read as content
 from rdc.survey.duplicates import find_duplicates
-from rdc.survey.read import content_digests as content
-from rdc.survey.read.content_digests import END_BYTES
+from rdc.survey.read import END_BYTES
 from tests.support.trees.duplicate_files import Collector, make, names_in
 
 

@@ -18,15 +18,16 @@ from rdc.errors import ExitCode
 from rdc.model.similar import Resemblance, SimilarOptions
 from rdc.progress import Event, Problem
 from rdc.signature.tree import sign
-from rdc.survey.similar import similar_files as similar
-from rdc.survey.similar.file_traits import read_traits
-from rdc.survey.similar.overlapping_folders import BOILERPLATE_COPIES, folder_overlaps
-from rdc.survey.similar.similar_files import (
+from rdc.survey import similar
+from rdc.survey.similar import (
+    BOILERPLATE_COPIES,
     ReadFiles,
     Similar,
     find_similar,
+    folder_overlaps,
     rank_similar,
     read_files,
+    read_traits,
 )
 from tests.support.share import examples
 
@@ -250,7 +251,7 @@ def test_boilerplate_says_nothing_about_folders(tmp_path: Path) -> None:
 
 
 def test_pairs_of_folders_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.survey.similar.overlapping_folders.FOLDER_PAIRS", 2)
+    monkeypatch.setattr("rdc.survey.similar.FOLDER_PAIRS", 2)
     paths = make(tmp_path, {f"d{n}/f": text(1, 2_000) for n in range(4)})
     read, found = search(paths, more_pairs=True)
     overlaps = folder_overlaps(read, found, 0.1)

@@ -10,12 +10,17 @@ import pytest
 
 from rdc.library.scans import scan
 from rdc.model.scan import ScanOptions
-from rdc.survey.count.chunk_counter import STRATA, ChunkCounter, Figures
-from rdc.survey.count.chunk_locations import ChunkLocations
-from rdc.survey.count.chunk_references import ChunkReferences
-from rdc.survey.count.compression_estimate import SAMPLE_CHUNKS, CompressionSample, expected_shift
-from rdc.survey.scan import directory_overlap as overlap
-from rdc.survey.scan.directory_overlap import overlaps
+from rdc.survey.count.chunk_counter import (
+    SAMPLE_CHUNKS,
+    STRATA,
+    ChunkCounter,
+    CompressionSample,
+    Figures,
+    expected_shift,
+)
+from rdc.survey.count.chunk_locations import ChunkLocations, ChunkReferences
+from rdc.survey.scan import summary as overlap
+from rdc.survey.scan.summary import overlaps
 from scripts.soak_survey import chunk_trial, compression_trial, file_trial
 from tests.support.running.plain_census import count
 

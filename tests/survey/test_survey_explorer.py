@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.base.relative_path import join
+from rdc.files.base.paths import join
 from rdc.model.scan import ScanOptions
 from rdc.progress import Event, Problem
 from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.scan.found_files import Found
-from rdc.survey.scan.gatherer import Gatherer
-from rdc.survey.scan.walk import Explorer
+from rdc.survey.scan.walk import Explorer, Gatherer
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from rdc.catalog import small_files
 from rdc.errors import ExitCode, UsageError
-from rdc.files.bulk import read_many as contents
+from rdc.files.bulk import open_many as contents
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.library.scans import scan

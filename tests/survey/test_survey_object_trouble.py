@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from rdc.errors import ExitCode, UsageError
-from rdc.files.objects import object_source, object_url
-from rdc.files.objects.object_lister import ObjectLister
-from rdc.files.objects.object_listing import PageReader
-from rdc.files.objects.object_store import SILENT_CALLS, ObjectStore
+from rdc.files.objects import object_file, object_store
+from rdc.files.objects.object_store import SILENT_CALLS, ObjectLister, ObjectStore, PageReader
 from rdc.library.scans import scan
 from rdc.model.scan import ScanOptions, ScanReport
 from rdc.model.selection import DirectoryRules, RuleSyntax
-from rdc.survey.scan.object_walk import FIRST_DEPTH
+from rdc.survey.scan.objects import FIRST_DEPTH
 from tests.support.object_server import Bucket, object_server
 
 FIXED = ScanOptions(fixed=("fixed-4096",))
@@ -109,7 +107,7 @@ def of(key: str, size: object = 1) -> dict[str, Any]:
 def test_stores_that_lie(
     pages: list[Mapping[str, Any]], expected: str, monkeypatch: pytest.MonkeyPatch, bucket: Bucket
 ) -> None:
-    monkeypatch.setattr("rdc.files.objects.object_listing.DIRECTORY_BYTES", 1 << 20)
+    monkeypatch.setattr("rdc.files.objects.object_store.DIRECTORY_BYTES", 1 << 20)
     monkeypatch.setattr("fsspec.filesystem", lambda *_, **__: Answers(*pages))
     (error,) = scan("s3://corpus/d", catalog=None).errors
     assert error.message.startswith("s3://corpus/d: cannot list it: ")
@@ -161,7 +159,7 @@ def test_a_large_object_that_changes_while_it_is_read(
     changing(bucket, monkeypatch, "slow/a", b"1", 4)
     report = scan("s3://corpus/slow", ScanOptions(compress=False), catalog=None)
     assert (report.files, report.exit) == (2, ExitCode.PARTIAL)
-    assert object_source.RANGE_BYTES < report.bytes < 30 << 20
+    assert object_file.RANGE_BYTES < report.bytes < 30 << 20
     assert len(report.errors) == 1
 
 
@@ -291,7 +289,7 @@ def test_what_means_nothing_for_objects_is_refused(monkeypatch: pytest.MonkeyPat
         with pytest.raises(UsageError, match="://: expected s3://BUCKET/NAME; credentials come") as caught:
             scan(url, catalog=None)
         assert "hidden" not in str(caught.value)
-    monkeypatch.setattr(object_url, "find_spec", lambda _: None, raising=False)
+    monkeypatch.setattr(object_store, "find_spec", lambda _: None, raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(
         UsageError, match=r"s3://corpus/x: needs s3fs: python3 -m pip install 'rdc-sync\[s3\]'"

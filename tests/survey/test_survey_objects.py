@@ -15,14 +15,14 @@ import pytest
 
 from rdc.catalog.catalog import Catalog
 from rdc.errors import ExitCode
-from rdc.files.depth.read_rate import ReadRate
-from rdc.files.objects import object_source
+from rdc.files.depth.depth import ReadRate
+from rdc.files.objects import object_file
 from rdc.files.objects.object_store import ObjectStore
 from rdc.library.scans import scan
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport, ScanSlice
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem
-from rdc.report.scan.tables import scan_json
+from rdc.report.scan.terminal import scan_json
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
 from rdc.survey.scan.scan import survey
@@ -188,7 +188,7 @@ def test_reads_are_ranges_and_count(bucket: Bucket, monkeypatch: pytest.MonkeyPa
     options = ScanOptions(compress=False, max_rate=1 << 30)
     report = scan("s3://corpus/ranges", options, catalog=None)
     assert report.bytes == sum(lengths) == sum(sizes)
-    assert max(lengths) == object_source.RANGE_BYTES
+    assert max(lengths) == object_file.RANGE_BYTES
     lengths.clear()
     scan("s3://corpus/ranges", replace(options, compress=True, fixed=("fixed-4096",)), catalog=None)
     assert sum(lengths) <= sum(sizes) + (4 << 20)

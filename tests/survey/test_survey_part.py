@@ -18,13 +18,13 @@ from rdc.errors import ExitCode, UsageError
 from rdc.limits.searches import PART_SECTION_BYTES
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport
 from rdc.survey.container import PartError
-from rdc.survey.count import compression_estimate
+from rdc.survey.count import chunk_counter
+from rdc.survey.count.counters import Outcome
+from rdc.survey.parts import part_file
 from rdc.survey.parts import part_file as part_module
-from rdc.survey.parts import part_head
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part, write_part
 from rdc.survey.parts.sections import MAGIC, encode_section
-from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.summary import report_of
 from tests.support.share import examples
@@ -82,7 +82,7 @@ def unordered(report: ScanReport) -> ScanReport:
 
 def test_random_splits_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples are small here, so that each part has its own and the sum is thinned."""
-    monkeypatch.setattr(compression_estimate, "SAMPLE_CHUNKS", 32)
+    monkeypatch.setattr(chunk_counter, "SAMPLE_CHUNKS", 32)
     rng = random.Random(7)
     shared = [rng.randbytes(rng.randrange(1, 90_000)) for _ in range(6)]
     tops = [tmp_path / f"{number:02}" for number in range(9)]
@@ -158,7 +158,7 @@ def test_other_parameters_are_refused_by_name(trees: list[Path], monkeypatch: py
         merged(part, encoded(scanned(trees[1], options=ScanOptions())))
     with pytest.raises(UsageError, match=r"^b: made with other parameters than a: compression differs"):
         merged(part, encoded(scanned(trees[1], options=replace(FIXED, compress=False))))
-    monkeypatch.setattr(part_head, "METHOD", "rdc survey 2")
+    monkeypatch.setattr(part_file, "METHOD", "rdc survey 2")
     with pytest.raises(UsageError, match=r"^a: made with other parameters.*found 'rdc survey 1;"):
         merged(part)
     with pytest.raises(UsageError, match="no part"):

@@ -16,13 +16,13 @@ from rdc.files.root.root import Root
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import ScanOptions
 from rdc.progress import Problem, silent
-from rdc.similarity.union_find import UnionFind
-from rdc.survey.count.holes import NO_HOLES, Holes
+from rdc.similarity.index import UnionFind
+from rdc.survey.count.counters import NO_HOLES, Holes
 from rdc.survey.scan.found_files import Found, Run
-from rdc.survey.scan.read_budget import ReadBudget
-from rdc.survey.walk import unique_walk
+from rdc.survey.scan.scanner import ReadBudget
+from rdc.survey.walk import walk_paths
 from rdc.survey.walk.file_columns import Directory
-from rdc.survey.walk.unique_walk import UniqueWalk
+from rdc.survey.walk.walk_paths import UniqueWalk
 from rdc.tree.filters import FilterList
 
 # Holes as cuts of [0, 40): every other range between two cuts is a hole, so that holes never touch.
@@ -180,7 +180,7 @@ def test_equal_inodes_of_two_devices_are_two_directories(
                 entered.append(self.descend(device, inode))
             return iter(())
 
-    monkeypatch.setattr(unique_walk, "measuring_walk", Walk)
+    monkeypatch.setattr(walk_paths, "measuring_walk", Walk)
     for one_file_system, expected in ((False, [True, True, True]), (True, [True, False, False])):
         entered.clear()
         walk = UniqueWalk(FilterList(()), silent, one_file_system=one_file_system)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rdc.signature.tree import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.similarity.traits import Traits
-from rdc.survey.count import resembling_files as module
-from rdc.survey.count.resembling_files import (
+from rdc.survey.count import chunk_locations as module
+from rdc.survey.count.chunk_locations import (
     GROUPS,
     MATCHES,
     PATHS,

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError
-from rdc.files.facts import filesystem_id as filesystem
+from rdc.files.facts import file_systems as filesystem
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
-from rdc.survey.count.fixed_blocks import FixedBlocks
-from rdc.survey.scan import scanned_file
-from rdc.survey.scan.found_files import FoundFile
-from rdc.survey.scan.scanned_file import ScannedFile, SharingDevices
+from rdc.survey.count.counters import FixedBlocks
+from rdc.survey.scan import found_files
+from rdc.survey.scan.found_files import FoundFile, ScannedFile, SharingDevices
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.sparse_files import BLOCK, write_sparse
 
@@ -68,7 +67,7 @@ def test_no_more_holes_are_kept_than_the_bound(
     tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Holes beyond the limit count as zeros; the first ones are known."""
-    monkeypatch.setattr(scanned_file, "SCAN_HOLES", 3)
+    monkeypatch.setattr(found_files, "SCAN_HOLES", 3)
     write_sparse(tmp_path / "f", [1, 3, 5, 7, 9], 10)
     file = ScannedFile(found_file(root, "f"), SharingDevices(), None)
     file.open().close()
@@ -129,7 +128,7 @@ def test_each_device_is_asked_once_what_it_is(
         mapped.append(fd)
         return 7
 
-    monkeypatch.setattr(scanned_file, "shared_bytes", shared)
+    monkeypatch.setattr(found_files, "shared_bytes", shared)
     devices, other = SharingDevices(), Root.open(os.fsencode(sharing))
     try:
         for place, top in ((tmp_path, root), (sharing, other)):
@@ -154,7 +153,7 @@ def test_a_file_that_cannot_be_looked_at_is_closed(
     def fail(*_: object) -> int:
         raise OSError(5, "odd")
 
-    monkeypatch.setattr(scanned_file, question, fail)
+    monkeypatch.setattr(found_files, question, fail)
     monkeypatch.setattr(SharingDevices, "has", lambda self, source: True)
     write_sparse(tmp_path / "f", [1], 3)
     file = ScannedFile(found_file(root, "f"), SharingDevices(), None)

@@ -19,19 +19,21 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.root.source_file import SourceFile
 from rdc.model.scan import ScanOptions
 from rdc.progress import Event, Problem, Progressed
+from rdc.survey.count.counters import Outcome
 from rdc.survey.scan import scanner as scanner_module
-from rdc.survey.scan.found_files import RUN_FILES, FoundFile, Run
-from rdc.survey.scan.outcome import Outcome
-from rdc.survey.scan.scanner import STREAMED_BYTES, Scanner
-from rdc.survey.scan.small_batch import (
+from rdc.survey.scan.found_files import (
     BATCH_BYTES,
     BATCH_FILES,
     BATCH_MOST,
     FEW_FILES,
+    RUN_FILES,
+    FoundFile,
+    Run,
     SignedBatch,
     SmallBatch,
     sign_batch,
 )
+from rdc.survey.scan.scanner import STREAMED_BYTES, Scanner
 
 PLAIN = ScanOptions(compress=False)
 FIXED = ScanOptions(compress=False, fixed=("fixed-4096",))

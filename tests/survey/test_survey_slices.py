@@ -21,12 +21,12 @@ from rdc.limits import searches as limits
 from rdc.model.entries import PackedInodes, strings
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.model.selection import FilterRule, RuleAction
-from rdc.report.scan.tables import scan_json
+from rdc.report.scan.terminal import scan_json
 from rdc.survey.container import PartError
-from rdc.survey.count import chunk_references, compression_estimate, resembling_files
+from rdc.survey.count import chunk_counter, chunk_locations
+from rdc.survey.count import counters as outcomes
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.scan import outcome as outcomes
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.summary import report_of
 from rdc.survey.slices import SliceDivision
@@ -58,9 +58,9 @@ def whole(paths: Sequence[Path], options: ScanOptions = FIXED) -> str:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Limits that small trees reach, so that every sample is thinned and every list is full."""
-    monkeypatch.setattr(compression_estimate, "SAMPLE_CHUNKS", 32)
-    monkeypatch.setattr(chunk_references, "REFERENCES", 40)
-    monkeypatch.setattr(resembling_files, "FILES", 12)
+    monkeypatch.setattr(chunk_counter, "SAMPLE_CHUNKS", 32)
+    monkeypatch.setattr(chunk_locations, "REFERENCES", 40)
+    monkeypatch.setattr(chunk_locations, "FILES", 12)
     monkeypatch.setattr(outcomes, "SCAN_PROBLEMS", 3)
     yield
 

@@ -20,18 +20,25 @@ from hypothesis import strategies as st
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.small_files import SMALL_BYTES
 from rdc.catalog.store import NoCatalog
-from rdc.files.bulk.read_many import REPLACED
+from rdc.files.bulk.open_many import REPLACED
 from rdc.files.root.root import Root
 from rdc.library.scans import scan
 from rdc.model.entries import strings
 from rdc.model.scan import ScanOptions
 from rdc.signature.tree import sign
-from rdc.survey.count.granularities import FINE_PARAMS
-from rdc.survey.scan.found_files import Found, Run
-from rdc.survey.scan.large_file import LEAD_IN, PERIOD, rows_with_long_runs
-from rdc.survey.scan.scanned_file import SharingDevices
-from rdc.survey.scan.scanner import Scanner
-from rdc.survey.scan.small_batch import SignedBatch, SmallBatch, located, named, reader, sign_batch
+from rdc.survey.count.counters import FINE_PARAMS
+from rdc.survey.scan.found_files import (
+    Found,
+    Run,
+    SharingDevices,
+    SignedBatch,
+    SmallBatch,
+    located,
+    named,
+    reader,
+    sign_batch,
+)
+from rdc.survey.scan.scanner import LEAD_IN, PERIOD, Scanner, rows_with_long_runs
 from rdc.survey.walk.file_columns import FileRows, Met
 from tests.support.trees.sparse_files import BLOCK, write_sparse
 from tests.support.trees.trees import tree, write_tree

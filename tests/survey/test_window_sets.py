@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 from rdc.catalog.store import NoCatalog
 from rdc.model.similar import Resemblance, SimilarOptions
 from rdc.progress import silent
-from rdc.survey.similar import window_sets
-from rdc.survey.similar.file_traits import NO_SKETCH
-from rdc.survey.similar.similar_files import read_files
-from rdc.survey.similar.sketches import Sketches, least_agreeing
-from rdc.survey.similar.window_sets import WindowSet, WindowSets, resemblance, window_set
+from rdc.survey import similar
+from rdc.survey.similar import (
+    NO_SKETCH,
+    Sketches,
+    WindowSet,
+    WindowSets,
+    least_agreeing,
+    read_files,
+    resemblance,
+    window_set,
+)
 from tests.reference import windows as window_reference
 
 
@@ -61,7 +67,7 @@ def test_holes_change_nothing(tmp_path: Path) -> None:
 
 
 def test_windows_are_sampled_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_sets, "SAMPLED_WINDOWS", 256)
+    monkeypatch.setattr(similar, "SAMPLED_WINDOWS", 256)
     data = content(1, 3_000)
     every = hashes_of(data)
     assert [window_set([data], size).shift for size in (0, 1, 256, 257, 512, 513, 3_000)] == [
@@ -80,11 +86,11 @@ def test_windows_are_sampled_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_set_is_bounded_whatever_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all windows of a large file lay below the limit of its size."""
-    monkeypatch.setattr(window_sets, "FEW_WINDOWS", 100)
+    monkeypatch.setattr(similar, "FEW_WINDOWS", 100)
     data = content(2, 2_000)
     every = sorted(hashes_of(data))
     for gathered in (50, 1 << 18):
-        monkeypatch.setattr(window_sets, "GATHERED_WINDOWS", gathered)
+        monkeypatch.setattr(similar, "GATHERED_WINDOWS", gathered)
         found = window_set([data[:900], data[900:]], len(data))
         assert list(memoryview(found.hashes).cast("Q")) == [n for n in every if n < 1 << 64 - found.shift]
         assert sum(n < 1 << 65 - found.shift for n in every) > 100 >= len(found.upto(0))
@@ -133,7 +139,7 @@ def test_a_set_is_read_once_and_those_used_last_are_kept(
         sets.compare(read.files, 0, 1)
         sets.compare(read.files, 1, 2)
     assert sets.bytes_read == 15_000
-    monkeypatch.setattr(window_sets, "CACHED_WINDOWS", 1)
+    monkeypatch.setattr(similar, "CACHED_WINDOWS", 1)
     sets = WindowSets(silent)
     for second in (1, 1, 2, 2, 1):
         sets.compare(read.files, 0, second)

@@ -12,7 +12,7 @@ from unicodedata import normalize
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.names.one_name import names_that_are_one
+from rdc.files.names.entry_names import names_that_are_one
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.limits.sessions import SMALL_MANIFEST

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.base.own_temporary import is_own_partial, is_own_temporary
-from rdc.files.base.temporary_names import is_reserved, is_temporary, temporary_name
-from rdc.files.depth.list_ahead import ListAhead
+from rdc.files.base.paths import is_reserved, is_temporary, temporary_name
 from rdc.files.names.name_change import displaced_name
 from rdc.files.replace.replacement import KEEP_BYTES
-from rdc.files.root.listing_reference import listed_of
+from rdc.files.replace.sweep_temporaries import is_own_partial, is_own_temporary
+from rdc.files.root.lister import listed_of
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listed, Metadata, strings
 from rdc.model.selection import FilterRule, RuleAction
@@ -26,7 +25,7 @@ from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Changed, Renamed
 from rdc.session.source import tree_description as description_module
-from rdc.tree.walk import Walk
+from rdc.tree.walk import ListAhead, Walk
 from tests.session.trees.test_session_announced import HERE, turn
 from tests.support.running.deduping import dedupe, messages
 from tests.support.running.followed import Followed

@@ -309,7 +309,7 @@ def test_names_of_one_special_file_stay_names_of_one(way: Way, many: bool, tmp_p
 def test_a_name_that_cannot_be_linked_is_a_special_file_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rdc.session.applying.hard_links.link_file", lambda *_, **__: Linked.IMPOSSIBLE)
+    monkeypatch.setattr("rdc.session.destination.finish.link_file", lambda *_, **__: Linked.IMPOSSIBLE)
     source, copy = linked_at(tmp_path / "s"), tmp_path / "d"
     options = replace(OPTIONS, hard_links=True)
     assert run_sync(source, copy, options).problems == []

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, FileChangedError
-from rdc.files.root.memory_file import MemoryFile
+from rdc.files.bulk.open_many import MemoryFile
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role, TreeAnswer
-from rdc.session.source import signed_files as asked_files_module
-from rdc.session.source.signed_files import SourceSignatures
+from rdc.session.source import answers as asked_files_module
+from rdc.session.source.answers import SourceSignatures
 from rdc.session.transfer import bases as bases_module
 from rdc.session.transfer.bases import Bases
 from rdc.session.transfer.compare import Steps

@@ -203,7 +203,7 @@ def test_what_cannot_be_renamed_still_arrives(
 ) -> None:
     destination = write_tree(tmp_path / "destination", tree({f"old{i}": blob(i, 9_000) for i in range(3)}))
     source = write_tree(tmp_path / "source", tree({f"new{i}": blob(i, 9_000) for i in range(3)}))
-    monkeypatch.setattr("rdc.session.renames.renames.move_file", lambda *_, **__: outcome)
+    monkeypatch.setattr("rdc.session.transfer.renames.move_file", lambda *_, **__: outcome)
     run_sync(source, destination, DELETE)
     check_equal(source, destination)
 
@@ -222,7 +222,7 @@ def test_a_vanished_file_that_is_written_meanwhile_is_not_taken(
         return rdc.files.names.entry_names.move_file(root, old, new, expected, wanted, owner=owner)
 
     with monkeypatch.context() as patch:
-        patch.setattr("rdc.session.renames.renames.move_file", move_file)
+        patch.setattr("rdc.session.transfer.renames.move_file", move_file)
         run = run_with_problems(source, destination, DELETE)
     assert [problem.path for problem in run.problems] == [b"old"]
     assert (destination / "new").read_bytes() == blob(1, 9_000)
@@ -279,7 +279,7 @@ def test_a_base_that_is_replaced_before_it_is_used_is_no_detour(
 ) -> None:
     """A new file is made from one that stays, but for an edit of its own that arrives sooner."""
     monkeypatch.setattr("rdc.catalog.catalog.is_racy", lambda *_: False)  # instead of waiting
-    monkeypatch.setattr("rdc.session.landing.file_commits.CommitGroup", partial(CommitGroup, files=1))
+    monkeypatch.setattr("rdc.session.transfer.commits.CommitGroup", partial(CommitGroup, files=1))
     body = blob(1, 40_000) + b"".join(b"line %d\n" % i for i in range(30_000))
     held: dict[str, File | bytes] = {
         "one": File(body, 0o644, 5),

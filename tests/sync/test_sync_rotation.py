@@ -10,9 +10,8 @@ import pytest
 
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
-from rdc.plan import rotation
-from rdc.plan.compare import compare
-from rdc.plan.rotation import rotated
+from rdc.plan import compare as rotation
+from rdc.plan.compare import compare, rotated
 from rdc.tree.manifest import Entry
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.manifests import entry, listing

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, FileChangedError, FileError
-from rdc.files.replace.checked_rename import CheckedRename
 from rdc.files.replace.commit_group import CommitGroup
-from rdc.files.replace.replacement import Replacement
+from rdc.files.replace.replacement import CheckedRename, Replacement
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.entries import Listing
@@ -144,7 +143,7 @@ def test_a_hard_link_that_is_neither_linked_nor_copied(
     source = write_tree(tmp_path / "s", tree({"changed": HELD[b"changed"]}))
     os.link(source / "changed", source / "new")
     top = write_tree(tmp_path / "d", HELD)
-    monkeypatch.setattr("rdc.session.applying.hard_links.link_file", refusing_link)
+    monkeypatch.setattr("rdc.session.destination.finish.link_file", refusing_link)
     run = run_sync(source, top, SyncOptions(delete=True, hard_links=True, fsync=False))
     assert [problem.path for problem in run.problems] == [b"new", b""]
     assert HELD.keys() <= read_tree(top).keys()

@@ -124,7 +124,7 @@ def test_nothing_that_appears_is_replaced(tmp_path: Path) -> None:
     """The second step of link(2) and unlink(2) takes only our own name away."""
     program = f"""
 import os
-from rdc.files.base.append_only import rename_to_free_name
+from rdc.files.root.policies import rename_to_free_name
 from tests.support.running.refused_calls import refuse
 refuse("LINUX:ENOSYS")
 here = os.open({str(tmp_path)!r}, os.O_RDONLY)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.base import entry_path
-from rdc.files.base.entry_path import at_entry, in_directory, path_of_directory
-from rdc.files.facts import directory_xattrs
+from rdc.files.base import paths
+from rdc.files.base.paths import at_entry, in_directory, path_of_directory
+from rdc.files.facts import xattrs
 from rdc.files.root import followed_links
 from tests.support.project_paths import TOP
 from tests.support.running.syncing import RDC, command
@@ -51,10 +51,10 @@ def kept(top: Path) -> dict[str, dict[str, bytes]]:
 @pytest.fixture(params=["by name", "in Python"])
 def without(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if /proc were not mounted: where the system lists attributes by name, and where it does not."""
-    for module in (entry_path, directory_xattrs, followed_links):
+    for module in (paths, xattrs, followed_links):
         monkeypatch.setattr(module, "has_proc", lambda: False)
     if request.param == "in Python":
-        monkeypatch.setattr(directory_xattrs, "_by_name", False)
+        monkeypatch.setattr(xattrs, "_by_name", False)
     yield
 
 

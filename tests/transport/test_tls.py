@@ -15,8 +15,7 @@ import pytest
 from rdc.daemon.keys import describe, make_identity, own_certificate, trust
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.transport.keys import Certificate, KeyRing, key_directory, read_key_file
-from rdc.transport.tls import TlsTransport
-from rdc.transport.tls_trust import answering_context
+from rdc.transport.tls import TlsTransport, answering_context
 from tests.support.daemon import daemons
 from tests.support.daemon.daemons import WAIT_SECONDS, certificate
 from tests.support.daemon.tls_pair import ring, shake_hands, tls_ends, tls_pair

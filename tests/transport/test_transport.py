@@ -20,9 +20,7 @@ from hypothesis import strategies as st
 from rdc.errors import CommandMissingError, ExitCode, RdcError, UsageError
 from rdc.model.location import RemoteShell
 from rdc.transport.base import Transport
-from rdc.transport.pipes import PipeTransport
-from rdc.transport.remote import remote_argv, shell_words
-from rdc.transport.stdio import ChildTransport
+from rdc.transport.pipes import ChildTransport, PipeTransport, remote_argv, shell_words
 from tests.support.daemon.tls_pair import tls_pair
 from tests.support.wire.memory_transport import pair
 
@@ -196,7 +194,7 @@ def test_pipes_are_enlarged_and_left_blocking() -> None:
 
 SERVER = """
 import os, subprocess, sys
-from rdc.transport.stdio import StdioTransport
+from rdc.transport.pipes import StdioTransport
 transport = StdioTransport()
 print("a stray print")
 os.write(1, b"a stray write")
@@ -256,8 +254,8 @@ def test_arguments_reach_the_child_as_they_are() -> None:
 
 
 def test_a_child_that_stays_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.transport.stdio.EXIT_SECONDS", 0.1)
-    monkeypatch.setattr("rdc.transport.stdio.TERMINATE_SECONDS", 0.1)
+    monkeypatch.setattr("rdc.transport.pipes.EXIT_SECONDS", 0.1)
+    monkeypatch.setattr("rdc.transport.pipes.TERMINATE_SECONDS", 0.1)
     transport = ChildTransport(["sh", "-c", "exec sleep 600"])
     transport.close()
     assert transport.returncode == -15

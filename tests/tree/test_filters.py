@@ -20,8 +20,7 @@ from rdc.limits.wire import (
 )
 from rdc.model.selection import FilterRule, RuleAction, RuleModifiers
 from rdc.tree.filter_list import filter_list
-from rdc.tree.filters import FilterList
-from rdc.tree.rule_matcher import RuleMatcher
+from rdc.tree.filters import FilterList, RuleMatcher
 from rdc.tree.rule_text import RuleListBuilder
 from tests.support.share import examples
 

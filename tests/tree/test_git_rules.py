@@ -15,9 +15,9 @@ from rdc.files.root.root import Root
 from rdc.limits.wire import RULE_FILE_BYTES
 from rdc.model.selection import DirectoryRules, RuleSyntax
 from rdc.progress import silent
+from rdc.tree.directory_filters import GitIgnore
 from rdc.tree.filter_list import filter_list
 from rdc.tree.filters import FilteredTree
-from rdc.tree.git_rules import GitIgnore
 from rdc.tree.walk import Walk
 
 DIRECTORIES = ["a", "b", "a/a", "a/b", "a/b/c", "b/a", "b/a/b"]

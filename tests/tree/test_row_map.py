@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.tree.hard_links import LinkTable
-from rdc.tree.manifest import Manifest
-from rdc.tree.row_map import RowMap
+from rdc.tree.manifest import Manifest, RowMap
 from tests.support.trees.manifests import build, entry
 
 PATHS = st.sets(st.sampled_from([f"{a}/{b}" for a in ("a", "b", "b.c", "d") for b in "wxyz"] + ["e", "f"]))

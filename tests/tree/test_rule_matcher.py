@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.model.selection import FilterRule, RuleAction, RuleModifiers
-from rdc.tree.rule_matcher import RuleMatcher
+from rdc.tree.filters import RuleMatcher
 from tests.reference import patterns as reference
 from tests.support.share import examples
 

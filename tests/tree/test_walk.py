@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
-from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import temporary_name
+from rdc.files.base.paths import join, temporary_name
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.entries import BadCall, BadEntry, Listed, strings

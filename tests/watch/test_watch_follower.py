@@ -11,11 +11,10 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import Halted, InStep, Limited, Resumed, WatchEvent
 from rdc.watching import events as events_module
-from rdc.watching.follower import HALT_SECONDS
+from rdc.watching.follower import EARLY_SECONDS, HALT_SECONDS, LIMITED_SECONDS
 from rdc.watching.read_changes import FIRST_RETRY_SECONDS
-from rdc.watching.schedule import EARLY_SECONDS, LIMITED_SECONDS
+from rdc.watching.records import Halted, InStep, Limited, Resumed, WatchEvent
 from tests.support.running.followed import Followed
 from tests.support.running.watching import small_tree
 from tests.support.trees.descriptors import open_files

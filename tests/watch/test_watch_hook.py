@@ -15,9 +15,9 @@ from rdc.errors import ExitCode
 from rdc.library.trees import watch
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import InStep, WatchOptions
 from rdc.progress import Problem
-from rdc.watching.hook import Changes, Hook, run_command
+from rdc.watching.records import InStep, WatchOptions
+from rdc.watching.watch_loop import Changes, Hook, run_command
 from tests.support.running.syncing import command
 from tests.support.running.watching import HereLine, Watching, eventually, small_tree
 

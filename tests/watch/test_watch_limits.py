@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import rdc.watching.schedule as schedule_module
+import rdc.watching.follower as schedule_module
 from rdc.library.trees import watch
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import (
+from rdc.progress import Event
+from rdc.watching.events import TreeEvents
+from rdc.watching.records import (
     Disconnected,
     Halted,
     InStep,
@@ -21,8 +23,6 @@ from rdc.model.watch import (
     WatchEvent,
     WatchOptions,
 )
-from rdc.progress import Event
-from rdc.watching.events import TreeEvents
 from tests.support.running.syncing import contents_of
 from tests.support.running.watching import eventually
 from tests.support.trees.trees import describe, read_tree

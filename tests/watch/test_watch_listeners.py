@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.limits.sessions import RESCAN_SECONDS, UNTOLD_EVENTS
-from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages import (
     Condition,
@@ -22,6 +21,7 @@ from rdc.protocol.messages import (
 )
 from rdc.session.runtime.commands import Send
 from rdc.watching.listeners import FarUser, NearUser, SourceRelay
+from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent
 
 IN_STEP = InStep(True, 1, 1, 0, 10, 10, 0.1)
 CODES = (ExitCode.OK, ExitCode.PARTIAL, ExitCode.VANISHED)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.cli.verbs.watch import WatchTerminal
 from rdc.errors import ExitCode
-from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchEvent, WatchReport
 from rdc.progress import Problem, Progressed
 from rdc.report.progress_display import StatusLine, columns, fitted
 from rdc.report.sync_terminal import TerminalStyle
+from rdc.watching.command import WatchTerminal
+from rdc.watching.records import Disconnected, Halted, InStep, Resumed, WatchEvent, WatchReport
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.running.screen import Screen, Terminal
 from tests.support.running.syncing import RDC

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
-from rdc.watching.troubles import Troubles
+from rdc.watching.listeners import Troubles
 
 paths = st.sampled_from([b"", b"a", b"d/b", b"\xff\n"])
 problems = st.builds(

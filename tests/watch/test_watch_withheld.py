@@ -11,8 +11,8 @@ import pytest
 
 from rdc.errors import FileError
 from rdc.files.root.source_file import SourceFile
-from rdc.model.watch import InStep
-from rdc.watching.schedule import EARLY_SECONDS
+from rdc.watching.follower import EARLY_SECONDS
+from rdc.watching.records import InStep
 from tests.support.running.followed import Followed
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from rdc.cli.options.table import Option, Words, parsed_value, read_size
+from rdc.cli.environment import Words, parsed_value, read_size
 from rdc.errors import UsageError, printable
 from rdc.lean.records import dataclass
 from rdc.limits.sessions import RATE_LEAST
+from rdc.model.options import Option
 from rdc.model.sync import OPTIONS
 
 TYPE_CHECKING = False
@@ -116,7 +117,7 @@ def _cluster(words: Words, part: str | None) -> EngineUrl | None:
         raise UsageError(
             "--cluster needs -o, a directory for the parts that all machines see, such as: -o parts"
         )
-    from rdc.files.objects.object_url import is_url
+    from rdc.files.objects.object_store import is_url
 
     local = [path for path in words.operands if not is_url(os.fsencode(path))]
     relative = next((path for path in (*local, part) if not path.startswith("/")), None)

@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.options.file_options import CATALOG_OPTION, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.report.text import counted, exact_text, size_text
+from rdc.model.options import Option
+from rdc.report.output import counted, exact_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.table import Option, OptionGroup, parse_words
+from rdc.cli.environment import Environment, OptionGroup, parse_words
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError
+from rdc.model.options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

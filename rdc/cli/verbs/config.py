@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.settings import SETTINGS, chosen_settings, settings_file
-from rdc.cli.options.table import Option, OptionGroup, parse_words
+from rdc.cli.environment import (
+    SETTINGS,
+    Environment,
+    OptionGroup,
+    chosen_settings,
+    parse_words,
+    settings_file,
+)
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
+from rdc.model.options import Option
 
 __all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
-from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
+from rdc.cli.environment import Environment, OptionGroup, parse_words
+from rdc.cli.options.file_options import CATALOG_OPTION, FILTER_GROUP, read_choice, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
-from rdc.cli.options.table import Option, OptionGroup, parse_words
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, worse
+from rdc.model.options import Option
 from rdc.progress import Problem, Progressed
-from rdc.report.output import TerminalOutput
-from rdc.report.text import counted, size_text
+from rdc.report.output import Bar, TerminalOutput, counted, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.catalog import Catalog
     from rdc.errors import FileError
-    from rdc.report.output import Bar
-    from rdc.survey.walk.storage_use import StorageUse
+    from rdc.survey.walk.walk_paths import StorageUse
     from rdc.tree.filters import FilterList
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
@@ -66,7 +63,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc index needs a directory (see rdc index --help)")
-    from rdc.survey.walk.storage_use import StorageUse
+    from rdc.survey.walk.walk_paths import StorageUse
 
     choice, use = read_choice(parsed), StorageUse(read_depth(parsed), read_max_rate(parsed))
     rules = read_rules(parsed, lambda name: read_rule_file(name, environment))

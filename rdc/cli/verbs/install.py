@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
+from rdc.model.options import Option
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -93,7 +93,7 @@ def _shell(words: Words) -> tuple[str, ...]:
     given = words.last("--rsh")
     if given is None:
         return ("ssh",)
-    from rdc.transport.remote import shell_words
+    from rdc.transport.pipes import shell_words
 
     try:
         argv = tuple(shell_words(given.value))

@@ -6,11 +6,11 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.limits.sessions import KEY_FILE_BYTES
+from rdc.model.options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

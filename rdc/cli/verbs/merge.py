@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.document_options import (
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText
+from rdc.cli.verbs.scan import OUTPUT_GROUP, claim_results, print_report, read_memory, read_output, read_part
+from rdc.cli.verbs.similar import (
     FORMER_DOCUMENT_OPTIONS,
     MERGED_DOCUMENT_GROUP,
     read_document_options,
     read_document_output,
     refuse_document_options,
 )
-from rdc.cli.options.scan_options import OUTPUT_GROUP, read_memory, read_output, read_part
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.verb import HelpText
-from rdc.cli.verbs.scan import claim_results, print_report
 from rdc.errors import ExitCode, UsageError, printable
+from rdc.model.options import Option
 from rdc.model.scan import DEFAULT_MEMORY, MergeOptions
 
 TYPE_CHECKING = False
@@ -106,7 +105,7 @@ def _are_documents(names: Sequence[str]) -> bool:
 
 
 def _merge_documents(words: Words, environment: Environment) -> ExitCode:
-    from rdc.cli.verbs.similar_text import claim_results, print_documents
+    from rdc.cli.verbs.similar import claim_results, print_documents
 
     for key in _SCANS_ONLY:
         if words.has(key):

@@ -6,17 +6,16 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 
-from rdc.cli.environment import Environment
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.resource_options import MAX_MEMORY, read_max_memory
-from rdc.cli.options.table import Option, OptionGroup, parse_words
 from rdc.cli.verb import HelpText, keep_freed_memory
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.model.options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rdc.cli.options.table import Words
     from rdc.session.runtime.commands import Conversation
     from rdc.session.serve import Admission, FollowedTree, Following
 
@@ -165,7 +164,7 @@ def _admission(parsed: Words) -> Admission | None:
 def _following(tree: FollowedTree) -> Conversation[None]:
     """Starts following a directory. Loads the modules on the first request."""
     try:
-        from rdc.watching.remote_follower import following
+        from rdc.watching.follower import following
     except ImportError as error:
         raise RdcError(
             f"the far side cannot follow a directory, which needs Linux's inotify: {error}",
@@ -177,7 +176,7 @@ def _following(tree: FollowedTree) -> Conversation[None]:
 def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bool) -> ExitCode:
     if check:
         from rdc.daemon.config import read_config
-        from rdc.daemon.privileges import check_root
+        from rdc.daemon.serving import check_root
 
         config = read_config(path, environment.environ)
         check_root(config.user, allow_root=allow_root)
@@ -193,7 +192,7 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
     following: Following | None = None
     # Imported before the sessions fork, because a session may lack the right to read the program's files.
     with contextlib.suppress(ImportError):  # watchdog cannot load without inotify
-        from rdc.watching import remote_follower as far
+        from rdc.watching import follower as far
 
         following = far.following
 

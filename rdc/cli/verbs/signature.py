@@ -7,13 +7,13 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.options.file_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.model.options import Option
 from rdc.report.json_output import path_fields
-from rdc.report.text import exact_text, size_text
+from rdc.report.output import exact_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

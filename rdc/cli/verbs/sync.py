@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment
-from rdc.cli.options.filter_options import read_rule_file
+from rdc.cli.environment import Environment, Words
+from rdc.cli.options.file_options import read_rule_file
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
-from rdc.cli.options.table import Words
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.lean.records import replace
@@ -126,7 +125,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
 
 def _check_log(path: str, request: SyncRequest, named: Sequence[str]) -> None:
     """Raise UsageError if the log is a file that this run reads: a SRC that is a file, or one of `named`."""
-    from rdc.files.own.claims import claim_log
+    from rdc.files.own.output_file import claim_log
 
     local = [source.path for source in request.sources if source.host is None]
     claim_log(os.fsencode(path)).check_named([*local, *map(os.fsencode, named)])
@@ -142,7 +141,7 @@ def _output(request: SyncRequest, environment: Environment) -> Output:
         output = SyncTerminal(style, environment.data, environment.talk, progress, environment.clock)
     if request.log is None:
         return output
-    from rdc.report.sync_log import LoggedOutput
+    from rdc.report.sync_terminal import LoggedOutput
 
     return LoggedOutput(output, request.log)
 
@@ -233,7 +232,7 @@ class _Listing(TerminalOutput):
         import stat
 
         from rdc.model.entries import Kind
-        from rdc.report.sync_log import grouped
+        from rdc.report.sync_terminal import grouped
 
         mode = 0o777 if entry.kind is Kind.SYMLINK else entry.metadata.mode
         kind = {Kind.FILE: "-", Kind.DIRECTORY: "d", Kind.SYMLINK: "l"}.get(entry.kind, "?")

@@ -10,7 +10,7 @@ import heapq
 from array import array
 from itertools import groupby
 
-from rdc.documents.parts.block import DIGEST_BYTES, SAMPLE_BYTES
+from rdc.documents.parts.part_file import DIGEST_BYTES, SAMPLE_BYTES, Block
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
 from rdc.model.similar import Document
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.documents.parts.open_parts import OpenParts
-    from rdc.documents.parts.part_file import Block
 
 __all__ = ["Corpus", "Names", "Run"]
 

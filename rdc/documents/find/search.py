@@ -2,29 +2,313 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
+import mmap
+import sys
 from array import array
-from itertools import compress
+from bisect import bisect_left
+from functools import partial
+from itertools import accumulate, compress, groupby, pairwise
 from operator import eq
 
-from rdc.documents.find.band_keys import BandKeys
-from rdc.documents.find.candidates import neighbours, without
+from rdc.documents.find.candidates import SKIP, BandKeys, CrowdedBands, equal_positions, neighbours, without
 from rdc.documents.find.corpus import Corpus
-from rdc.documents.find.crowded_bands import SKIP, CrowdedBands
-from rdc.documents.find.distinct import COPIED, COPY, distinct_documents
-from rdc.documents.find.forest import Forest
-from rdc.documents.find.resemblances import compared_pairs
-from rdc.documents.parts.block import SAMPLES
-from rdc.model.similar import Document, DocumentGroup, DocumentSummary, SimilarDocument
-from rdc.progress import Progressed, check_stop
+from rdc.documents.parts.part_file import SAMPLES
+from rdc.errors import ExitCode
+from rdc.kernel import ranked_numbers, set_resemblances
+from rdc.lean.records import dataclass
+from rdc.limits.searches import OVERLAP_BYTES
+from rdc.model.similar import (
+    Document,
+    DocumentGroup,
+    DocumentOptions,
+    DocumentReport,
+    DocumentSummary,
+    SimilarDocument,
+)
+from rdc.progress import Progressed, Reporter, StopSignal, check_stop
+from rdc.survey.read import ALONE, in_order, usable_workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rdc.progress import Reporter, StopSignal
+    from rdc.documents.gather import Gathered
 
-__all__ = ["Search"]
+
+# Forest: connected positions, eight bytes each.
+
+
+class Forest:
+    """Disjoint sets of the positions 0 to count - 1. Each set is named by its least position.
+
+    The sets depend on the pairs that were joined, not on their order.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._above = array("I", range(count))
+        self._next: array[int] | None = None
+
+    def top(self, position: int) -> int:
+        """The least position of its set. Path halving keeps later searches short."""
+        above = self._above
+        while (up := above[position]) != position:
+            above[position] = above[up]
+            position = up
+        return position
+
+    def join(self, first: int, second: int) -> None:
+        """Unites the sets of two positions."""
+        one, other = self.top(first), self.top(second)
+        if one != other:
+            self._above[max(one, other)] = min(one, other)
+            self._next = None
+
+    def is_top(self, position: int) -> bool:
+        """Whether it is the least of its set."""
+        return self._above[position] == position
+
+    def members(self, top: int) -> Iterator[int]:
+        """The positions of a set, in order."""
+        chain = self._chains()
+        position = top
+        yield position
+        while (position := chain[position]) != top:
+            yield position
+
+    def _chains(self) -> array[int]:
+        """The next position of each set, and the least after the last."""
+        if self._next is None:
+            above = self._above
+            chain = self._next = array("I", range(len(above)))
+            for position in range(len(above) - 1, -1, -1):
+                if above[position] != position:
+                    top = self.top(position)
+                    chain[position], chain[top] = chain[top], position
+        return self._next
+
+
+# Distinct: which documents are compared, and which are copies of others.
+
+COPY, COPIED = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Documents of different texts. The least of several equal ones stands for all."""
+
+    compared: array[int]
+    """Typecode 'I', increasing: those with shingles."""
+    empty: array[int]
+    """The documents without shingles, as in `compared`."""
+    kinds: bytearray
+    """A code for each document: COPY if a lesser one has its text, COPIED if it is the least of several."""
+    _copies: array[int]
+    """Typecode 'Q', increasing: a document times 2^32, plus a copy of it."""
+
+    def all_copies(self) -> Iterator[int]:
+        """Every document whose text a lesser one has."""
+        return (entry & 0xFFFFFFFF for entry in self._copies)
+
+    def copies(self, document: int) -> list[int]:
+        """The copies of a document, in order."""
+        if self.kinds[document] != COPIED:
+            return []
+        at = bisect_left(self._copies, document << 32)
+        found = []
+        while at < len(self._copies) and self._copies[at] >> 32 == document:
+            found.append(self._copies[at] & 0xFFFFFFFF)
+            at += 1
+        return found
+
+
+def distinct_documents(corpus: Corpus) -> Distinct:
+    """Compares the digests of all texts. Old documents and new ones are not copies of each other."""
+    heads, tails = array("Q"), array("Q")
+    for run in corpus.runs():
+        words = array("Q", corpus.digests(run))
+        heads += words[0::2]
+        tails += words[1::2]
+    kinds = bytearray(len(corpus))
+    copies = array("Q")
+    for positions in equal_positions(heads):
+        for equal in _equal(corpus, tails, positions):
+            kinds[equal[0]] = COPIED
+            for number in equal[1:]:
+                kinds[number] = COPY
+                copies.append(equal[0] << 32 | number)
+    compared, empty = array("I"), array("I")
+    number = 0
+    for run in corpus.runs():
+        bounds = corpus.shingle_bounds(run)
+        for start, end in pairwise(bounds):
+            if kinds[number] != COPY:
+                (compared if end > start else empty).append(number)
+            number += 1
+    return Distinct(compared, empty, kinds, array("Q", sorted(copies)))
+
+
+def _equal(corpus: Corpus, tails: array[int], positions: array[int]) -> Iterator[list[int]]:
+    """Divides documents, whose digests start equally, into those of equal text on one side.
+    `tails`: the other halves of all digests."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for number in positions:
+        groups.setdefault((tails[number], corpus.is_old(number)), []).append(number)
+    yield from [group for group in groups.values() if len(group) > 1]
+
+
+# ShingleSets: the shingles of some documents, read when they are compared.
+
+LARGE_PAGES = 4 << 20
+"""Bytes that are worth pages of 2 MiB."""
+
+
+class ShingleSets:
+    """Where the shingles of documents lie, by their position among the documents given."""
+
+    def __init__(self, corpus: Corpus, documents: Sequence[int]) -> None:
+        """`documents`: numbers of the corpus, increasing."""
+        self._corpus = corpus
+        self._parts = array("I")
+        self._starts = array("Q")
+        """Bytes of the part before the shingles of each document."""
+        self._ends = array("Q")
+        for run, rows in corpus.spans(documents):
+            before = run.block.start + run.block.layout.sets
+            bounds = corpus.shingle_bounds(run)
+            self._parts.extend([run.block.part] * len(rows))
+            self._starts.extend([before + 4 * bounds[row - run.first] for row in rows])
+            self._ends.extend([before + 4 * bounds[row - run.first + 1] for row in rows])
+
+    def size(self, positions: Sequence[int]) -> int:
+        """Bytes of the shingles of these documents."""
+        return sum([self._ends[at] for at in positions]) - sum([self._starts[at] for at in positions])
+
+    def values(self, positions: Sequence[int]) -> memoryview:
+        """The shingles of these documents: u32, native, one set after another. It may be written to."""
+        room = _large_pages(self.size(positions))
+        filled = 0
+        for part, group in groupby(positions, self._parts.__getitem__):
+            ranges, size, end = array("Q"), 0, -1
+            for at in group:
+                start, before = self._starts[at], end
+                end = self._ends[at]
+                size += end - start
+                # Adjacent rows are one range.
+                if start == before:
+                    ranges[-1] += end - start
+                else:
+                    ranges.extend((start, end - start))
+            self._corpus.read_ranges(part, ranges, room[filled : filled + size])
+            filled += size
+        if sys.byteorder == "big":
+            column = array("I", room)
+            column.byteswap()
+            return memoryview(column)
+        return room
+
+    def offsets(self, positions: Sequence[int]) -> array[int]:
+        """Where each set begins in values(), and where the last one ends: typecode 'q'."""
+        starts, ends = self._starts, self._ends
+        return array("q", accumulate([(ends[at] - starts[at]) // 4 for at in positions], initial=0))
+
+
+def _large_pages(size: int) -> memoryview:
+    """Zeros to write to. Pages of 4 KiB cost a tenth of the time of a search."""
+    if size < LARGE_PAGES:
+        return memoryview(bytearray(size))
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    memory = mmap.mmap(-1, size, flags=flags)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)
+
+
+# The exact resemblance of candidate pairs: their shingles are compared, in threads where they are many.
+
+_SLICE = 1 << 16
+"""Pairs whose documents are looked up together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Some candidate pairs."""
+
+    pairs: array[int]
+    """Pairs of a batch of WaitingPairs, in its order."""
+    resemblances: array[float]
+    """The Jaccard resemblance of each: the shingles that both have, divided by those that either has. It is 0
+    for pairs below the threshold."""
+
+
+def compared_pairs(
+    corpus: Corpus, compared: array[int], batches: Iterable[array[int]], threshold: float, workers: int
+) -> Iterator[Compared]:
+    """Compares all pairs of the batches of WaitingPairs, in their order."""
+    return in_order(
+        partial(_compare, threshold=threshold), _comparisons(corpus, compared, batches, workers), workers
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Numbers as positions among the different ones of them. Typecode 'I'."""
+
+    different: array[int]
+    """In order."""
+    ranks: array[int]
+
+    @classmethod
+    def of(cls, numbers: array[int]) -> _Ranked:
+        """`numbers`: any typecode, taken as numbers of 32 bits."""
+        different, ranks = ranked_numbers(numbers)
+        return cls(array("I", different), array("I", ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Pairs whose shingles are in memory together."""
+
+    sets: ShingleSets
+    pairs: array[int]
+    numbers: _Ranked
+    """The positions in `sets`, two a pair."""
+
+
+def _compare(comparison: _Comparison, threshold: float) -> Compared:
+    """Threads may call it in parallel."""
+    sets, numbers = comparison.sets, comparison.numbers
+    values, offsets = sets.values(numbers.different), sets.offsets(numbers.different)
+    found = array("d", set_resemblances(values, offsets, numbers.ranks, threshold))
+    return Compared(comparison.pairs, found)
+
+
+def _comparisons(
+    corpus: Corpus, compared: array[int], batches: Iterable[array[int]], workers: int
+) -> Iterator[_Comparison]:
+    """The pairs of all batches, divided so that the shingles of those in progress take OVERLAP_BYTES."""
+    count = 0
+    for batch in batches:
+        for at in range(0, len(batch), _SLICE):
+            pairs = array("Q", batch[at : at + _SLICE])
+            # Halves of the same pair lie side by side, in either order.
+            ranked = _Ranked.of(pairs)
+            sets = ShingleSets(corpus, array("I", map(compared.__getitem__, ranked.different)))
+            waiting = [(pairs, ranked.ranks)]
+            while waiting:
+                pairs, numbers = waiting.pop()
+                ranked = _Ranked.of(numbers)
+                # The first ones run alone.
+                most = OVERLAP_BYTES if count < ALONE else OVERLAP_BYTES // workers
+                if len(pairs) > 1 and sets.size(ranked.different) > most:
+                    half = len(pairs) // 2
+                    waiting += [(pairs[half:], numbers[2 * half :]), (pairs[:half], numbers[: 2 * half])]
+                    continue
+                yield _Comparison(sets, pairs, ranked)
+                count += 1
+
 
 _NONE = (1 << 32) - 1
 """Stands for no position: a document that resembles none."""
@@ -215,3 +499,40 @@ class Search:
 
     def _copies(self, number: int) -> tuple[Document, ...]:
         return tuple([self._corpus.document(copy) for copy in self.distinct.copies(number)])
+
+
+# The report of a search: its totals, and results that are made when they are asked for.
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """An iterable that makes its items anew each time."""
+
+    make: Callable[[], Iterator[object]]
+
+    def __iter__(self) -> Iterator[object]:
+        return self.make()
+
+
+def search_report(
+    gathered: Gathered,
+    options: DocumentOptions,
+    reporter: Reporter,
+    stop: StopSignal | None,
+    *,
+    older: bool = False,
+) -> DocumentReport:
+    """Searches what was gathered. Of `options`, threshold and workers count. `older`: the last part is of an
+    older corpus."""
+    old = frozenset([len(gathered.parts) - 1]) if older else frozenset()
+    corpus = Corpus(gathered.parts, gathered.blocks, old)
+    search = Search(corpus, options.threshold, options.workers or usable_workers(), across=older)
+    search.run(reporter, stop)
+    code = ExitCode.PARTIAL if any(problem.code for problem in gathered.problems) else ExitCode.OK
+    return DocumentReport(
+        _Again(search.groups),  # type: ignore[arg-type] # the items are those of the method
+        _Again(search.matches),  # type: ignore[arg-type]
+        _Again(search.kept),  # type: ignore[arg-type]
+        search.summary(gathered.left_out),
+        code,
+    )

@@ -1,32 +1,334 @@
-"""A part at rest: writes it, and reads it with every byte checked (DOCUMENTS.md, "A part")."""
+"""A part at rest: writes it, and reads it with every byte checked (DOCUMENTS.md, "A part" and "A
+slice").
+"""
 
 from __future__ import annotations
 
 import os
 import struct
+import sys
 from array import array
-from operator import le, lt
+from bisect import bisect_right
+from operator import le, lt, sub
 
 from blake3 import blake3
 
-from rdc.documents.features import SHINGLE_SIZES, SHINGLE_VERSION
-from rdc.documents.parts.block import COUNTS, SAMPLES, SEED, BlockLayout
-from rdc.documents.parts.range_section import decode_range
-from rdc.documents.parts.slice_head import DocumentHead, decode_slice
+from rdc.documents.read.file_kinds import FileRange
+from rdc.documents.read.text_batch import ProblemKind, RangeOutcome, RowProblem, RowProblems, TextBatch
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import OutputKind
+from rdc.kernel import upper_halves
+from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.lean.records import dataclass
-from rdc.limits.searches import PART_BLOCK_BYTES, PART_NAMES, READ_BYTES, SLICE_HEAD_BYTES
-from rdc.model.entries import little_endian_integers
+from rdc.limits.searches import (
+    PART_BLOCK_BYTES,
+    PART_NAMES,
+    READ_BYTES,
+    ROW_PROBLEMS,
+    SCAN_SLICES,
+    SLICE_HEAD_BYTES,
+)
+from rdc.limits.wire import SIZE_LIMIT
+from rdc.model.entries import little_endian, little_endian_integers, strings
 from rdc.progress import Problem
+from rdc.similarity.samples import one_permutation
+from rdc.similarity.texts import FeatureColumn, shingles
 from rdc.survey.container import PartError, SectionReader, section
+from rdc.survey.slices import SliceSet, WalkTotals, are_options, option_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import BinaryIO
 
-    from rdc.documents.read.range_outcome import RangeOutcome
+    from typing_extensions import Buffer
+
+    from rdc.model.similar import DocumentOptions
+
+
+SHINGLE_VERSION = 1
+"""Version of the rules in tests/reference/shingles.py. One search compares features of one version."""
+
+SHINGLE_SIZES = {"words": 5, "chars": 8}
+"""How many words or characters make a shingle."""
+
+
+def text_features(text: Buffer, offsets: Buffer, unit: str) -> FeatureColumn:
+    """The features of each text of a column. `unit`: a key of SHINGLE_SIZES."""
+    return shingles(text, offsets, SHINGLE_SIZES[unit], unit="chars" if unit == "chars" else "words")
+
+
+SAMPLES = 128
+"""Samples a document."""
+
+SAMPLE_BYTES = 4 * SAMPLES
+
+SEED = 1
+
+DIGEST_BYTES = 16
+"""Bytes of the BLAKE3 digest of a text that tell equal texts."""
+
+COUNTS = struct.Struct("<4Q")
+"""Sources, documents, shingles, bytes of names."""
+
+
+SLICE_BYTES = 256 << 10
+"""Bytes of texts whose features are made and used before those of others. They take about as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """Where the columns of a block are, from its start."""
+
+    sources: int
+    documents: int
+    shingles: int
+    name_bytes: int
+
+    @property
+    def name_ends(self) -> int:
+        return COUNTS.size
+
+    @property
+    def names(self) -> int:
+        return self.name_ends + 8 * self.sources
+
+    @property
+    def source_of(self) -> int:
+        return self.names + self.name_bytes
+
+    @property
+    def rows(self) -> int:
+        return self.source_of + 4 * self.documents
+
+    @property
+    def sizes(self) -> int:
+        return self.rows + 8 * self.documents
+
+    @property
+    def digests(self) -> int:
+        return self.sizes + 8 * self.documents
+
+    @property
+    def samples(self) -> int:
+        return self.digests + DIGEST_BYTES * self.documents
+
+    @property
+    def shingle_ends(self) -> int:
+        return self.samples + SAMPLE_BYTES * self.documents
+
+    @property
+    def sets(self) -> int:
+        return self.shingle_ends + 8 * self.documents
+
+    @property
+    def end(self) -> int:
+        return self.sets + 4 * self.shingles
+
+
+def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
+    """The columns of a block, in order; a column may be several spans. Threads may call it in parallel."""
+    samples: list[bytes] = []
+    sets: list[bytes] = []
+    digests: list[bytes] = []
+    sizes, ends = array("Q"), array("Q")
+    shingles = 0
+    for span in batch.spans:
+        for offsets in _slices(span.offsets):
+            column = text_features(span.text, offsets, unit)
+            samples.append(one_permutation(column.features, column.offsets, SAMPLES, SEED).data)
+            sets.append(upper_halves(column.features))
+            ends.extend([shingles + end for end in array("q", column.offsets[8:])])
+            shingles += len(sets[-1]) // 4
+        lengths = array("Q", map(sub, span.offsets[1:], span.offsets))
+        digests.append(_digests(name_parts(span.content(), lengths), len(lengths)))
+        sizes += lengths
+    names, name_ends = bytearray(), array("Q")
+    for path in batch.paths:
+        names += path
+        name_ends.append(len(names))
+    return [
+        COUNTS.pack(len(batch.paths), len(batch), shingles, len(names)),
+        little_endian(name_ends),
+        bytes(names),
+        little_endian(batch.sources),
+        little_endian(batch.rows),
+        little_endian(sizes),
+        *digests,
+        *map(_little_endian, samples),
+        little_endian(ends),
+        *map(_little_endian, sets),
+    ]
+
+
+def _slices(offsets: array[int]) -> Iterator[array[int]]:
+    """The texts, some at a time: their features stay in the cache of a core until they are used."""
+    first, count = 0, len(offsets) - 1
+    while first < count:
+        end = max(first + 1, bisect_right(offsets, offsets[first] + SLICE_BYTES) - 1)
+        yield offsets[first : end + 1]
+        first = end
+
+
+def _digests(names: bytes, count: int) -> bytes:
+    """The first DIGEST_BYTES of each name."""
+    words, digests = array("Q", names), array("Q", bytes(DIGEST_BYTES * count))
+    step = NAME_BYTES // 8
+    digests[0::2], digests[1::2] = words[0::step], words[1::step]
+    return digests.tobytes()
+
+
+def _little_endian(numbers: bytes) -> bytes:
+    """Native 32-bit numbers as those of a block."""
+    return numbers if sys.byteorder == "little" else little_endian(array("I", numbers))
+
+
+_SLICE_COUNTS = struct.Struct("<8Q")
+"""Number of the slice, number of slices, files, bytes and directories walked, bytes to read, number of paths,
+bytes of paths."""
+
+NUMBER_LIMIT = (1 << 64) - 1
+"""The largest of these numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHead:
+    name: str
+    """The part in messages."""
+    unit: str
+    """The unit of the shingles."""
+    paths: tuple[bytes, ...]
+    slices: SliceSet | None
+    """The one slice; None for a whole search."""
+    size: int
+    """Bytes of files that the slice reads."""
+
+    @classmethod
+    def expected(
+        cls, name: str, paths: Sequence[bytes], options: DocumentOptions, of: int, roots: Sequence[int]
+    ) -> DocumentHead:
+        """The head of a search that has read nothing yet."""
+        slices = SliceSet.expected(of, shared_options(options), roots)
+        return cls(name, options.shingle, tuple(paths), slices, 0)
+
+
+def shared_options(options: DocumentOptions) -> str:
+    """The options in which slices of one search must agree."""
+    # A field may have any name.
+    field = (
+        options.field if options.field.isalnum() else f"hex:{options.field.encode(errors='replace').hex()}"
+    )
+    return option_lines(
+        options.rules,
+        options.one_file_system,
+        ("--field", field),
+        ("--shingle", options.shingle),
+        *([] if options.format == "auto" else [("--format", options.format)]),
+    )
+
+
+def encode_slice(head: DocumentHead) -> bytes:
+    """The content of a section SLIC."""
+    slices = head.slices
+    assert slices is not None  # noqa: S101 - the caller makes a slice
+    names = b"".join([path + b"\0" for path in head.paths])
+    options = slices.options.encode()
+    totals = slices.most
+    # Bytes are only compared and added up for progress: those of enough sparse files are cut.
+    walked = (totals.files, min(totals.bytes, NUMBER_LIMIT), totals.directories)
+    size = min(head.size, NUMBER_LIMIT)
+    counts = _SLICE_COUNTS.pack(slices.numbers[0], slices.of, *walked, size, len(head.paths), len(names))
+    return b"".join([counts, little_endian(array("Q", slices.roots)), names, options])
+
+
+def decode_slice(content: bytes, name: str, unit: str) -> DocumentHead:
+    """Raises ValueError for content that no search writes."""
+    if len(content) < _SLICE_COUNTS.size:
+        raise ValueError("a slice with other fields")
+    number, of, files, size, directories, own, count, name_bytes = _SLICE_COUNTS.unpack_from(content)
+    end = _SLICE_COUNTS.size + 8 * count + name_bytes
+    if end > len(content) or not 1 <= number <= of <= SCAN_SLICES:
+        raise ValueError("a slice that no search has")
+    roots = little_endian_integers("Q", content[_SLICE_COUNTS.size : end - name_bytes])
+    paths = strings(content[end - name_bytes : end])
+    options = content[end:].decode()
+    if len(paths) != count or not are_options(options):
+        raise ValueError("a slice with other paths or options")
+    totals = WalkTotals(files, size, directories, number)
+    slices = SliceSet(of, (number,), options, tuple(roots), totals, totals)
+    return DocumentHead(name, unit, tuple(paths), slices, own)
+
+
+_RANGE_COUNTS = struct.Struct("<8QII")
+"""Number of the range, number of ranges, bytes of the file, lines, blocks before this section that are of the
+range, rows left out, bad rows, 1 if the range was read to its end; bytes of the path, number of problems."""
+
+_RANGE_PROBLEM = struct.Struct("<BIQQI")
+"""Kind, exit code, row, rows left out, bytes of the message."""
+
+_FAILURE = len(ProblemKind)
+"""The kind of a problem of the file itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRange:
+    outcome: RangeOutcome
+    blocks: int
+    """The number of blocks that it has, just before it in the part."""
+
+
+def encode_range(found: FoundRange) -> bytes:
+    """The content of a section RANG."""
+    one = found.outcome
+    problems = [
+        _RANGE_PROBLEM.pack(
+            problem.kind,
+            ExitCode.PARTIAL,
+            problem.row,
+            problem.left_out,
+            len(message := problem.message.encode("utf-8", "surrogateescape")),
+        )
+        + message
+        for problem in one.problems.found
+    ]
+    if one.failure is not None:
+        message = one.failure.message.encode("utf-8", "surrogateescape")
+        problems.append(_RANGE_PROBLEM.pack(_FAILURE, one.failure.code, 0, 1, len(message)) + message)
+    counts = _RANGE_COUNTS.pack(
+        *(one.range.number, one.range.of, one.range.size, one.lines, found.blocks),
+        *(one.problems.count, one.problems.bad, one.complete, len(one.path), len(problems)),
+    )
+    return b"".join([counts, one.path, *problems])
+
+
+def decode_range(content: bytes) -> FoundRange:
+    """Raises ValueError or struct.error for content that no search writes."""
+    number, of, size, lines, blocks, left_out, bad, complete, length, count = _RANGE_COUNTS.unpack_from(
+        content
+    )
+    path = content[_RANGE_COUNTS.size : _RANGE_COUNTS.size + length]
+    if not number < of <= SCAN_SLICES or size > SIZE_LIMIT or complete > 1 or len(path) < length:
+        raise ValueError("a range that no search has")
+    range_ = FileRange.of_file(number, of, size)
+    if lines > range_.end - range_.start:
+        raise ValueError("more lines than bytes")
+    problems = RowProblems(path)
+    failure: Problem | None = None
+    at = _RANGE_COUNTS.size + length
+    for _ in range(count):
+        kind, code, row, dropped, length = _RANGE_PROBLEM.unpack_from(content, at)
+        at += _RANGE_PROBLEM.size
+        message = content[at : at + length].decode("utf-8", "surrogateescape")
+        at += length
+        if kind == _FAILURE:
+            failure = Problem(ExitCode(code), path, message)
+        else:
+            problems.found.append(RowProblem(ProblemKind(kind), row, message, dropped))
+    if at != len(content) or min(bad, ROW_PROBLEMS) > len(problems.found):
+        raise ValueError("a range with other fields")
+    problems.count, problems.bad = left_out, bad
+    return FoundRange(RangeOutcome(path, range_, lines, bool(complete), problems, failure), blocks)
+
 
 MAGIC = b"RDCDOCS\x01"
 """The first bytes of a part. Its last byte is the version of the format."""

@@ -1,31 +1,159 @@
-"""FileUnit: files that are read as one: a JSONL or Parquet file, or some plain files."""
+"""The files of a search, on this machine and in stores, and FileUnit: those that are read as one, a
+JSONL or Parquet file, or some plain files.
+"""
 
 from __future__ import annotations
 
+import os
+from array import array
+from io import BufferedReader, FileIO
 from itertools import groupby
 
-from rdc.documents.read.file_kinds import FileKind, begins_json_lines, kind_of
-from rdc.documents.read.file_stream import opened_stream
+from rdc.documents.read.file_kinds import FileKind, FileRange, SliceFiles, begins_json_lines, kind_of
 from rdc.documents.read.parquet_rows import check_pyarrow
-from rdc.errors import RdcError
-from rdc.files.objects.object_url import is_url
+from rdc.errors import FileError, RdcError, UsageError, printable
+from rdc.files.objects.object_file import ObjectFile
+from rdc.files.objects.object_store import ObjectStore, is_url, parse_url
 from rdc.lean.records import dataclass, replace
-from rdc.survey.walk.storage_use import StorageUse
-from rdc.survey.walk.walk_paths import walk_paths
+from rdc.model.entries import strings
+from rdc.model.selection import are_plain
+from rdc.progress import Problem, Reporter, StopSignal, check_stop
+from rdc.survey.walk.walk_paths import StorageUse, walk_paths
+from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import BinaryIO
 
-    from rdc.documents.read.file_range import FileRange
-    from rdc.documents.read.object_columns import JoinedFiles
-    from rdc.documents.read.slice_files import SliceFiles
-    from rdc.files.own.claims import Claims
+    from typing_extensions import Buffer
+
+    from rdc.files.depth.depth import ReadRate
+    from rdc.files.own.output_file import Claims
+    from rdc.files.root.source_file import SourceFile
     from rdc.model.similar import DocumentOptions
-    from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
 
-__all__ = ["FileUnit", "UnitList", "list_units"]
+
+class _RatedFile(FileIO):
+    """A file whose reads count."""
+
+    def __init__(self, fd: int, rate: ReadRate) -> None:
+        super().__init__(fd, "rb")
+        self._rate = rate
+
+    def readinto(self, buffer: Buffer) -> int:
+        count = super().readinto(buffer) or 0
+        self._rate.take(count)
+        return count
+
+
+def opened_stream(source: SourceFile | ObjectFile) -> BinaryIO:
+    """Return the content from the start on, or from where the file's descriptor is. It obeys the file's
+    rate."""
+    if isinstance(source, ObjectFile):
+        return source.stream()
+    if source.rate is not None:
+        return BufferedReader(_RatedFile(os.dup(source.fileno()), source.rate))
+    return os.fdopen(os.dup(source.fileno()), "rb")
+
+
+# ObjectColumns: objects of a store as files of a search, and JoinedFiles: files of both kinds.
+
+
+class ObjectColumns:
+    """Objects, one per row."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.sizes = array("Q")
+        self._names: list[bytes] = []
+        self._store = store
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, path: bytes, size: int) -> None:
+        self._names.append(path)
+        self.sizes.append(size)
+
+    def shown(self, row: int) -> bytes:
+        """The URL of a row."""
+        return self._names[row]
+
+    def open(self, row: int) -> ObjectFile:
+        """Raises FileError."""
+        return self._store.open(self._names[row])
+
+
+class JoinedFiles:
+    """Files of this machine, and behind them objects."""
+
+    def __init__(self, files: FileColumns, objects: ObjectColumns) -> None:
+        self._files = files
+        self._objects = objects
+        self._first = len(files)
+        self.sizes = files.sizes + objects.sizes
+
+    def __len__(self) -> int:
+        return self._first + len(self._objects)
+
+    def shown(self, row: int) -> bytes:
+        """Path of a row as the user would type it."""
+        return self._files.shown(row) if row < self._first else self._objects.shown(row - self._first)
+
+    def open(self, row: int) -> SourceFile | ObjectFile:
+        """Opens whatever has this path now. Raises FileError."""
+        return self._files.open(row) if row < self._first else self._objects.open(row - self._first)
+
+
+def list_objects(
+    paths: Sequence[bytes],
+    options: DocumentOptions,
+    reporter: Reporter,
+    stop: StopSignal | None,
+    slice_: SliceFiles | None,
+    rate: ReadRate | None = None,
+) -> ObjectColumns:
+    """All objects below these URLs, or those of a slice. One that a URL names may be there twice.
+
+    `rate` bounds how fast they are read. What cannot be listed is reported. Raises UsageError for a URL of
+    another kind, for rules from files of a store, and if s3fs is missing.
+    """
+    urls = [parse_url(path) for path in paths]
+    if not are_plain(options.rules):
+        raise UsageError(f"{printable(paths[0])}: rules of files in directories are not read from a store")
+    from rdc.files.objects.object_store import ObjectStore
+
+    filters = filter_list(options.rules)
+    store = ObjectStore(rate)
+    found = ObjectColumns(store)
+    entered: set[bytes] = set()
+
+    def enter(directory: bytes, below: bytes) -> bool:
+        """Each directory is listed once, whichever URL leads to it."""
+        check_stop(stop)
+        if directory in entered or filters.excluded(below.rstrip(b"/"), True):
+            return False
+        entered.add(directory)
+        return True
+
+    for url in urls:
+        for listed in store.walk(url, enter):
+            if isinstance(listed, FileError):
+                reporter(Problem(listed.code, listed.path, str(listed)))
+                continue
+            if listed.nameless:
+                reporter(listed.nameless_problem())
+            for name, size in zip(strings(listed.names), listed.sizes, strict=True):
+                path = listed.directory + name
+                if not name or (not listed.single and filters.excluded(listed.below + name, False)):
+                    continue
+                if slice_ is None or slice_.has_file(path, size):
+                    found.add(path, size)
+    return found
+
+
+# FileUnit: files that are read as one: a JSONL or Parquet file, or some plain files.
 
 UNIT_FILES = 4_096
 """Plain files of one unit."""
@@ -118,8 +246,6 @@ def list_units(
         claims=claims,
     )
     if urls:
-        from rdc.documents.read.object_columns import JoinedFiles, list_objects
-
         files = JoinedFiles(files, list_objects(urls, options, reporter, stop, slice_, use.rate))
     rows = sorted(range(len(files)), key=files.shown)
     if urls:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from operator import sub
 
-from rdc.documents.read.text_batch import TextBatch, TextSpan
+from rdc.documents.read.text_batch import RowProblems, TextBatch, TextSpan
 from rdc.errors import UsageError, one_line, printable
 from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    from rdc.documents.read.file_range import FileRange
-    from rdc.documents.read.row_problems import RowProblems
+    from rdc.documents.read.file_kinds import FileRange
 
 __all__ = ["check_pyarrow", "read_parquet"]
 

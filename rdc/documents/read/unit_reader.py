@@ -8,29 +8,24 @@ from io import UnsupportedOperation
 from blake3 import blake3
 
 from rdc.documents.read.file_kinds import FileKind
-from rdc.documents.read.file_stream import opened_stream
+from rdc.documents.read.file_units import FileUnit, JoinedFiles, opened_stream
 from rdc.documents.read.json_lines import BYTE_ORDER_MARK, JsonLines
 from rdc.documents.read.parquet_rows import read_parquet
-from rdc.documents.read.range_outcome import RangeOutcome
-from rdc.documents.read.row_problems import RowProblems
-from rdc.documents.read.text_batch import TextBatch
+from rdc.documents.read.text_batch import RangeOutcome, RowProblems, StoredBound, TextBatch
 from rdc.errors import ExitCode, FileChangedError, RdcError, one_line, printable
 from rdc.files.objects.object_file import ObjectFile
-from rdc.files.objects.object_url import is_url
+from rdc.files.objects.object_store import is_url
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.records import dataclass
 from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 from rdc.progress import Problem
-from rdc.survey.read.ordered_threads import in_order
+from rdc.survey.read import in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from rdc.documents.read.file_units import FileUnit
-    from rdc.documents.read.object_columns import JoinedFiles
-    from rdc.documents.read.stored_bound import StoredBound
     from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["UnitReader"]

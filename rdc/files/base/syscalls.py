@@ -1,9 +1,14 @@
-"""System calls that Python's os module lacks. Each raises ENOSYS where it is missing."""
+"""System calls that Python lacks, and what the kernel grants a process."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import signal
+import struct
+from contextlib import suppress
+from fcntl import ioctl
 
 from rdc.files import _files
 
@@ -11,22 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = [
-    "chmod_no_follow",
-    "fallocate_keep_size",
-    "file_system_type",
-    "full_fsync",
-    "open_directory_beneath",
-    "punch_hole",
-    "refresh_stat",
-    "rename_exchange",
-    "rename_no_replace",
-    "rename_no_replace_between",
-    "set_access_time",
-    "set_malloc_option",
-    "syncfs",
-    "unshare_working_directory",
-]
+
+# System calls that Python's os module lacks. Each raises ENOSYS where it is missing.
 
 _AT_SYMLINK_NOFOLLOW = 0x100
 _RESOLVE_NO_MAGICLINKS = 0x02
@@ -143,3 +134,98 @@ def file_system_type(fd: int) -> int:
 def set_malloc_option(parameter: int, value: int) -> None:
     """Call mallopt(3). Raises OSError: ENOSYS if the C library is not glibc."""
     _call("mallopt", parameter, value)
+
+
+# The limit of open descriptors: raised if possible, and shared among the caches that keep files open.
+
+ENOUGH_DESCRIPTORS = 2048
+"""With this limit every cache may reach its maximum. A sync with both ends in one process needs 1,384
+descriptors: two caches of 64 directories, a commit group of 256 files in as many directories, twice 256 small
+files read together, 64 bases, twice 64 calls in flight and about 40 others.
+
+The limit is inherited by programs that rdc starts, so it is no higher. Programs that close all descriptors
+one by one stay fast. Programs that use select(2), which knows 1,024, keep room.
+"""
+
+OTHER_DESCRIPTORS = 40
+"""Descriptors outside the caches: standard streams, a transport, the catalog, signing threads, the current
+file and its bases. About 30 were counted."""
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit to ENOUGH_DESCRIPTORS, or as far as the hard limit allows.
+
+    Shells usually set 1,024, some 256; programs may raise it.
+    """
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def share_of_descriptors(most: int) -> int:
+    """Return how many of `most` descriptors a cache may use under the present limit, at least 1."""
+    limit = os.sysconf("SC_OPEN_MAX")  # RLIMIT_NOFILE; -1: there is none
+    if limit < 0 or limit >= ENOUGH_DESCRIPTORS:
+        return most
+    return max(1, most * (limit - OTHER_DESCRIPTORS) // (ENOUGH_DESCRIPTORS - OTHER_DESCRIPTORS))
+
+
+def process_umask() -> int:
+    """Return the umask, read without changing it where possible: other threads may make files meanwhile."""
+    with suppress(OSError), open("/proc/self/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+# FICLONERANGE: makes a range of one file share the blocks of a range of another.
+#
+# The kernel shares the range as it is at one moment, under the locks of both files. Nothing is read or
+# written. ioctl_ficlonerange(2) is the source of the structure and rules.
+
+_FICLONERANGE = 0x4020940D
+_RANGE = struct.Struct("=qQQQ")
+
+LASTING_REFUSALS = frozenset((errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EXDEV, errno.EPERM))
+"""Errors that concern two file systems, or this process, rather than one pair of files."""
+
+
+def clone_range(source: int, offset: int, length: int, destination: int, at: int) -> None:
+    """Share `length` bytes at `offset` of one open file at `at` of another, in place of what was there.
+
+    Offsets are multiples of the file system's block size. So is `length`, unless the source ends there and
+    the destination ends there or before. Raises OSError; parts of the range may be shared then.
+    """
+    ioctl(destination, _FICLONERANGE, _RANGE.pack(source, offset, length, at))
+
+
+# Read leases: the kernel's guarantee that no process has a file open for writing, or will without notice.
+#
+# fcntl(2), "Leases": a read lease is granted only while no descriptor and no mapping can write to the file. A
+# process that then opens it for writing, or truncates it, waits until the lease is released or
+# /proc/sys/fs/lease-break-time (45 s) has passed. From that moment `is_intact` returns False.
+
+
+def take_lease(fd: int) -> None:
+    """Take a read lease on a file open for reading only. Closing the descriptor releases it.
+
+    Raises OSError: EAGAIN if the file is open for writing, EACCES if it belongs to another user, EINVAL or
+    ENOLCK if the file system has no leases, ENOSYS on systems other than Linux.
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    # Breaking a lease sends a signal. The default, SIGIO, would end the process. SIGURG is ignored by
+    # default; callers ask is_intact instead.
+    fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
+def is_intact(fd: int) -> bool:
+    """Return whether the lease still holds and no writer waits. Raises OSError."""
+    return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK

@@ -2,7 +2,7 @@
  * contents_binding.c - read_contents.c for Python, and the only file here that knows
  * Python.
  *
- * Where the system is not Linux nothing is added, and rdc/files/bulk/read_many.py does the same in Python.
+ * Where the system is not Linux nothing is added, and rdc/files/bulk/open_many.py does the same in Python.
  */
 #include "functions.h"
 

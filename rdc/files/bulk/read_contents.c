@@ -1,7 +1,7 @@
 /*
  * read_contents.c - the content, or both ends of it, of many files of one tree.
  *
- * What it computes is defined by rdc/files/bulk/read_many.py. A small file costs six system calls and nothing else, where
+ * What it computes is defined by rdc/files/bulk/open_many.py. A small file costs six system calls and nothing else, where
  * Python adds three times as much around them. The second fstat proves that what was read was one state of the file:
  * a write in between moves its ctime, which no program can set back.
  */

@@ -7,7 +7,7 @@
 
 #include "depth/rows_at_once.h"
 
-/* Outcomes besides 0 and an errno; rdc/files/bulk/read_many.py has the same, a test compares them. */
+/* Outcomes besides 0 and an errno; rdc/files/bulk/open_many.py has the same, a test compares them. */
 enum {
     RDC_REPLACED = -1, /* not the regular file that was listed */
     RDC_RESIZED = -2,  /* its size was another one when it was opened */

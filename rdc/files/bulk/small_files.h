@@ -7,7 +7,7 @@
 
 #include "depth/rows_at_once.h"
 
-/* A temporary's name (rdc/files/base/temporary_names.py) and its NUL. */
+/* A temporary's name (rdc/files/base/paths.py) and its NUL. */
 #define RDC_TEMPORARY_SIZE 26
 
 /* Columns are little-endian as in a PackedListing (rdc/model/entries.py), and need not be aligned. */

@@ -1,20 +1,19 @@
-"""Small files in bulk, written aside for a CommitGroup. In C, on Linux.
-
-A file that meets any difficulty is left to the caller, who repeats it with Replacement, which handles and
-names every case. So nothing here raises errors for single files, and without the C part no file is written.
-"""
+"""Small files in bulk: read as listed, written aside and renamed, of one directory or several."""
 
 from __future__ import annotations
 
 import os
 from array import array
 from contextlib import suppress
+from itertools import accumulate
+from operator import attrgetter
 
 from rdc.errors import FileError
 from rdc.files import _files
-from rdc.files.depth.depth import RowsSeen
+from rdc.files.base.paths import join
+from rdc.files.depth.depth import RowsSeen, calls_at_once
 from rdc.lean.records import dataclass
-from rdc.model.entries import Identity, IdentityColumns, PackedListing, strings
+from rdc.model.entries import Identity, IdentityColumns, PackedListing, little_endian_integers, strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,16 +25,11 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
 
-__all__ = [
-    "NewVersions",
-    "RenameColumns",
-    "StagedFiles",
-    "StagedVersions",
-    "extension",
-    "inherits",
-    "stage_small",
-    "stage_versions",
-]
+
+# Small files in bulk, written aside for a CommitGroup. In C, on Linux.
+#
+# A file that meets any difficulty is left to the caller, who repeats it with Replacement, which handles and
+# names every case. So nothing here raises errors for single files, and without the C part no file is written.
 
 FAILED, NOT_EXPECTED = -1, -2
 """Values in place of the descriptors of files that were not written."""
@@ -98,7 +92,7 @@ def inherits(root: Root, directories: Iterable[Directory]) -> bool:
     """Return whether new files in one of the directories would inherit an ACL that `root` must remove."""
     if not root.writes.sheds_acls:
         return False
-    from rdc.files.base.access_acl import has_default_acl
+    from rdc.files.base.metadata import has_default_acl
 
     return any(map(has_default_acl, directories))
 
@@ -373,3 +367,199 @@ class StagedVersions(StagedFiles):
 
     def _where(self) -> tuple[array[int], bytes | None]:
         return array("i", [directory.fd for directory in self._directories]), self._expected
+
+
+# Small files read whole, in bulk: those of one directory, or of several together.
+#
+# A file that meets any difficulty is left to the caller, who repeats it with SourceFile, which handles and
+# names every case. So nothing here raises errors for single files, and without the C part no file is read.
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """Files of one directory."""
+
+    directory: bytes
+    listing: PackedListing
+
+
+def read_together(root: Root, files: Sequence[ListedFiles]) -> tuple[bytes, bytes]:
+    """Do what `read_small` does for the files of several directories. The results are joined.
+
+    Where an open waits, files of all these directories wait together. Otherwise a call for each directory
+    costs less.
+    """
+    contents, good = [], []
+    for number, one in enumerate(files):
+        if root.depths.opening.now > 1:
+            content, fine = _read_opened(root, files[number:])
+            contents.append(content)
+            good.append(fine)
+            break
+        content, fine = read_small(root, one.directory, one.listing)
+        contents.append(content)
+        good.append(fine)
+    return b"".join(contents), b"".join(good)
+
+
+def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
+    """Read the files of `listing` whole. Return the contents of those that are as listed, joined, and a byte
+    per entry: 1 if its file is among them.
+
+    Such a file did not change while it was read.
+    """
+    nothing = b"", bytes(listing.count)
+    built = extension()
+    if built is None:
+        return nothing
+    depth = root.depths.opening
+    if root.reads.keeps_atimes or depth.now > 1:
+        return _read_opened(root, [ListedFiles(directory, listing)])
+    try:
+        fd = root.directory(directory)
+    except FileError:
+        return nothing
+    some = listing if listing.count <= depth.rows else listing.slice(0, depth.rows)
+    content, good, seen = built.read_small(fd.fd, some.names, some.sizes, some.mtimes, some.total_size)
+    depth.saw(RowsSeen(*seen))
+    if some.count == listing.count:
+        return content, good
+    more_content, more_good = read_small(root, directory, listing.slice(some.count, listing.count))
+    return content + more_content, good + more_good
+
+
+def _read_opened(root: Root, files: Sequence[ListedFiles]) -> tuple[bytes, bytes]:
+    """Do what `read_small` does with several files open: at a depth past 1, or so that they keep their access
+    times."""
+    from rdc.files.bulk.open_many import OpenedFiles, can_open, most_opened
+
+    good = bytearray(sum([one.listing.count for one in files]))
+    if not can_open():
+        return b"", bytes(good)
+    paths = [join(one.directory, name) + b"\0" for one in files for name in strings(one.listing.names)]
+    sizes = little_endian_integers("Q", b"".join([one.listing.sizes for one in files]))
+    mtimes = little_endian_integers("q", b"".join([one.listing.mtimes for one in files]))
+    parts = []
+    first = 0
+    while first < len(paths):
+        with OpenedFiles(root, b"".join(paths[first : first + most_opened(root)])) as opened:
+            failed = set(opened.failed)
+            rows = [
+                row
+                for row in range(len(opened))
+                if row not in failed
+                and (opened.sizes[row], opened.mtimes[row]) == (sizes[first + row], mtimes[first + row])
+            ]
+            content, read = opened.read(rows)
+            parts.append(content)
+            for row, is_good in zip(rows, read, strict=True):
+                good[first + row] = is_good
+            first += len(opened)
+    return b"".join(parts), bytes(good)
+
+
+# New small files of several directories, written aside and renamed in one call of the C code.
+#
+# Where directories have few files, a call for each has no more in flight than those. Where nothing waits, a
+# call for each costs less: the callers use this only at a depth past 1.
+
+COLUMNS = ("names", "sizes", "mtimes", "modes", "uids", "gids")
+"""The columns of a listing that the C function takes, in this order."""
+
+FD_BYTES = 4
+"""Bytes of a descriptor in a column."""
+
+
+def stage_together(
+    root: Root, files: Sequence[ListedFiles], content: memoryview, *, owner: bool
+) -> list[StagedFiles | None]:
+    """Do what `stage_small` does for the new files of several directories, in as many runs.
+
+    `content` holds the bytes of all. A run is None if the files of its directory must be written by
+    themselves. All are None if one call is not to be made for all, as beyond the write quota of `root`.
+    """
+    built = extension()
+    sizes = [one.listing.total_size for one in files]
+    entries = sum([one.listing.count for one in files])
+    runs: list[StagedFiles | None] = [None] * len(files)
+    if built is None or not root.writes_in_bulk or not root.may_spend(sum(sizes), entries=entries):
+        return runs
+    directories = _opened(root, files)
+    starts = list(accumulate(sizes, initial=0))
+    fds, parts = array("i"), []
+    for number, directory in directories.items():
+        one = files[number]
+        if root.writes.undo is not None:
+            root.writes.undo.entering(one.directory, directory.fd)
+        root.spend(one.directory, sizes[number], entries=one.listing.count)
+        fds.extend(array("i", [directory.fd]) * one.listing.count)
+        parts.append(content[starts[number] : starts[number + 1]])
+    listings = [files[number].listing for number in directories]
+    depth = root.depths.writing
+    made, temporaries, seen = built.stage_small(
+        fds,
+        *(b"".join(map(attrgetter(column), listings)) for column in COLUMNS),
+        owner,
+        content if len(parts) == len(files) else b"".join(parts),
+        root.writes.least_hole,
+        os.urandom(4 * len(fds)),
+        None,
+        0,
+        depth.now,
+    )
+    depth.saw(RowsSeen(*seen))
+    at = 0
+    for number, directory in directories.items():
+        one, stop = files[number], at + files[number].listing.count
+        own = made[FD_BYTES * at : FD_BYTES * stop]
+        names = temporaries[TEMPORARY_BYTES * at : TEMPORARY_BYTES * stop]
+        runs[number] = StagedFiles(root, one.directory, directory, one.listing.names, own, names)
+        at = stop
+    return runs
+
+
+def _opened(root: Root, files: Sequence[ListedFiles]) -> dict[int, Directory]:
+    """Open the directories together. Return, by number, those that new files can be written in in bulk."""
+
+    def opened(one: ListedFiles) -> Directory | None:
+        try:
+            return root.directory(one.directory)
+        except FileError:
+            return None
+
+    found = enumerate(calls_at_once(opened, files, root.depths))
+    return {
+        number: directory
+        for number, directory in found
+        if directory is not None and not inherits(root, (directory,))
+    }
+
+
+def rename_together(runs: Sequence[StagedFiles], passed_over: Sequence[Set[int]]) -> list[list[int]]:
+    """Rename the files of each run but those of `passed_over`, one set a run. Return, for each run, the rows
+    that still have their temporary names."""
+    built = extension()
+    columns = [run.rename_columns(rows) for run, rows in zip(runs, passed_over, strict=True)]
+    if built is None or any(each.expected for each in columns):
+        return [run.rename(rows) for run, rows in zip(runs, passed_over, strict=True)]
+    depth = runs[0].depth
+    directories, fds = array("i"), array("i")
+    for each in columns:
+        directories += each.directories
+        fds += each.fds
+    packed, seen = built.rename_small(
+        directories,
+        b"".join([each.temporaries for each in columns]),
+        b"".join([each.names for each in columns]),
+        fds,
+        None,
+        0,
+        depth.now,
+    )
+    depth.saw(RowsSeen(*seen))
+    errors = array("i", packed)
+    failed, at = [], 0
+    for run, rows in zip(runs, passed_over, strict=True):
+        failed.append(run.note_renamed(errors[at : at + len(run)], rows))
+        at += len(run)
+    return failed

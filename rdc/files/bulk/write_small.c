@@ -127,7 +127,7 @@ static int is_expected(int directory, const char *name, const rdc_expected *expe
            (!(expected->fields & RDC_CTIME) || rdc_nanoseconds(found->st_ctim) == expected->ctimes[row]);
 }
 
-/* As temporary_name of rdc/files/base/temporary_names.py; a test compares. A name that is taken fails, and is left to Python. */
+/* As temporary_name of rdc/files/base/paths.py; a test compares. A name that is taken fails, and is left to Python. */
 static void name_aside(char temporary[RDC_TEMPORARY_SIZE], const char *target, uint32_t random)
 {
     snprintf(temporary, RDC_TEMPORARY_SIZE, ".rdc-%08x%04x", (unsigned)crc32_of(target), (unsigned)(random & 0xffff));
@@ -231,7 +231,7 @@ static int rename_over(int directory, const char *temporary, const char *name, c
     return renameat(directory, temporary, directory, name) ? errno : 0;
 }
 
-/* An errno, or 0. As rename_to_free_name of rdc/files/base/append_only.py. */
+/* An errno, or 0. As rename_to_free_name of rdc/files/root/policies.py. */
 static int rename_to_free_name(int directory, const char *temporary, const char *name)
 {
     /* Not every C library has renameat2. */

@@ -1,21 +1,28 @@
-"""Depth: how many calls to storage are in flight at a time.
-
-One is enough where calls do not wait: on files in the page cache a second thread only costs. Where they wait,
-as on a network or a disk that is not cached, the rate grows with the depth until the storage is busy. So the
-depth starts at 1, or at more where calls are known to wait. It is doubled while calls wait and the last
-doubling made them so much faster.
-"""
+"""How many calls of a run are in flight at a time, and how fast it reads."""
 
 from __future__ import annotations
 
+import time
 from _thread import allocate_lock
 
-from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.base.syscalls import share_of_descriptors
 from rdc.lean.records import dataclass
-from rdc.lean.typed import Protocol
+from rdc.lean.typed import Protocol, TypeVar
 from rdc.limits.sessions import DEPTH_LIMIT
 
-__all__ = ["Depth", "Depths", "Looking", "RowsSeen", "bound_depth"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rdc.lean.threads import Task
+
+
+# Depth: how many calls to storage are in flight at a time.
+#
+# One is enough where calls do not wait: on files in the page cache a second thread only costs. Where they
+# wait, as on a network or a disk that is not cached, the rate grows with the depth until the storage is busy.
+# So the depth starts at 1, or at more where calls are known to wait. It is doubled while calls wait and the
+# last doubling made them so much faster.
 
 DEPTH_MOST = 32
 """Most calls in flight unless a user asks for more."""
@@ -173,3 +180,69 @@ class Depths:
         """The greatest depth of all, for calls that are not measured."""
         measured = (self.listing, self.looking, self.opening, self.reading, self.renaming, self.setting)
         return max(self.writing.now, *[depth.now for depth in measured])
+
+
+# calls_at_once: the same call of Python for several items at a time, in place of a loop.
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def calls_at_once(work: Callable[[T], R], items: Sequence[T], depths: Depths) -> list[R]:
+    """Return `work(item)` of each item, in order. So many calls are in flight as `depths` found of others.
+
+    All calls have ended when this returns or raises. It raises the exception of the first item that has one.
+    """
+    most = min(depths.found, len(items))
+    if most <= 1:
+        return [work(item) for item in items]
+    from rdc.lean.threads import Threads
+
+    threads = Threads(most, "rdc calls")
+    tasks: list[Task[R]] = []
+    try:
+        for item in items:
+            tasks.append(threads.submit(work, item))
+    except RuntimeError:
+        # The system refuses even one thread.
+        return [work(item) for item in items]
+    finally:
+        threads.close()
+    return [task.result() for task in tasks]
+
+
+# ReadRate: a bound on the bytes read from storage in a second, for storage that others need as well.
+
+BURST_SECONDS = 0.1
+"""A run that read less than its rate may catch up at once, by so many seconds of the rate at most."""
+
+
+class ReadRate:
+    """Lets `rate` bytes a second pass on average. All threads of a run share one.
+
+    Each caller gets a time of its own behind those before it, and sleeps until then. So after t seconds at
+    most rate * (t + BURST_SECONDS) bytes were let pass, and what the last callers asked for.
+    """
+
+    def __init__(
+        self,
+        rate: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`rate`: bytes a second, above 0. `clock`: seconds that never go back."""
+        self._rate = rate
+        self._clock = clock
+        self._sleep = sleep
+        self._next = clock()
+        """When the bytes that were let pass are paid for."""
+        self._lock = allocate_lock()
+
+    def take(self, size: int) -> None:
+        """Return when `size` more bytes may be read."""
+        with self._lock:
+            now = self._clock()
+            start = max(self._next, now - BURST_SECONDS)
+            self._next = start + size / self._rate
+        if start > now:
+            self._sleep(start - now)

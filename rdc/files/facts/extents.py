@@ -1,17 +1,23 @@
-"""Asks the file system where a file has holes, and where its bytes lie on disk (FIEMAP)."""
+"""Where the blocks of files are: holes, shared ranges, and the space that they take."""
 
 from __future__ import annotations
 
 import errno
 import os
 import struct
+import sys
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from enum import Enum
 from fcntl import ioctl
 
 from rdc.lean.records import dataclass
+from rdc.lean.typed import NamedTuple
+from rdc.model.duplicates import Sharing
 
-__all__ = ["Extent", "data_bytes", "data_ranges", "extents", "holes", "shared_bytes"]
+TYPE_CHECKING = False
+
 
 _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQIIII")
@@ -205,3 +211,235 @@ def _common(ranges: Sequence[Iterator[tuple[int, int]]]) -> Iterator[tuple[int, 
             next(rest, None) if one is not None and one[1] <= max(start, end) else one
             for one, rest in zip(now, ranges, strict=True)
         ]
+
+
+class Use(Enum):
+    """How the bytes of a file's range use the disk, in relation to another file's."""
+
+    SAME = "same"
+    """They are the other file's bytes."""
+    OWN = "own"
+    """Nothing else refers to them, and they take their length on disk."""
+    COMPRESSED = "compressed"
+    """Nothing else refers to them, and they take less than their length."""
+    HELD = "held"
+    """Something else refers to them as well."""
+    PARTIAL = "partial"
+    """Parts of an extent that is freed only as a whole; or it is not known where they are."""
+
+
+class Part(NamedTuple):
+    """A part of a range, relative to the range's start, in bytes."""
+
+    start: int
+    end: int
+    use: Use
+    physical: int
+    """Where it begins on the volume; inside a compressed extent, where that begins."""
+    beside_hole: bool
+    """Whether the other file has a hole there."""
+
+
+class _Piece(NamedTuple):
+    """The part of an extent within a range, relative to the range's start."""
+
+    start: int
+    end: int
+    extent: Extent
+    offset: int
+    """Offset of the range's start in the file."""
+
+    def physical_offset(self, at: int) -> int | None:
+        return None if self.extent.in_metadata else self.extent.physical_offset(self.offset + at)
+
+
+def compare_places(
+    source: int, source_offset: int, destination: int, offset: int, length: int, *, whole_extents: bool
+) -> Iterator[Part]:
+    """Yield the parts of the destination's range that use the disk, in order: not its holes, and not what
+    lies inside metadata, where nothing can share it.
+
+    `length` is rounded up to blocks if the range ends with the file. `whole_extents` says that the file
+    system frees an extent only as a whole (btrfs). Raises OSError as `extents` does.
+    """
+    others = _pieces(source, source_offset, length)
+    other = next(others, None)
+    for piece in _pieces(destination, offset, length):
+        extent = piece.extent
+        whole = extent.start >= offset and extent.end <= offset + length
+        use = _use(extent, freed=whole or not whole_extents)
+        at = piece.start
+        while at < piece.end:
+            while other is not None and other.end <= at:
+                other = next(others, None)
+            if other is None or other.start >= piece.end:
+                stop, hole, equal = piece.end, True, False
+            elif other.start > at:
+                stop, hole, equal = other.start, True, False
+            else:
+                stop, hole = min(piece.end, other.end), False
+                found = other.physical_offset(at)
+                equal = found is not None and found == piece.physical_offset(at)
+            if not extent.in_metadata:
+                yield Part(at, stop, Use.SAME if equal else use, extent.physical_offset(offset + at), hole)
+            at = stop
+
+
+def _use(extent: Extent, *, freed: bool) -> Use:
+    if not freed or extent.is_elsewhere:
+        return Use.PARTIAL
+    if extent.is_shared:
+        return Use.HELD
+    return Use.COMPRESSED if extent.is_encoded else Use.OWN
+
+
+def measure_sharing(
+    source: int, source_offset: int, destination: int, offset: int, length: int, *, whole_extents: bool
+) -> Sharing:
+    """Return the sums of what `compare_places` finds."""
+    sums = dict.fromkeys(Use, 0)
+    for part in compare_places(
+        source, source_offset, destination, offset, length, whole_extents=whole_extents
+    ):
+        sums[part.use] += part.end - part.start
+    return Sharing(*(sums[use] for use in (Use.SAME, Use.OWN, Use.COMPRESSED, Use.HELD, Use.PARTIAL)))
+
+
+def _pieces(fd: int, offset: int, length: int) -> Iterator[_Piece]:
+    for extent in extents(fd, offset, offset + length):
+        start, end = max(extent.start, offset), min(extent.end, offset + length)
+        yield _Piece(start - offset, end - offset, extent, offset)
+
+
+_BTRFS_IOC_FS_INFO = 0x8400941F
+_FS_INFO_BYTES = 1024
+_FSID = slice(16, 32)
+
+_FS_IOC_GETFLAGS = 0x80086601
+_FS_IOC_SETFLAGS = 0x40086602
+_NOT_COPIED_ON_WRITE = 0x800000  # FS_NOCOW_FL of linux/fs.h
+
+_BLOCK_MIN, _BLOCK_MAX = 512, 1 << 20
+"""Bytes. The smallest unit a device writes, and more than the block size of any file system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    id: bytes
+    """Equal for files that can share blocks. All subvolumes of a btrfs have one id but different device
+    numbers. Its files without data checksums (`chattr +C`) have an id of their own: they share only with each
+    other."""
+    block_size: int
+    """Bytes. Offsets of shared ranges are multiples of it."""
+    whole_extents: bool
+    """Whether space is freed only by whole extents, not by blocks."""
+
+    def rounded(self, length: int) -> int:
+        """Return `length` rounded up to whole blocks."""
+        return -(-length // self.block_size) * self.block_size
+
+
+def volume_of(fd: int) -> Volume:
+    """Return the volume of an open file. Raises OSError."""
+    block = os.fstatvfs(fd).f_bsize
+    if block & (block - 1) or not _BLOCK_MIN <= block <= _BLOCK_MAX:
+        block = _BLOCK_MAX
+    fsid = _btrfs_id(fd)
+    if fsid is not None:
+        unchecked = b" +C" if inode_flags(fd) & _NOT_COPIED_ON_WRITE else b""
+        return Volume(b"btrfs " + fsid + unchecked, block, True)
+    return Volume(b"device %d" % os.fstat(fd).st_dev, block, False)
+
+
+def _btrfs_id(fd: int) -> bytes | None:
+    """Return the UUID of a btrfs file system, or None for any other. The ioctl needs no privileges."""
+    answer = bytearray(_FS_INFO_BYTES)
+    try:
+        ioctl(fd, _BTRFS_IOC_FS_INFO, answer, True)
+    except OSError:
+        return None
+    return bytes(answer[_FSID])
+
+
+def inode_flags(fd: int) -> int:
+    """Return the flags that lsattr(1) shows of an open file, 0 if the file system has none."""
+    answer = bytearray(8)
+    try:
+        ioctl(fd, _FS_IOC_GETFLAGS, answer, True)
+    except OSError:
+        return 0
+    # The kernel writes an int, whatever the size in the number of the call says.
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+def leave_out_checksums(fd: int, like: int) -> None:
+    """Have a new, empty file be without data checksums if the open file `like` is, so that the two can share
+    blocks. Raises OSError."""
+    if inode_flags(like) & _NOT_COPIED_ON_WRITE:
+        wanted = inode_flags(fd) | _NOT_COPIED_ON_WRITE
+        ioctl(fd, _FS_IOC_SETFLAGS, bytearray(wanted.to_bytes(4, sys.byteorder) + bytes(4)), True)
+
+
+# disk_use: what a whole file takes on disk, and whether its blocks can change.
+
+NO_EXTENTS = frozenset((errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EINVAL))
+"""Errors of a file system that does not report extents."""
+
+_IMMUTABLE, _APPEND = 0x10, 0x20  # FS_IMMUTABLE_FL and FS_APPEND_FL of linux/fs.h
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Facts of one file; sizes in bytes."""
+
+    volume: Volume
+    own: int
+    """In extents that nothing else refers to. Compressed extents count half: how much they take is not known,
+    but it is less than their length."""
+    shared: array[int]
+    """Typecode 'Q': physical offset and length of each extent that something else refers to as well."""
+    first: int | None
+    """Physical offset of the first bytes; None for a hole, for inline data, or if unknown."""
+    sparse: bool
+    """Whether it has holes."""
+    inline: bool
+    """Whether some bytes lie inside metadata, where nothing can share them."""
+    immutable: bool
+    """Whether it is immutable or append-only, so that its blocks cannot change even to equal ones."""
+    fixed: bool
+    """Whether this process cannot change it: it is immutable, on a read-only file system, or of another user.
+    Other files can still share with it."""
+
+
+def disk_use(fd: int) -> DiskUse:
+    """Return the facts of an open file. Raises OSError."""
+    found = os.fstat(fd)
+    own, allocated, shared, first, inline = 0, 0, array("Q"), None, False
+    try:
+        for extent in extents(fd, 0, found.st_size):
+            inline = inline or extent.in_metadata
+            allocated += extent.length
+            if extent.start == 0 and not extent.in_metadata:
+                first = extent.physical_offset(0)
+            if extent.is_shared:
+                shared.extend((extent.physical, extent.length))
+            elif not extent.in_metadata:
+                own += extent.length // 2 if extent.is_encoded else extent.length
+    except OSError as error:
+        if error.errno not in NO_EXTENTS:
+            raise
+        own = allocated = found.st_blocks * 512
+    sparse = allocated < found.st_size
+    immutable = bool(inode_flags(fd) & (_IMMUTABLE | _APPEND))
+    fixed = immutable or bool(os.fstatvfs(fd).f_flag & os.ST_RDONLY) or not _may_change(fd, found)
+    return DiskUse(volume_of(fd), own, shared, first, sparse, inline, immutable, fixed)
+
+
+def _may_change(fd: int, found: os.stat_result) -> bool:
+    """Whether the kernel lets this process share the file's blocks: its owner, root, or who may write it."""
+    if os.geteuid() in {0, found.st_uid}:
+        return True
+    try:
+        return os.access(b"/proc/self/fd/%d" % fd, os.W_OK, effective_ids=True)
+    except (OSError, NotImplementedError):
+        return False

@@ -17,10 +17,9 @@ import os
 import stat
 
 from rdc.errors import FileError
-from rdc.files.base.durability import flush, sync_directory_at
 from rdc.files.base.entry_check import found_at, identity_of
-from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import stands_for_reserved
+from rdc.files.base.paths import join, stands_for_reserved
+from rdc.files.base.taking_names import flush, sync_directory_at
 from rdc.lean.records import replace
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import ACCESS_ACL, Attributes, packed_time
@@ -177,7 +176,7 @@ class Backups:
             text = os.readlink(name, dir_fd=parent)
             top.replace_symlink(backup, text, metadata, owner=_is_root())
         else:
-            from rdc.files.root.node_kinds import node_of
+            from rdc.files.root.listing_view import node_of
 
             kind, number = node_of(found)
             top.replace_node(backup, kind, number, metadata, owner=_is_root())
@@ -248,7 +247,7 @@ def _is_root() -> bool:
 
 def _copied_attributes(fd: int) -> Attributes:
     """The attributes of an open file that a copy of it gets: all that this user may set. Raises OSError."""
-    from rdc.files.facts.open_file_xattrs import read_attributes
+    from rdc.files.facts.xattrs import read_attributes
 
     found = read_attributes(fd)
     return found if _is_root() else tuple(item for item in found if item[0].startswith(_ANYBODYS))

@@ -15,26 +15,137 @@ import time
 from contextlib import suppress
 from enum import Enum
 
-from rdc.errors import ExitCode, FileError, printable
-from rdc.files.base.append_only import rename_to_free_name
-from rdc.files.base.durability import CANNOT_SYNC
-from rdc.files.base.entry_check import ANYTHING, found_at, identity_of, stat_entry
-from rdc.files.base.file_clock import outlast
-from rdc.files.base.known_devices import honours_no_replace, stable_fields
+from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.files.base.directory_descriptors import Directory, honours_no_replace, stable_fields
+from rdc.files.base.entry_check import ANYTHING, Expected, found_at, identity_of, outlast, stat_entry
 from rdc.files.base.metadata import narrow_name, narrowed_metadata
+from rdc.files.base.paths import join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
-from rdc.files.base.taking_names import is_refused
-from rdc.files.base.temporary_names import make_aside
+from rdc.files.base.taking_names import CANNOT_SYNC, is_refused
+from rdc.files.root.policies import rename_to_free_name
+from rdc.lean.typed import TypeVar
 from rdc.model.entries import ComparedFields, Identity, Metadata, is_same_entry
 from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.base.entry_check import Expected
     from rdc.files.root.root import Root
+
+
+T = TypeVar("T")
+
+_PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_FIRST_MARK, _MARK_SECONDS = 10**9, 2
+"""FAT keeps every other second, from 1980 on."""
+
+
+def inode_at(root: Root, directory: bytes, name: bytes) -> int | None:
+    """Return the inode number of what is found by a name in a directory; None if nothing is."""
+    try:
+        return root.perform(join(directory, name), "look at it", _stat).st_ino
+    except RdcError:
+        return None
+
+
+def names_that_are_one(root: Root, directory: bytes, names: Sequence[bytes]) -> list[list[int]]:
+    """Return the groups of two or more `names` of which a file under one would be found by the others.
+
+    They are tried in a directory of their own beside them, which inherits what the file system does. The cost
+    is linear, since a hostile source chooses the names. Empty if it cannot be tried: whoever makes the second
+    file then finds the first.
+    """
+    try:
+        groups = root.perform(
+            join(directory, names[0]),
+            "try its name",
+            lambda name, parent: _aside(name, parent, lambda inside: _try_in(names, inside)),
+        )
+    except RdcError:
+        return []
+    return [group for group in groups if len(group) > 1]
+
+
+def names_as_listed(root: Root, directory: bytes, names: Sequence[bytes]) -> frozenset[bytes]:
+    """Return what a directory lists that is given entries of these `names`, none of which are one.
+
+    They are tried beside them, as above. Empty if that cannot be tried.
+    """
+    try:
+        return root.perform(
+            join(directory, names[0]),
+            "try its name",
+            lambda name, parent: _aside(name, parent, lambda inside: _list_in(names, inside)),
+        )
+    except RdcError:
+        return frozenset()
+
+
+def _stat(name: bytes, parent: int) -> os.stat_result:
+    return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
+
+def _aside(name: bytes, parent: int, act: Callable[[int], T]) -> T:
+    """Call `act` with the descriptor of a new directory beside `name`, and leave no trace of it."""
+    before = _stat(b".", parent)
+    aside = make_aside(name, lambda name: os.mkdir(name, 0o700, dir_fd=parent))
+    try:
+        inside = os.open(aside, _PASS, dir_fd=parent)
+        try:
+            return act(inside)
+        finally:
+            os.close(inside)
+    finally:
+        os.rmdir(aside, dir_fd=parent)
+        os.utime(b".", ns=(before.st_atime_ns, before.st_mtime_ns), dir_fd=parent)
+
+
+def _list_in(names: Sequence[bytes], inside: int) -> frozenset[bytes]:
+    made: list[bytes] = []
+    try:
+        for name in names:
+            os.mkdir(name, 0o700, dir_fd=inside)
+            made.append(name)
+        readable = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
+        try:
+            return frozenset(map(os.fsencode, os.listdir(readable)))
+        finally:
+            os.close(readable)
+    finally:
+        for name in made:
+            os.rmdir(name, dir_fd=inside)
+
+
+def _try_in(names: Sequence[bytes], inside: int) -> list[list[int]]:
+    groups: list[list[int]] = []
+    try:
+        for row, name in enumerate(names):
+            try:
+                os.mkdir(name, 0o700, dir_fd=inside)
+            except FileExistsError:
+                groups[_group_at(name, inside, len(groups))].append(row)
+            except OSError:
+                continue  # whoever makes it says what is wrong with it
+            else:
+                groups.append([row])
+                mark = _FIRST_MARK + _MARK_SECONDS * (len(groups) - 1)
+                os.utime(name, (mark, mark), dir_fd=inside)
+    finally:
+        for group in groups:
+            os.rmdir(names[group[0]], dir_fd=inside)
+    return groups
+
+
+def _group_at(name: bytes, inside: int, groups: int) -> int:
+    """Return the group of the directory that `name` leads to, which its mtime says.
+
+    Inode numbers say less: some file systems give each spelling a number of its own.
+    """
+    number = (int(_stat(name, inside).st_mtime) - _FIRST_MARK) // _MARK_SECONDS
+    return number if 0 <= number < groups else 0
+
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -85,14 +196,14 @@ def move_file(
         if root.writes.undo is not None:
             closed = found.st_mode
             if root.writes.sheds_acls:
-                from rdc.files.base.access_acl import read_acl
+                from rdc.files.base.metadata import read_acl
 
                 closed &= ~_OTHERS if read_acl(there.fd, old_name) else ~0
             root.writes.undo.moving(
                 old, new, found, narrowed_metadata(found, wanted, owner=owner, mode=closed)
             )
         if root.writes.sheds_acls:
-            from rdc.files.base.access_acl import take_acl
+            from rdc.files.base.metadata import take_acl
 
             take_acl(old_name, there.fd, found)
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
@@ -280,7 +391,7 @@ class UnchangedRemoval:
 
     An entry is the one listed if its inode, size, mtime and ctime are, and the ctime is no later than the
     run. A change after the listing gives it a later one: a run lists nothing before the clock that stamps
-    files (rdc.files.base.file_clock) has passed its beginning.
+    files (rdc.files.base.entry_check) has passed its beginning.
     """
 
     def __init__(self, root: Root) -> None:

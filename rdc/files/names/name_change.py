@@ -39,13 +39,13 @@ from contextlib import suppress
 from zlib import crc32
 
 from rdc.errors import FileError, printable
-from rdc.files.base.access_acl import shed_acl
-from rdc.files.base.durability import make_durable
-from rdc.files.base.entry_path import WithoutProcError, has_proc
+from rdc.files.base.metadata import shed_acl
 from rdc.files.base.os_errors import changed
+from rdc.files.base.paths import WithoutProcError, has_proc
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
-from rdc.files.facts.content_digest import spans_with_data
-from rdc.files.facts.open_file_xattrs import write_attributes
+from rdc.files.base.taking_names import make_durable
+from rdc.files.facts.file_facts import spans_with_data
+from rdc.files.facts.xattrs import write_attributes
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.lean.records import replace
@@ -73,7 +73,7 @@ def displaced_name(target: bytes, size: int, metadata: Metadata) -> bytes:
 
     It is no temporary: a sweep may remove those at any time, but after a kill this entry may be the only file
     with its content. The name alone proves nothing, since anybody who can read the metadata can make it. Only
-    a journal proves that a file was displaced (rdc.duplicates.leftovers).
+    a journal proves that a file was displaced (rdc.duplicates.journal).
     """
     mtime = metadata.mtime_ns & 0xFFFF_FFFF_FFFF_FFFF
     state = struct.pack("<QQIII", size, mtime, metadata.mode, metadata.uid, metadata.gid)

@@ -21,14 +21,14 @@ from contextlib import suppress
 from blake3 import blake3
 
 from rdc.errors import FileError, printable
-from rdc.files.base.access_acl import has_default_acl
-from rdc.files.base.durability import make_durable
+from rdc.files.base.metadata import has_default_acl
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
+from rdc.files.base.taking_names import make_durable
 from rdc.files.bulk.small_files import TEMPORARY_BYTES, extension
 from rdc.files.depth.depth import RowsSeen
-from rdc.files.facts.content_digest import ContentDigest, spans_with_data
-from rdc.files.facts.open_file_xattrs import write_attributes
+from rdc.files.facts.file_facts import ContentDigest, spans_with_data
+from rdc.files.facts.xattrs import write_attributes
 from rdc.files.names.leased_files import LeasedFile, same_bytes
 from rdc.files.names.name_change import copy_of, put_back, seal_like
 from rdc.files.replace.replacement import Replacement

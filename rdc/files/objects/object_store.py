@@ -1,29 +1,339 @@
-"""ObjectStore: lists and reads the objects of a store. fsspec and s3fs are imported here alone.
-
-Credentials, region and endpoint come from where the tools of the store look: the environment and ~/.aws. They
-are in no path, part or message.
-"""
+"""Buckets of objects: URLs, requests to their store, listings page by page, and objects as a tree."""
 
 from __future__ import annotations
 
-from rdc.errors import FileError, one_line, printable
-from rdc.files.depth.depth import Depth
-from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES, ObjectFile
-from rdc.files.objects.object_lister import ObjectLister
-from rdc.files.objects.object_listing import version_of
+import re
+from array import array
+from functools import partial
+from itertools import pairwise
+from time import perf_counter_ns
+
+from blake3 import blake3
+
+from rdc.errors import ExitCode, FileError, UsageError, one_line, printable
+from rdc.files.depth.depth import DEPTH_MOST, Depth, Depths, ReadRate, RowsSeen, calls_at_once
+from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES, ObjectFile, ObjectSource
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import DEPTH_LIMIT
+from rdc.limits.wire import (
+    AHEAD_BYTES,
+    DIRECTORY_BYTES,
+    ENTRY_BYTES,
+    KEY_BYTES,
+    LISTING_EMPTY_PAGES,
+    SIZE_LIMIT,
+)
+from rdc.model.entries import strings
+from rdc.progress import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any
 
-    from rdc.files.depth.read_rate import ReadRate
-    from rdc.files.objects.object_listing import ListedObjects
-    from rdc.files.objects.object_url import ObjectUrl
+    from rdc.lean.threads import Task, Threads
 
-__all__ = ["ObjectStore", "failure"]
+
+# ObjectUrl: a bucket of an object store and what is below a name in it, as in s3://BUCKET/NAME.
+
+_SCHEME = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+_S3 = re.compile(rb"s3://([a-z0-9][a-z0-9._-]{1,254})(?:/(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectUrl:
+    bucket: str
+    name: str
+    """Of an object, or of all objects whose names begin with it and a slash; '' for all of the bucket."""
+
+    @property
+    def key(self) -> str:
+        """As fsspec names it."""
+        return f"{self.bucket}/{self.name}" if self.name else self.bucket
+
+    @property
+    def prefix(self) -> str:
+        """Of the names of all objects below it."""
+        return f"{self.name}/" if self.name else ""
+
+
+def is_url(path: bytes) -> bool:
+    """Whether a path is a URL. A file of such a name is given as ./NAME."""
+    return _SCHEME.match(path) is not None
+
+
+def parse_url(path: bytes) -> ObjectUrl:
+    """Raises UsageError for a URL of another kind, and if what reads it is not installed."""
+    found = _S3.fullmatch(path)
+    if found is None:
+        scheme = _SCHEME.match(path)
+        # A URL may hold a password, so it is not repeated.
+        shown = printable(scheme[1]) if scheme is not None else ""
+        raise UsageError(
+            f"{shown}://: expected s3://BUCKET/NAME; credentials come from the environment and never with a"
+            " path, and a local path begins with ./"
+        )
+    from importlib.util import find_spec
+
+    if find_spec("s3fs") is None:
+        raise UsageError(f"{printable(path)}: needs s3fs: python3 -m pip install 'rdc-sync[s3]'")
+    try:
+        name = (found[2] or b"").strip(b"/").decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{printable(path)}: names of objects are UTF-8") from error
+    return ObjectUrl(found[1].decode(), name)
+
+
+# ListedObjects: the objects of one directory, as the pages of a store's listing give them.
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObjects:
+    """The objects of which one directory consists, were their names paths."""
+
+    directory: bytes
+    """The directory as the user would type it, ending in a slash."""
+    below: bytes
+    """The same, relative to the URL that is walked: empty, or ending in a slash."""
+    names: bytes
+    """The rest of each key behind the directory, in order, each followed by NUL. A rest is empty if the key
+    of an object with content ends in a slash."""
+    sizes: array[int]
+    versions: array[int]
+    """Typecode 'Q', one per name: bytes, and what version_of returns."""
+    directories: list[bytes]
+    """Names of directories in it, in order. One is empty if a key has two slashes in a row."""
+    nameless: int = 0
+    """Objects that are left out, since their names contain NUL."""
+    single: bool = False
+    """Whether the URL names one object, which this listing holds alone."""
+
+    def nameless_problem(self) -> Problem:
+        """What is to be said of the objects that are left out."""
+        text = f"{printable(self.directory)}: {self.nameless} names with NUL bytes; rename these objects"
+        return Problem(ExitCode.PARTIAL, self.directory, text)
+
+
+def version_of(answer: Mapping[str, Any]) -> int:
+    """64 bits that differ if the store says that the content does: its ETag, or the time where it gives
+    none."""
+    version = answer.get("ETag")
+    if not version:
+        changed = answer.get("LastModified")
+        version = changed.replace(microsecond=0).isoformat() if changed is not None else ""
+    return int.from_bytes(blake3(str(version).encode()).digest(8), "little")
+
+
+class PageReader:
+    """Gathers the pages of one directory in columns, some tens of bytes an object.
+
+    A store is not trusted: what it lists is checked, and what a directory may take is bounded.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        """`prefix`: that of all keys, empty or ending in a slash."""
+        self._prefix = prefix
+        self._names: list[bytes] = []
+        self._sizes, self._versions = array("Q"), array("Q")
+        self._directories: set[bytes] = set()
+        self._nameless = 0
+        self.bytes = 0
+        """What the entries take of memory, as DIRECTORY_BYTES counts them."""
+        self.is_empty = True
+        """Whether the store lists nothing, not even an object that stands for the directory."""
+
+    def add(self, page: Mapping[str, Any]) -> None:
+        """Takes one answer of list_objects_v2. Raises ValueError for what no store lists."""
+        for entry in page.get("Contents") or ():
+            self.is_empty = False
+            name, size = self._name(entry["Key"]), entry["Size"]
+            if not isinstance(size, int) or not 0 <= size <= SIZE_LIMIT:
+                raise ValueError(f"expected the size of an object, found {str(size)[:40]}")
+            if b"/" in name:
+                raise ValueError("expected the objects of one directory, found others")
+            if b"\0" in name:
+                self._nameless += 1
+            elif name or size:
+                # An empty object with the name of the directory stands for it.
+                self._names.append(name)
+                self._sizes.append(size)
+                self._versions.append(version_of(entry))
+        for entry in page.get("CommonPrefixes") or ():
+            self.is_empty = False
+            name = self._name(entry["Prefix"])
+            if not name.endswith(b"/") or b"/" in name[:-1]:
+                raise ValueError("expected the directories of one directory, found others")
+            if b"\0" in name:
+                self._nameless += 1
+            else:
+                self._directories.add(name[:-1])
+
+    def _name(self, key: str) -> bytes:
+        name = key.removeprefix(self._prefix).encode()
+        if not key.startswith(self._prefix) or len(name) > KEY_BYTES:
+            raise ValueError("expected names below the one that was asked for, found others")
+        self.bytes += ENTRY_BYTES + len(name)
+        if self.bytes > DIRECTORY_BYTES:
+            raise ValueError(f"expected at most {DIRECTORY_BYTES >> 20} MiB of names, found more")
+        return name
+
+    def listed(self, directory: bytes, below: bytes) -> ListedObjects:
+        """What all pages list, by name."""
+        names, sizes, versions = self._names, self._sizes, self._versions
+        if any(one >= next_ for one, next_ in pairwise(names)):
+            # Some stores list in another order. Of a name that comes twice, the first one counts.
+            order = sorted(range(len(names)), key=names.__getitem__)
+            order = [row for at, row in enumerate(order) if not at or names[row] != names[order[at - 1]]]
+            names = [names[row] for row in order]
+            sizes = array("Q", [sizes[row] for row in order])
+            versions = array("Q", [versions[row] for row in order])
+        column = b"".join([name + b"\0" for name in names])
+        return ListedObjects(
+            directory, below, column, sizes, versions, sorted(self._directories), nameless=self._nameless
+        )
+
+    def single(self, name: str, directory: bytes) -> ListedObjects | None:
+        """The object of this very name, if the pages have it."""
+        listed = self.listed(directory, b"")
+        names = strings(listed.names)
+        if name.encode() not in names:
+            return None
+        row = names.index(name.encode())
+        one = slice(row, row + 1)
+        return ListedObjects(
+            directory, b"", names[row] + b"\0", listed.sizes[one], listed.versions[one], [], single=True
+        )
+
+
+# ObjectLister: lists the directories of a walk over a bucket, and begins the next ones while the walk waits.
+#
+# A walk knows which directories come next: those of its stack. Begun ahead, they wait for the store together.
+# The walk still gets one after the other, in its own order, each with its own error.
+
+
+class _Listing:
+    """One directory whose listing has begun."""
+
+    def __init__(self, pages: PageReader, asked: dict[str, Any]) -> None:
+        self.pages = pages
+        self.asked = asked
+        """The parameters of the request for the next page."""
+        self.more = True
+        self.waited = 0
+        """Nanoseconds of the first page."""
+
+
+class ObjectLister:
+    """For one walk over one bucket. It raises what the store's library raises, and ValueError for what no
+    store lists."""
+
+    def __init__(
+        self,
+        ask: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        bucket: str,
+        depth: Depth,
+        stopped: Callable[[], bool],
+    ) -> None:
+        """`ask`: returns one page. `depth`: how many first pages are under way. `stopped`: asked before
+        each page; True ends a listing where it is."""
+        self._ask = ask
+        self._bucket = bucket
+        self._depth = depth
+        self._stopped = stopped
+        self._tasks: dict[str, Task[_Listing]] = {}
+        """The listings that were begun ahead and that nobody took yet."""
+        self._threads: Threads | None = None
+
+    def single(self, prefix: str, name: str) -> PageReader:
+        """The listing of one entry: the first whose key begins with `prefix` and `name`."""
+        listing = self._new(prefix)
+        listing.asked.update(Prefix=prefix + name, MaxKeys=1)
+        if not self._stopped():
+            listing.pages.add(self._ask(listing.asked))
+        return listing.pages
+
+    def take(self, prefix: str, following: Sequence[str]) -> PageReader:
+        """Lists one directory. `following`: those that come after it, the next one last."""
+        begun = perf_counter_ns()
+        if self._depth.now > 1:
+            self._submit(prefix, following)
+        task = self._tasks.pop(prefix, None)
+        listing = self._begin(prefix) if task is None else task.result()
+        self._depth.saw(RowsSeen(1, 1, listing.waited, perf_counter_ns() - begun, 0, 0))
+        empty = 0
+        while listing.more and not self._stopped():
+            before = listing.pages.bytes
+            self._add_page(listing)
+            empty = 0 if listing.pages.bytes > before else empty + 1
+            if empty > LISTING_EMPTY_PAGES:
+                raise ValueError("expected the listing to end, found no end")
+        return listing.pages
+
+    def close(self) -> None:
+        """Waits for what is under way."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks = {}
+        if self._threads is not None:
+            self._threads.close()
+
+    def _new(self, prefix: str) -> _Listing:
+        return _Listing(PageReader(prefix), {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/"})
+
+    def _begin(self, prefix: str) -> _Listing:
+        """The first page of a directory. Runs in any thread."""
+        listing, begun = self._new(prefix), perf_counter_ns()
+        if not self._stopped():
+            self._add_page(listing)
+        listing.waited = perf_counter_ns() - begun
+        return listing
+
+    def _add_page(self, listing: _Listing) -> None:
+        page = self._ask(listing.asked)
+        listing.pages.add(page)
+        token = page.get("NextContinuationToken")
+        listing.more = bool(page.get("IsTruncated") and token)
+        if listing.more and token == listing.asked.get("ContinuationToken"):
+            raise ValueError("expected the listing to end, found no end")
+        listing.asked["ContinuationToken"] = token
+
+    def _submit(self, prefix: str, following: Sequence[str]) -> None:
+        """Begins `prefix` and the next ones, as many as the depth and the bound of memory let be."""
+        ended = [task for task in self._tasks.values() if task.done()]
+        running = len(self._tasks) - len(ended)
+        if sum(map(_bytes_of, ended)) > AHEAD_BYTES // 2:
+            return
+        for one in (prefix, *following[: -1 - 4 * self._depth.now : -1]):
+            if running >= self._depth.now:
+                return
+            if one not in self._tasks:
+                if self._threads is None:
+                    from rdc.lean.threads import Threads
+
+                    self._threads = Threads(max(self._depth.now, DEPTH_MOST), "rdc list")
+                try:
+                    self._tasks[one] = self._threads.submit(self._begin, one)
+                except RuntimeError:
+                    # The system refuses even one thread.
+                    self._depth.saw(RowsSeen(0, 0, 0, 0, 0, 1))
+                    return
+                running += 1
+
+
+def _bytes_of(task: Task[_Listing]) -> int:
+    """The bytes of memory that an ended listing takes."""
+    try:
+        return task.result().pages.bytes
+    except Exception:  # noqa: BLE001 - it is raised when its turn comes
+        return 0
+
+
+# ObjectStore: lists and reads the objects of a store. fsspec and s3fs are imported here alone.
+#
+# Credentials, region and endpoint come from where the tools of the store look: the environment and ~/.aws.
+# They are in no path, part or message.
 
 ATTEMPTS = 3
 """How often a call is made that has no answer within s3fs's 15 seconds."""
@@ -278,3 +588,90 @@ def _code(error: Exception) -> str:
 
 _UNREACHED = ("ConnectTimeoutError", "EndpointConnectionError", "ConnectionClosedError", "ReadTimeoutError")
 """The store's library has its own errors for a store that does not answer."""
+
+
+# ObjectTree: the objects below one name of a bucket, as Root is the tree of files below a directory.
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """An object that was listed."""
+
+    path: bytes
+    """As ObjectTree has it."""
+    size: int
+    """Bytes."""
+    version: int
+    """As version_of returns it."""
+
+
+class ObjectTree:
+    """A path is a dot, and behind it what the key has behind the name of the tree, slashes included. So a
+    path has any key, also one with two slashes in a row. Threads may share an ObjectTree."""
+
+    def __init__(
+        self, store: ObjectStore, depths: Depths, bucket: str, name: str, stopped: Callable[[], bool]
+    ) -> None:
+        """`name`: what all keys begin with, and a slash; '' for all keys of the bucket. `depths`: how
+        many calls are in flight; trees of one store share them. `stopped`: whether the caller wants to
+        stop."""
+        self._store = store
+        self._bucket = bucket
+        self._name = name
+        self._depths = depths
+        self._stopped = stopped
+        self._shown = f"s3://{bucket}/{name}".encode().removesuffix(b"/")
+
+    def shown(self, path: bytes) -> bytes:
+        """The URL of a path."""
+        return self._shown + path[1:]
+
+    def open_object(self, path: bytes, size: int, version: int) -> ObjectSource:
+        """Opens an object as it was listed. That asks the store for nothing; reading gives bytes of this
+        version alone."""
+        read = partial(self.read_range, ListedObject(path, size, version))
+        return ObjectSource(path, self.shown(path), size, version, read)
+
+    def read_range(self, listed: ListedObject, offset: int, length: int) -> bytes:
+        """Returns exactly `length` bytes. Raises FileError."""
+        path, size, version = listed.path, listed.size, listed.version
+        key = (self._name + path.decode()[1:]).removeprefix("" if self._name else "/")
+        try:
+            return self._store.read(self._bucket, key, offset, length, size=size, version=version)
+        except Exception as error:
+            raise failure(error, self.shown(path), "read it") from error
+
+    def read_small(self, objects: Sequence[ListedObject]) -> list[bytes | FileError]:
+        """The content of each object, or the error that prevented it. Several are read at a time. Once the
+        caller wants to stop, no more are read."""
+        contents: list[bytes | FileError] = []
+        depth = self._depths.opening
+        while len(contents) < len(objects):
+            chosen = objects[len(contents) : len(contents) + depth.rows]
+            begun = perf_counter_ns()
+            answers = calls_at_once(self._timed, chosen, self._depths)
+            waited = sum([answer.waited for answer in answers])
+            depth.saw(RowsSeen(len(chosen), len(chosen), waited, perf_counter_ns() - begun, 0, 0))
+            contents += [answer.content for answer in answers]
+        return contents
+
+    def _timed(self, listed: ListedObject) -> _Answer:
+        begun = perf_counter_ns()
+        content: bytes | FileError
+        try:
+            if self._stopped():
+                raise FileError(listed.path, f"{printable(self.shown(listed.path))}: not read before the end")
+            content = self.read_range(listed, 0, listed.size)
+        except FileError as error:
+            content = error
+        return _Answer(content, perf_counter_ns() - begun)
+
+    def release(self) -> None:
+        """As Root's. Connections end with the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    content: bytes | FileError
+    waited: int
+    """Nanoseconds."""

@@ -1,8 +1,4 @@
-"""Result files: the files that rdc writes because a user named them (FILES.md, "Result files").
-
-`claim_outputs` looks at all of them before a run reads anything. The run then asks the Claims about each file
-that it reads. `write_output` writes one: completely or not at all.
-"""
+"""Files that a run writes where the user says: opened safely, claimed, written aside, put in place."""
 
 from __future__ import annotations
 
@@ -11,21 +7,251 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
-from rdc.files.base.durability import flush, sync_directory
 from rdc.files.base.os_errors import failure
+from rdc.files.base.paths import make_aside
 from rdc.files.base.syscalls import rename_no_replace
-from rdc.files.base.temporary_names import make_aside
-from rdc.files.own.claims import Claims, ExistingFile
-from rdc.files.own.opened_path import OpenedPath
+from rdc.files.base.taking_names import flush, sync_directory
 from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from types import TracebackType
 
-__all__ = ["Output", "OutputKind", "claim_outputs", "write_output"]
+    from rdc.model.entries import PackedInodes
+
+
+# OpenedPath: where a path that a user named leads, found without following a link that another user made.
+#
+# Files that rdc writes on request lie anywhere, also in directories that others may write to, such as /tmp.
+# The kernel's fs.protected_symlinks guards only links that open(2) follows in sticky directories. rdc looks
+# at each link itself: one that belongs neither to the effective user nor to root is not followed, wherever it
+# is. The directory is held open, so what happens to the path afterwards redirects nothing.
+
+LINKS = 40
+"""Links followed on one path, as in the kernel."""
+
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_OWN_DESCRIPTORS = b"/proc/self/fd"
+
+
+class OpenedPath:
+    """A name in an open directory, which leads through no further link. A context manager."""
+
+    __slots__ = ("descriptor", "directory", "is_magic", "name", "path")
+
+    def __init__(self, path: bytes, *, make: int = 0, last: bool = True) -> None:
+        """Open the directory that `path` leads to. `make`: the mode of missing directories, which are
+        created; 0: they are not. `last=False`: a link at the path itself is not followed, so the name may be
+        one.
+
+        Raises OSError, and UsageError for a link of another user.
+        """
+        self.path = path
+        self.directory = -1
+        self.name = b""
+        self.descriptor: int | None = None
+        """The open descriptor of this process that the path means, such as 1 for /dev/stdout."""
+        self.is_magic = False
+        """Whether the name is a link of procfs, which only the kernel can follow."""
+        if b"\0" in path:
+            raise OSError(errno.EINVAL, "a name holds no NUL byte")
+        try:
+            self._walk(make, last)
+        except BaseException:
+            self.close()
+            raise
+
+    def look(self) -> os.stat_result | None:
+        """Return the stat of the entry; None if nothing is there. Raises OSError."""
+        if self.descriptor is not None:
+            return os.fstat(self.descriptor)
+        try:
+            return os.stat(self.name, dir_fd=self.directory, follow_symlinks=self.is_magic)
+        except FileNotFoundError:
+            return None
+
+    def close(self) -> None:
+        fd, self.directory = self.directory, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> OpenedPath:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _walk(self, make: int, last: bool) -> None:
+        todo = self._begin(self.path)
+        links = 0
+        while todo:
+            name = todo.pop()
+            if name in (b"", b"."):
+                self.name = b"."  # a slash at the end of the path means a directory
+                continue
+            found = None if name == b".." else self._stat(name)
+            if found is not None and stat.S_ISLNK(found.st_mode) and (todo or last):
+                links += 1
+                self._check_link(name, found, links)
+                todo += self._followed(name, is_last=not todo)
+            elif todo:
+                if found is None and make and name != b"..":
+                    with suppress(FileExistsError):
+                        os.mkdir(name, make, dir_fd=self.directory)
+                self._enter(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.directory))
+            else:
+                self.name = name
+
+    def _followed(self, name: bytes, *, is_last: bool) -> list[bytes]:
+        """Follow a link. Return the components that are then to be walked, the first one last."""
+        if not self._is_of_procfs():
+            text = os.readlink(name, dir_fd=self.directory)
+            return self._begin(text) if text.startswith(b"/") else _steps(text)
+        if is_last:
+            self._end_in_procfs(name)
+        else:
+            self._enter(os.open(name, _DIRECTORY, dir_fd=self.directory))
+        return []
+
+    def _begin(self, path: bytes) -> list[bytes]:
+        """Enter the directory where `path` begins, and return its components, the first one last."""
+        self._enter(os.open(b"/" if path.startswith(b"/") else b".", _DIRECTORY))
+        return _steps(path)
+
+    def _enter(self, fd: int) -> None:
+        self.close()
+        self.directory = fd
+
+    def _stat(self, name: bytes) -> os.stat_result | None:
+        try:
+            return os.stat(name, dir_fd=self.directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def _check_link(self, name: bytes, found: os.stat_result, links: int) -> None:
+        """Raise UsageError for a link of another user, and OSError after too many of them."""
+        if links > LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if found.st_uid not in {os.geteuid(), 0}:
+            shown = printable(self.path)
+            raise UsageError(
+                f"{shown}: cannot write it: {printable(name)} is a symbolic link of user {found.st_uid}, and"
+                " rdc follows no link of another user; name the place that it leads to"
+            )
+
+    def _is_of_procfs(self) -> bool:
+        """Return whether links of the directory lead where only the kernel knows, as /proc/self/fd/1."""
+        try:
+            return os.fstat(self.directory).st_dev == os.stat(b"/proc/self").st_dev
+        except OSError:
+            return False
+
+    def _end_in_procfs(self, name: bytes) -> None:
+        """End at a link of procfs that is the last component. Raises OSError for a file without a name."""
+        self.name = name
+        if name.isdigit() and os.path.samestat(os.fstat(self.directory), os.stat(_OWN_DESCRIPTORS)):
+            self.descriptor = int(name)
+            return
+        self.is_magic = True
+        found = self.look()
+        if found is not None and stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is open in another process; name the file itself")
+
+
+def make_directory(path: bytes, mode: int = 0o777) -> None:
+    """Create a directory and those above it, as far as they are missing. Raises as OpenedPath does."""
+    OpenedPath(os.path.join(path, b""), make=mode).close()
+
+
+def _steps(path: bytes) -> list[bytes]:
+    """Split at slashes; the first component comes last."""
+    return path.split(b"/")[::-1]
+
+
+# Claims: the files that a run will write, which it must not read (FILES.md, "Result files").
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingFile:
+    """A regular file that the run will write."""
+
+    device: int
+    inode: int
+    path: bytes
+    """The path of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a run must not read, since it will replace it or writes it itself."""
+
+    existing: tuple[ExistingFile, ...] = ()
+    directories: frozenset[tuple[int, int]] = frozenset()
+    """Device and inode number of directories that the run fills. Walks leave them out."""
+
+    def check(self, device: int, inode: int, shown: bytes) -> None:
+        """Raise UsageError if this file, which the run would read, is one that a result would replace."""
+        for one in self.existing:
+            if (one.device, one.inode) == (device, inode):
+                raise _is_read(one.path, shown)
+
+    def check_rows(self, inodes: PackedInodes, shown: Callable[[int], bytes]) -> None:
+        """Check all rows of a directory. `shown` gives the path of a row."""
+        for one in self.existing:
+            number = one.inode.to_bytes(8, "little")
+            at = inodes.inodes.find(number)
+            while at >= 0:
+                row = at // 8
+                if not at % 8 and inodes.identity(row) == (one.device, one.inode):
+                    raise _is_read(one.path, shown(row))
+                at = inodes.inodes.find(number, at + 1)
+
+    def check_below(self, paths: Iterable[bytes]) -> None:
+        """Check the trees at `paths` where other processes walk them: no result may replace a file there."""
+        tops = [os.path.realpath(path) for path in paths]
+        for one in self.existing:
+            real = os.path.realpath(one.path)
+            for top in tops:
+                if real == top or real.startswith(top.rstrip(b"/") + b"/"):
+                    raise _is_read(one.path, real)
+
+    def check_named(self, paths: Iterable[bytes]) -> None:
+        """Check files that the run reads because the user named them. Others report what is missing."""
+        for path in paths:
+            try:
+                found = os.stat(path)
+            except (OSError, ValueError):
+                continue
+            self.check(found.st_dev, found.st_ino, path)
+
+
+def claim_log(path: bytes) -> Claims:
+    """Return what a run that appends to a log must not read as if it were something else."""
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return Claims()
+    return Claims((ExistingFile(found.st_dev, found.st_ino, path),))
+
+
+def _is_read(path: bytes, shown: bytes) -> UsageError:
+    other = "" if shown == path else f" as {printable(shown)}"
+    return UsageError(
+        f"{printable(path)}: this run would read it{other}, and then write it; name another place, or leave"
+        " the file out of what is read"
+    )
+
+
+# Result files: the files that rdc writes because a user named them (FILES.md, "Result files").
+#
+# `claim_outputs` looks at all of them before a run reads anything. The run then asks the Claims about each
+# file that it reads. `write_output` writes one: completely or not at all.
 
 HEAD_BYTES = 64 << 10
 """Bytes at the start of a file by which its kind is known. A kept document has one line, of two names of at

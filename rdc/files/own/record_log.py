@@ -2,7 +2,7 @@
 
 A line is JSON, a space, and the CRC-32 of the JSON in eight hex digits, which reveals a torn or edited line.
 Paths and other bytes are base64. The journal of duplicates (rdc.duplicates.journal) and the journal of a sync
-that can be undone (rdc.undoing.journal) are kinds of records on top of it: they say which JSON means what,
+that can be undone (rdc.undoing.store) are kinds of records on top of it: they say which JSON means what,
 and take each value from it through the functions below, which trust none.
 
 A kill or a power cut leaves a torn end: `complete_lines` and `whole_end` find what is before it. What was
@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from zlib import crc32
 
 from rdc.errors import FileError, printable
-from rdc.files.base.durability import flush, sync_directory
 from rdc.files.base.os_errors import failure, refused
-from rdc.files.base.relative_path import check_path
-from rdc.files.own.opened_path import OpenedPath
+from rdc.files.base.paths import check_path
+from rdc.files.base.taking_names import flush, sync_directory
+from rdc.files.own.output_file import OpenedPath
 from rdc.lean.typed import TypeVar
 from rdc.limits.sessions import LINE_BYTES
 from rdc.limits.wire import PATH_BYTES

@@ -1,26 +1,23 @@
-"""Begins new content as a clone of an open file, and remembers where the file system refuses that."""
+"""Clones of files, of ranges and of a source's files, where the file system shares blocks."""
 
 from __future__ import annotations
 
 import os
+import threading
+from array import array
+from collections import deque
 
-from rdc.files.base.clone_range import LASTING_REFUSALS, clone_range
+from rdc.files.base.syscalls import LASTING_REFUSALS, clone_range, share_of_descriptors
+from rdc.files.replace.replacement import Replacement, is_zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.replace.replacement import Replacement
+    from collections.abc import Iterator, Sequence
+
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
+    from rdc.model.entries import Clone
 
-__all__ = [
-    "CLONED_FILE_BYTES",
-    "accepts_clones",
-    "begin_as",
-    "block_bytes",
-    "clone_into",
-    "copy_whole",
-    "may_clone",
-]
 
 CLONED_FILE_BYTES = 128 << 10
 """Files from this size on are cloned. A smaller one is written in less time than its extents are shared."""
@@ -111,3 +108,274 @@ def copy_whole(temporary: Replacement, source: SourceFile, size: int, *, cloned:
         temporary.reserve()
     temporary.copy_from(source.fileno(), 0, size)
     return False
+
+
+# Ranges of a new version that begin as clones of its bases: read from there, verified, and not written.
+#
+# A base may change at any time, so a clone is made before it is read. What is read from the temporary and
+# verified is then what the new version holds, whatever happens to the base.
+
+COMPARED_BYTES = 1 << 20
+"""Bytes of a run of equal chunks that are read and compared at a time."""
+
+CLOSE_BYTES = 4 << 10
+"""Bytes in place between two written ranges that cost less to write again than another call costs."""
+
+
+class ClonedRanges:
+    """The planned clones of one new version. Each is made when the content before it is written.
+
+    All methods are about the content that is written next: the bytes at `temporary.size`.
+    """
+
+    def __init__(self, temporary: Replacement, bases: Sequence[SourceFile], clones: Sequence[Clone]) -> None:
+        self._temporary = temporary
+        self._block = block_bytes(bases[0])
+        self._bases = bases
+        self._planned = deque(clones)
+        self._clone: Clone | None = None
+        """The clone at or before the bytes written next."""
+
+    def _reach(self, length: int) -> Clone | None:
+        """Makes the next clone if it begins within the next `length` bytes. Returns the one that is made and
+        not passed yet."""
+        at, end = self._temporary.size, self._temporary.size + length
+        if self._clone is not None and self._clone.stop <= at:
+            self._clone = None
+        while self._clone is None and self._planned and self._planned[0].start < end:
+            clone = self._planned.popleft()
+            # What is written and verified must stay, so nothing is cloned before `at`.
+            start = max(clone.start, -(-at // self._block) * self._block)
+            if start >= clone.stop:
+                continue
+            source, size = self._bases[clone.base], clone.stop - start
+            if clone_into(self._temporary, source, start + clone.shift, start, size):
+                self._clone = clone._replace(start=start)
+            else:
+                self._temporary.reserve()  # it was left out in the hope of clones
+        return self._clone
+
+    def copied(self, base: int, offset: int, length: int) -> tuple[int, int]:
+        """Returns which of the next `length` bytes are those at `offset` of a base: from, to; (0, 0) if none.
+
+        They still have to be verified.
+        """
+        start, stop = self._cloned(length)
+        clone = self._clone
+        if clone is None or (clone.base, clone.shift) != (base, offset - self._temporary.size):
+            return 0, 0
+        return start, stop
+
+    def _cloned(self, length: int) -> tuple[int, int]:
+        """Returns which of the next `length` bytes are cloned: from, to; (0, 0) if none."""
+        clone, at = self._reach(length), self._temporary.size
+        if clone is None:
+            return 0, 0
+        start, stop = max(clone.start - at, 0), min(clone.stop - at, length)
+        return (start, stop) if start < stop else (0, 0)
+
+    def read(self, base: int, offset: int, length: int) -> bytes:
+        """Returns bytes of a base that are written next: what is in place from there, the rest from the
+        base."""
+        start, stop = self.copied(base, offset, length)
+        source = self._bases[base]
+        if start == stop:
+            return source.pread(offset, length)
+        content = self._temporary.pread(self._temporary.size + start, stop - start)
+        if stop - start == length:
+            return content
+        before = source.pread(offset, start) if start else b""
+        behind = source.pread(offset + stop, length - stop) if stop < length else b""
+        return b"".join((before, content, behind))
+
+    def read_ranges(self, base: int, rows: array[int], length: int) -> bytes | None:
+        """Returns the ranges `rows` of a base (offset, length) if the next `length` bytes are a clone that
+        holds them all; else None."""
+        clone, at = self._reach(length), self._temporary.size
+        if clone is None or clone.base != base or clone.start > at or clone.stop < at + length:
+            return None
+        starts = [offset - clone.shift for offset in rows[0::2]]
+        ends = [start + size for start, size in zip(starts, rows[1::2], strict=True)]
+        if min(starts) < at or max(ends) > clone.stop:
+            return None
+        return b"".join(map(self._temporary.pread, starts, rows[1::2]))
+
+    def put_repeated(self, content: bytes | bytearray, count: int) -> None:
+        """Writes `content` `count` times, but for what is in place, from wherever: a run of zeros has them
+        everywhere."""
+        if count > 1 and is_zeros(content):
+            self._put_zeros(len(content) * count)
+            return
+        size = len(content)
+        many = max(1, COMPARED_BYTES // size)
+        repeated = bytes(content) * min(many, count)
+        done = 0
+        while done < count:
+            times = min(many, count - done)
+            start, stop = self._cloned(size * times)
+            if stop > start:
+                found = self._temporary.pread(self._temporary.size + start, stop - start)
+                if found != repeated[start:stop]:
+                    start = stop = 0
+            self._write(memoryview(repeated)[: size * times], ((start, stop),))
+            done += times
+
+    def _put_zeros(self, length: int) -> None:
+        """Writes zeros, but for those that are in place. What is a hole there costs no time."""
+        temporary, stop = self._temporary, self._temporary.size + length
+        while temporary.size < stop:
+            at = temporary.size
+            start, end = self._cloned(stop - at)
+            if start == end:
+                temporary.write_zeros(stop - at)
+                return
+            if start:
+                temporary.write_zeros(start)
+                continue
+            for first, last in temporary.zero_runs(at, at + end):
+                while temporary.size < first:
+                    found = temporary.pread(temporary.size, min(first - temporary.size, COMPARED_BYTES))
+                    self._write(bytes(len(found)), ((0, len(found) if is_zeros(found) else 0),))
+                temporary.take_clone(last - first, hole=True)
+
+    def _write(self, content: bytes | memoryview, kept: Sequence[tuple[int, int]]) -> None:
+        """Writes `content` but for what is in place."""
+        if any(stop > start for start, stop in kept):
+            self._temporary.write_parts(content, between(kept, len(content)))
+        else:
+            self._temporary.write(content)
+
+    def put_copied(self, base: int, offset: int, content: bytes) -> None:
+        """Writes bytes of a base that `read` returned and that are verified."""
+        self._write(content, (self.copied(base, offset, len(content)),))
+
+    def put_assembled(self, instructions: bytes, content: bytes | bytearray) -> None:
+        """Writes content that these copy instructions made, all of whose copies `read_ranges` returned."""
+        rows, at, kept = iter(array("Q", instructions)), 0, list[tuple[int, int]]()
+        clone = self._reach(len(content))
+        for base, offset, length in zip(rows, rows, rows, strict=True):
+            shift = offset - self._temporary.size - at
+            if clone is not None and (base, shift) == (clone.base, clone.shift):
+                if kept and kept[-1][1] == at:
+                    kept[-1] = (kept[-1][0], at + length)
+                else:
+                    kept.append((at, at + length))
+            at += length
+        self._temporary.write_parts(content, between(kept, len(content)))
+
+
+def between(kept: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    """Yields the ranges of `length` bytes that lie between the ranges `kept`, which are in order. Short ones
+    of `kept` are not spared."""
+    at = 0
+    for start, stop in kept:
+        if stop - start < CLOSE_BYTES:
+            continue
+        if start > at:
+            yield at, start
+        at = stop
+    if at < length:
+        yield at, length
+
+
+# Clones by which one thread hands whole files to another, which makes new files of them.
+#
+# In a local sync the source clones a file, without a name, where the destination lies. It then reads the
+# clone in place of the file. The destination begins the new version as a clone of that clone, and hashes what
+# the source has read. Nobody else can write to it: what was hashed is what the new version holds.
+
+STAGED_CLONES = 32
+"""Clones under way at a time: as many as the messages between the threads can be about."""
+
+_NAMELESS = getattr(os, "O_TMPFILE", 0)
+
+
+class StagedClones:
+    """Nameless clones of files, numbered as in the source's manifest. The threads may call at any time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._directory = -1
+        """A directory at the file system that clones are made on; -1: none."""
+        self._staged: dict[int, SourceFile] = {}
+        self._most = share_of_descriptors(STAGED_CLONES)
+        self._refusals: dict[int, int] = {}
+        """How often in a row cloning from a device was refused."""
+
+    def stage_at(self, root: Root) -> None:
+        """Have clones made at the file system of this root from now on, unless its files are to be sparse, or
+        to have no holes."""
+        if _NAMELESS and root.writes.long_holes and not root.writes.sparse:
+            self._directory = os.dup(root.fileno())
+
+    def stage(self, number: int, source: SourceFile) -> SourceFile | None:
+        """Clone a file. Return what reads the clone, which has the size that `source` had when it was opened.
+
+        None: the file has to be read itself.
+        """
+        device = source.identity.device
+        if self._directory < 0 or source.size < CLONED_FILE_BYTES:
+            return None
+        if self._refusals.get(device, 0) >= SINGLE_REFUSALS:
+            return None
+        source.rest()
+        with self._lock:
+            if len(self._staged) >= self._most:
+                return None
+        staged = self._clone(source, device)
+        if staged is None:
+            return None
+        if staged.size != source.size:  # it changed since it was opened, as its reader will notice
+            staged.close()
+            return None
+        try:
+            twin = staged.again()
+        except OSError:
+            staged.close()
+            return None
+        with self._lock:
+            before = self._staged.pop(number, None)
+            self._staged[number] = twin
+        if before is not None:
+            before.close()
+        return staged
+
+    def _clone(self, source: SourceFile, device: int) -> SourceFile | None:
+        try:
+            fd = os.open(b".", _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=self._directory)
+        except OSError:
+            self._refusals[device] = SINGLE_REFUSALS
+            return None
+        try:
+            clone_range(source.fileno(), 0, 0, fd, 0)
+        except OSError as error:
+            lasting = error.errno in LASTING_REFUSALS
+            self._refusals[device] = SINGLE_REFUSALS if lasting else self._refusals.get(device, 0) + 1
+            os.close(fd)
+            return None
+        self._refusals[device] = 0
+        return source.read_through(fd)
+
+    def take(self, number: int) -> SourceFile | None:
+        """Return the clone of a file, once, or None. Those staged before are not wanted any more."""
+        with self._lock:
+            if number not in self._staged:
+                return None
+            passed = []
+            for one in list(self._staged):
+                passed.append(self._staged.pop(one))
+                if one == number:
+                    break
+        for unwanted in passed[:-1]:
+            unwanted.close()
+        return passed[-1]
+
+    def close(self) -> None:
+        """Release all clones that nobody took."""
+        if self._directory >= 0:
+            os.close(self._directory)
+            self._directory = -1
+        with self._lock:
+            left, self._staged = list(self._staged.values()), {}
+        for one in left:
+            one.close()

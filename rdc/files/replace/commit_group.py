@@ -9,29 +9,59 @@ from contextlib import suppress
 from types import TracebackType
 
 from rdc.errors import FileError, RdcError
-from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.base.durability import flush, sync_directory, sync_file_systems
-from rdc.files.base.entry_check import identity_of, stat_entry
-from rdc.files.base.taking_names import is_refused
-from rdc.files.bulk.small_files import stage_small, stage_versions
-from rdc.files.depth.calls_at_once import calls_at_once
-from rdc.files.replace.checked_rename import CheckedRename
+from rdc.files.base.entry_check import Expected, identity_of, stat_entry
+from rdc.files.base.syscalls import share_of_descriptors
+from rdc.files.base.taking_names import flush, is_refused, sync_directory, sync_file_systems
+from rdc.files.bulk.small_files import ListedFiles, NewVersions, StagedFiles, stage_small, stage_versions
+from rdc.files.depth.depth import calls_at_once
+from rdc.files.replace.replacement import CheckedRename, Replacement
+from rdc.files.root.root import BackupKeeper, Placed, Root, UndoKeeper
 from rdc.lean.typed import NamedTuple
-from rdc.model.entries import Identity, Metadata, little_endian_integers
+from rdc.model.entries import Identity, Metadata, PackedListing, little_endian_integers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.base.entry_check import Expected
-    from rdc.files.bulk.read_listed import ListedFiles
-    from rdc.files.bulk.small_files import NewVersions, StagedFiles
-    from rdc.files.replace.replacement import Replacement
-    from rdc.files.root.root import BackupKeeper, Root, UndoKeeper
-    from rdc.model.entries import PackedListing
 
-__all__ = ["CommitGroup", "Staged"]
+
+# Tells an UndoKeeper of all files of a commit group at once: one wait for the disk serves them all.
+
+
+def note_group(
+    replacements: Sequence[Replacement],
+    runs: Sequence[StagedFiles],
+    undo: UndoKeeper,
+) -> dict[bytes, FileError]:
+    """Tell `undo` of all staged files; drop those that it refuses, and return their errors by path.
+
+    Raises RdcError, and OSError if a file cannot be looked at.
+    """
+    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno()), 0) for each in replacements]
+    for run in runs:
+        arrivals += [
+            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row)), 0)
+            for row in run.live
+        ]
+    refused: dict[bytes, FileError] = {}
+    for path, error in undo.placing(arrivals).items():
+        if not isinstance(error, FileError):
+            raise error
+        refused[path] = error
+    if refused:
+        _drop(set(refused), replacements, runs)
+    return refused
+
+
+def _drop(paths: set[bytes], replacements: Sequence[Replacement], runs: Sequence[StagedFiles]) -> None:
+    for item in replacements:
+        if item.path in paths:
+            item.abandon()
+    for run in runs:
+        for row in run.live:
+            if run.path_of(row) in paths:
+                run.drop(row)
 
 
 COMMIT_FILES = 256
@@ -211,7 +241,7 @@ class CommitGroup:
             size += one.listing.total_size
         if len(taken) < 2:
             return len(taken)
-        from rdc.files.bulk.several_directories import stage_together
+        from rdc.files.bulk.small_files import stage_together
 
         runs = stage_together(self._root, taken, content[:size], owner=owner)
         for one, run in zip(taken, runs, strict=True):
@@ -386,8 +416,6 @@ class CommitGroup:
         return ready
 
     def _keep_undo(self, staged: list[Staged], runs: list[StagedFiles], undo: UndoKeeper) -> list[Staged]:
-        from rdc.files.replace.note_group import note_group
-
         replacements = [item.replacement for item in staged]
         try:
             refused = note_group(replacements, runs, undo)
@@ -464,7 +492,7 @@ class CommitGroup:
         """Rename the files of each run, but some. Return, for each run, the rows that were not renamed."""
         if len(runs) < 2 or self._root.depths.renaming.now == 1:
             return [run.rename(rows) for run, rows in zip(runs, passed_over, strict=True)]
-        from rdc.files.bulk.several_directories import rename_together
+        from rdc.files.bulk.small_files import rename_together
 
         return rename_together(runs, passed_over)
 

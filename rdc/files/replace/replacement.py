@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import stat
 from contextlib import suppress
 from itertools import chain
 from types import TracebackType
 
-from rdc.errors import RdcError
-from rdc.files.base.entry_check import identity_of
-from rdc.files.base.shortfalls import STOPS_THE_RUN, strictly
-from rdc.files.base.syscalls import punch_hole
-from rdc.files.base.taking_names import create_temporary, has_name, is_refused
-from rdc.files.base.temporary_names import make_aside
+from rdc.errors import FileError, RdcError
+from rdc.files.base.entry_check import Expected, found_at, identity_of
+from rdc.files.base.metadata import STOPS_THE_RUN, Shortfall, strictly
+from rdc.files.base.paths import make_aside
+from rdc.files.base.syscalls import fallocate_keep_size, punch_hole
+from rdc.files.base.taking_names import create_temporary, has_name, is_refused, replace_name, take_free_name
 from rdc.files.facts.extents import holes as holes_of
-from rdc.files.replace.reservation import Reservation
-from rdc.files.replace.sparse import data_and_holes, may_have_holes, zero_spans
-from rdc.files.replace.temporary_lock import lock_temporary
-from rdc.files.root.root import HOLE_BYTES
+from rdc.files.root.root import HOLE_BYTES, BackupKeeper, Root
+from rdc.limits.sessions import RESERVED_AHEAD_BYTES
+from rdc.model.entries import Identity, Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +28,285 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.base.entry_check import Expected
-    from rdc.files.base.shortfalls import Shortfall
-    from rdc.files.replace.checked_rename import CheckedRename
-    from rdc.files.root.root import Root
-    from rdc.model.entries import Identity, Metadata
 
-__all__ = ["Replacement"]
+
+# Reservation: blocks that the file system keeps for a file that is being written.
+
+PREALLOCATE_BYTES = 1 << 20
+"""Files from this size on are checked for free space before the transfer, so that a full disk shows early.
+Smaller files would pay a system call each to save a few blocks. The first reservation has this size as well.
+"""
+
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+"""Errors of a file system that is full, or of a user who has the space of a quota."""
+
+
+class Reservation:
+    """What is reserved for one file. Every method raises OSError."""
+
+    __slots__ = ("_ended", "expected", "size")
+
+    def __init__(self, expected: int | None, *, ended: bool = False) -> None:
+        """`expected`: the most bytes that will be written. `ended`: only the first bytes are reserved."""
+        self.expected = expected
+        self.size = 0
+        """Bytes that the file system has reserved. 0 if it cannot reserve or no reservation was needed."""
+        self._ended = ended
+
+    def begin(self, fd: int) -> None:
+        """Reserve the first bytes of a long file. ENOSPC if the file system has less free than is expected to
+        be written."""
+        size = self.expected
+        if size is None or size <= PREALLOCATE_BYTES:
+            return
+        known = self._reserve(fd, min(size, PREALLOCATE_BYTES))
+        if self.size or not known:
+            # Checked unless the file system cannot reserve. Such a one may compress, and so hold more than it
+            # has free.
+            found = os.fstatvfs(fd)
+            if size - self.size > found.f_bfree * found.f_frsize and found.f_blocks:
+                raise OSError(errno.ENOSPC, "")
+
+    def ahead(self, fd: int, needed: int) -> None:
+        """Reserve `needed` bytes and as much again, within RESERVED_AHEAD_BYTES and the expected size.
+
+        Long files thus lie in few extents, and a size that a peer merely announced takes no space. A write
+        needs no reservation: the bytes ahead may become a hole, so where they do not fit none are reserved
+        any more.
+        """
+        if self._ended or not self.size or needed <= self.size:
+            return
+        ahead = needed + min(needed, RESERVED_AHEAD_BYTES)
+        try:
+            self._reserve(fd, ahead if self.expected is None else min(ahead, self.expected))
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self.end()
+
+    def end(self) -> None:
+        """Reserve nothing more: the file has a hole, and a reservation would fill the next one."""
+        self._ended = True
+
+    def _reserve(self, fd: int, size: int) -> bool:
+        """Return whether this system has the call, whatever its file system answered."""
+        try:
+            fallocate_keep_size(fd, size - self.size, self.size)  # not again what became a hole
+        except OSError as error:
+            if not is_refused(error) or error.errno == errno.EFBIG:
+                raise
+            return error.errno != errno.ENOSYS
+        self.size = size
+        return True
+
+
+# Finds the parts of a buffer that must be written to a new file; blocks of zeros become holes.
+
+_ZEROS = bytes(HOLE_BYTES)
+
+
+def is_zeros(buffer: ReadableBuffer) -> bool:
+    """Return whether the buffer holds nothing but zeros."""
+    view = memoryview(buffer).cast("B")
+    # Converted to bytes, because bytes compare in one step and memoryviews item by item.
+    return not view or (not view[0] and not view[-1] and bytes(view) == bytes(len(view)))
+
+
+def data_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) in `buffer`, in order, for the parts to be written at `offset` of a file.
+
+    Blocks are aligned to the file. A block of which the buffer holds only the head or tail is skipped if that
+    part is zeros; another buffer decides the rest. So every block of zeros becomes a hole, however the
+    content is split into buffers.
+    """
+    view = memoryview(buffer).cast("B")
+    size = len(view)
+    begun = -1
+    start, stop = 0, min(size, HOLE_BYTES - offset % HOLE_BYTES)
+    while start < size:
+        # Converted to bytes, because bytes compare in one step and memoryviews item by item.
+        if bytes(view[start:stop]) == _ZEROS[: stop - start]:
+            if begun >= 0:
+                yield begun, start
+            begun = -1
+        elif begun < 0:
+            begun = start
+        start, stop = stop, min(size, stop + HOLE_BYTES)
+    if begun >= 0:
+        yield begun, size
+
+
+def long_data_spans(buffer: ReadableBuffer, least: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) in `buffer`, in order, for the parts to be written, without long runs of zeros.
+
+    The buffer is looked at in steps of `least` bytes, so a run of twice that is always found, and a shorter
+    one than `least` never. A step of data costs two looks at single bytes. A run need not lie on blocks: the
+    rest of a block is written, and the file system fills it with zeros.
+    """
+    view = memoryview(buffer).cast("B")
+    size, zeros, begun, after_zeros = len(view), bytes(least), -1, False
+    for start in range(0, size, least):
+        stop = min(start + least, size)
+        whole = stop - start == least or after_zeros
+        after_zeros = (
+            whole and not (view[start] or view[stop - 1]) and bytes(view[start:stop]) == zeros[: stop - start]
+        )
+        if after_zeros:
+            if begun >= 0:
+                yield begun, start
+            begun = -1
+        elif begun < 0:
+            begun = start
+    if begun >= 0:
+        yield begun, size
+
+
+def may_have_holes(view: memoryview, least: int) -> bool:
+    """Return whether something may be left out of these bytes: a cheap look that sees that most buffers, such
+    as text, have no hole. `least`: as in `data_and_holes`; 0 if nothing is left out."""
+    if least != HOLE_BYTES:
+        # Some step of `least` bytes begins with a zero.
+        return 0 < least <= len(view) and 0 in bytes(view[::least])
+    # Blocks are those of the file, so the first and the last bytes may be parts of some.
+    return bool(view) and (not view[0] or not view[-1] or _ZEROS in bytes(view))
+
+
+def data_and_holes(
+    buffer: ReadableBuffer, offset: int, least: int
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return what of `buffer`, for `offset` of a file, is to be written and what is not, as (start, stop).
+
+    `least`: bytes of the shortest run of zeros that is left out; HOLE_BYTES for all blocks of zeros.
+    """
+    some = data_spans(buffer, offset) if least == HOLE_BYTES else long_data_spans(buffer, least)
+    data = list(some)
+    ends = [0, *(stop for _, stop in data)]
+    starts = [*(start for start, _ in data), memoryview(buffer).nbytes]
+    return data, [(end, start) for end, start in zip(ends, starts, strict=True) if start > end]
+
+
+def zero_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) in `buffer`, in order, for its whole blocks of zeros at `offset` of a file."""
+    at = -offset % HOLE_BYTES
+    end = memoryview(buffer).nbytes
+    end -= (offset + end) % HOLE_BYTES
+    for start, stop in (*data_spans(buffer, offset), (end, end)):
+        if at < start <= end:
+            yield at, start
+        at = max(at, stop)
+
+
+def lock_temporary(fd: int) -> bool:
+    """Take the lock; return False if another process holds it. File systems without locks return True: sweeps
+    cannot lock there either."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in {errno.EBADF, errno.EINTR}:
+            raise
+    return True
+
+
+# CheckedRename: renames a finished temporary over its target in one step, if the target is the expected
+# entry.
+
+_DOING = "replace it"
+
+
+class CheckedRename:
+    """Renames files of one tree into place. If a file loses one of several names, its ctime changes. The
+    file is still recognised under its other names."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    def check_directory(self, path: bytes, parent: bytes, directory: Directory) -> None:
+        """Raise FileError unless `parent` still leads to the directory that holds the temporary.
+
+        Another process may have moved that directory while the temporary was written. `path` is for the
+        message.
+        """
+        if not self._root.directory(parent, fresh=True).same(directory):
+            raise self._unexpected(path)
+
+    def _unexpected(self, path: bytes) -> FileError:
+        return self._root.refused(
+            path,
+            _DOING,
+            expected="the directory it had",
+            found="another one at that path",
+            advice="what is there was kept; run again once nothing else changes it",
+        )
+
+    def keep_backup(
+        self, path: bytes, directory: int, expected: Expected, backups: BackupKeeper, *, copy: bool
+    ) -> None:
+        """Give the entry at `path` its backup, if it is `expected`.
+
+        `copy`: as in BackupKeeper.keep. Raises FileError or OSError. If nothing is there, nothing is done:
+        `rename` decides about that.
+        """
+        name = path.rpartition(b"/")[2]
+        found = found_at(name, directory)
+        if found is not None:
+            self._root.require(path, found, expected, _DOING)
+            backups.keep(path, name, directory, copy=copy)
+
+    def rename(
+        self, path: bytes, directory: int, old: bytes, expected: Expected, *, displaces: bool = True
+    ) -> None:
+        """Rename `old` to `path`, whose directory is open.
+
+        `expected` is as in CommitGroup.add. `displaces`: where no rename replaces anything, the old entry is
+        moved away first. Raises FileError if another entry is there, OSError if the rename fails. An
+        append-only root accepts only a free name.
+        """
+        # long because each step is safe only because of the checks before it
+        name, root = path.rpartition(b"/")[2], self._root
+        if root.append_only:
+            from rdc.files.root.policies import rename_to_free_name
+
+            try:
+                rename_to_free_name(old, name, directory)
+            except FileExistsError as error:
+                raise root.append_only_refusal(path, _DOING) from error
+            return
+        if expected is None:
+            try:
+                take_free_name(old, name, directory)
+                return
+            except FileExistsError:
+                pass  # what is there is looked at below, and refused
+        is_directory = False
+
+        def require(found: os.stat_result | None) -> None:
+            nonlocal is_directory
+            is_directory = found is not None and stat.S_ISDIR(found.st_mode)
+            if is_directory and not isinstance(expected, Identity):
+                raise root.refused(
+                    path,
+                    _DOING,
+                    expected="no directory",
+                    found="a directory",
+                    advice="what is there was kept; run again once nothing else changes it",
+                )
+            root.require(path, found, expected, _DOING)
+
+        def rename() -> None:
+            if is_directory:
+                from rdc.files.base.taking_names import file_over_directory
+
+                file_over_directory(old, name, directory)
+            elif displaces:
+                replace_name(old, name, directory)
+            else:
+                os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+        root.check.take_name(name, directory, require, rename)
+
 
 COPY_BYTES = 64 << 20
 """Bytes per copy_file_range call. Signals are handled between calls; the cost of the calls is negligible."""
@@ -536,7 +809,7 @@ class Replacement:
                 self._created = os.fstat(self._fd)
                 if has_name(self._fd, self._name, directory.fd):
                     if self.root.writes.sheds_acls:
-                        from rdc.files.base.access_acl import shed_acl
+                        from rdc.files.base.metadata import shed_acl
 
                         shed_acl(self._fd)
                     return

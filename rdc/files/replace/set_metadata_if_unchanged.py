@@ -13,8 +13,8 @@ from functools import partial
 
 from rdc.errors import FileChangedError, FileError
 from rdc.files.base.entry_check import identity_of
-from rdc.files.base.lease import take_lease
 from rdc.files.base.metadata import changes_access, set_on_found, set_on_name
+from rdc.files.base.syscalls import take_lease
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.typed import NamedTuple
 from rdc.model.preserved import packed_time
@@ -92,12 +92,12 @@ class _Change(NamedTuple):
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
             change._check(now)
         if change._loses_acl(now):
-            from rdc.files.base.access_acl import take_acl
+            from rdc.files.base.metadata import take_acl
 
             take_acl(name, parent, now)
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if self.root.reads.fakes:
-            from rdc.files.base.faked_stat import set_faked_on_name
+            from rdc.files.root.listing_view import set_faked_on_name
 
             set_faked_on_name(name, parent, change.metadata, owner=self.owner)
         else:
@@ -118,12 +118,12 @@ class _Change(NamedTuple):
             now = os.fstat(fd)
             change._check(now)
         if change._loses_acl(now):
-            from rdc.files.base.access_acl import take_acl_of
+            from rdc.files.base.metadata import take_acl_of
 
             take_acl_of(fd, now)
             now = os.fstat(fd)
         if self.root.reads.fakes:
-            from rdc.files.base.faked_stat import set_faked_open
+            from rdc.files.root.listing_view import set_faked_open
 
             set_faked_open(fd, change.metadata, owner=self.owner)
         else:

@@ -8,15 +8,52 @@ import os
 import stat
 from collections.abc import Iterable
 
-from rdc.files.base.known_devices import same_entry
-from rdc.files.base.own_temporary import is_own_temporary
-from rdc.files.base.temporary_names import PARTS_NAME, is_reserved, is_temporary
+from rdc.files.base.directory_descriptors import same_entry
+from rdc.files.base.paths import PARTS_NAME, is_reserved, is_temporary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
 
-__all__ = ["foreign_names", "sweep_temporaries"]
+
+# Decides which entries with a reserved name rdc itself made. Only those may be removed or built upon.
+#
+# An entry is our own temporary if all of these hold:
+#
+# 1. `temporary_name` gives its name: the check digits are right. The form of the name alone does not count.
+# 2. It is a regular file, a symbolic link or a directory.
+# 3. It belongs to the effective user of this process. A process of root may already have given it to its
+#    final owner. Then another owner is accepted if only root and the owner of the directory can make entries
+#    in that directory.
+#
+# An own regular file with one name is a partial copy: it may serve as a base, and it may be removed. One with
+# several names is an unfinished hard link: only this name may be removed, and the content stays under the
+# others. A directory is removed only when it is empty, or has nothing but what a trial of the file system
+# leaves after a kill (rdc.files.facts.file_systems). No other entry with a reserved name is opened for
+# writing, changed, renamed or removed.
+
+_KINDS = {stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR}
+
+
+def is_own_temporary(name: bytes, found: os.stat_result, directory: os.stat_result) -> bool:
+    """Return whether the entry `name` is our own temporary, by the rules of this module.
+
+    `found` is its lstat, `directory` the stat of its directory.
+    """
+    if not is_temporary(name) or stat.S_IFMT(found.st_mode) not in _KINDS:
+        return False
+    user = os.geteuid()
+    if found.st_uid == user:
+        return True
+    # If the directory has an ACL, its group bits are the mask, so they also cover users the ACL names.
+    return user == 0 and not directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def is_own_partial(name: bytes, found: os.stat_result, directory: os.stat_result) -> bool:
+    """Return whether the entry is our own partial copy: a regular own temporary with no other name."""
+    own = is_own_temporary(name, found, directory)
+    return own and stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+
 
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -25,7 +62,7 @@ def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
     """Remove the stale temporaries among `names` in the directory `path`; return how many were removed.
 
     `names` are the reserved ones of a Listed; other names are ignored. Only rdc's own temporaries
-    are removed (rdc.files.base.own_temporary). A file is stale if nobody holds its lock. Symlinks and
+    are removed (rdc.files.replace.sweep_temporaries). A file is stale if nobody holds its lock. Symlinks and
     empty directories have no lock and are always removed: a writer that loses one makes another. What a
     trial of the file system left goes if nobody holds the lock of its directory.
 
@@ -68,7 +105,7 @@ def foreign_names(root: Root, path: bytes, names: Iterable[bytes]) -> list[bytes
 
 
 def _is_own_record(found: os.stat_result) -> bool:
-    from rdc.files.replace.parts_record import is_own_record  # few runs find one
+    from rdc.files.replace.partial_directory import is_own_record  # few runs find one
 
     return is_own_record(found)
 
@@ -80,7 +117,7 @@ def _remove_directory(name: bytes, directory: int) -> None:
     except OSError as error:
         if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
             raise
-        from rdc.files.facts.learned_facts import empty_leftover  # few runs find one
+        from rdc.files.facts.file_systems import empty_leftover  # few runs find one
 
         empty_leftover(name, directory)
         os.rmdir(name, dir_fd=directory)

@@ -10,17 +10,14 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import FileChangedError, FileError, RdcError
-from rdc.files.base.directory_descriptors import Directory, DirectoryCache
+from rdc.files.base.directory_descriptors import Directory, DirectoryCache, meet
 from rdc.files.base.entry_check import EntryCheck, identity_of, stat_entry
-from rdc.files.base.known_devices import meet
-from rdc.files.base.metadata import kind_of
+from rdc.files.base.metadata import Storage, kind_of
 from rdc.files.base.os_errors import failure, refused
-from rdc.files.base.relative_path import check_name, check_path
-from rdc.files.base.storage import Storage
+from rdc.files.base.paths import check_name, check_path
 from rdc.files.base.syscalls import file_system_type
-from rdc.files.depth.depth import Depths
-from rdc.files.root.lister import list_directory
-from rdc.files.root.listing_reference import look_at
+from rdc.files.depth.depth import Depths, Looking
+from rdc.files.root.lister import list_directory, look_at
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.typed import TypeVar
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from rdc.files.depth.depth import Looking
 
 __all__ = ["NO_ATIME", "ConfinedRoot"]
 
@@ -58,7 +54,7 @@ _BOUNDS = {
 class ConfinedRoot:
     """The top directory of a tree. A relative path names every entry; b"" is the root itself.
 
-    Paths are bytes: names joined by single slashes (rdc.files.base.relative_path). Each operation opens its
+    Paths are bytes: names joined by single slashes (rdc.files.base.paths). Each operation opens its
     directory from the root's descriptor without following a link, then acts on one name in it. Concurrent
     changes to the tree therefore cannot make it read or write outside.
 
@@ -168,7 +164,7 @@ class ConfinedRoot:
         """Return the RdcError for a failed system call; rdc.files.base.os_errors.failure has the rules."""
         cause, nested = None, False
         if error.errno in (errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            from rdc.files.base.error_causes import cause_of, is_of_another_mount
+            from rdc.files.base.os_errors import cause_of, is_of_another_mount
 
             with suppress(OSError, RdcError):
                 directory, name = self.find(path)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.files.base.entry_check import ANYTHING, stat_entry
-from rdc.files.base.faked_stat import Faked, set_faked_on_name, set_faked_open
-from rdc.files.base.metadata import kind_of
-from rdc.files.root.listing_view import faked_at
-from rdc.files.root.node_kinds import FORMAT_OF_KIND
+from rdc.files.base.entry_check import ANYTHING, Anything, Expected, stat_entry
+from rdc.files.base.metadata import Attempt, kind_of
+from rdc.files.root.listing_view import FORMAT_OF_KIND, Faked, faked_at, set_faked_on_name, set_faked_open
 from rdc.files.root.root import Root
 from rdc.limits.wire import PATH_BYTES
 from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
@@ -17,8 +15,6 @@ from rdc.model.preserved import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.base.entry_check import Anything, Expected
-    from rdc.files.base.shortfalls import Attempt
     from rdc.files.root.root import Chosen
 
 __all__ = ["FakedRoot"]
@@ -27,7 +23,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FakedRoot(Root):
-    """A Root whose entries stand for others, as rdc.files.base.faked_stat says. Needs no rights of root.
+    """A Root whose entries stand for others, as rdc.files.root.listing_view says. Needs no rights of root.
 
     Its ReadPolicy fakes, and its WritePolicy writes singly."""
 

@@ -13,10 +13,14 @@ import stat
 from functools import partial
 
 from rdc.errors import ExitCode, printable
-from rdc.files.base.entry_path import has_proc, in_directory, path_of_directory
-from rdc.files.base.own_directories import lies_in_own_directory
-from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import refused_component
+from rdc.files.base.paths import (
+    has_proc,
+    in_directory,
+    join,
+    lies_in_own_directory,
+    path_of_directory,
+    refused_component,
+)
 from rdc.files.root.listing_view import with_stats
 from rdc.model.entries import Kind, Listed, strings
 from rdc.model.options import LinkChoice, leads_outside

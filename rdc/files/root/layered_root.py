@@ -9,10 +9,9 @@ from stat import S_ISLNK
 from rdc.errors import FileError
 from rdc.files.base.entry_check import stat_entry
 from rdc.files.base.metadata import KIND_OF_FORMAT
-from rdc.files.base.relative_path import check_path, join
-from rdc.files.base.temporary_names import reserved_rows
+from rdc.files.base.paths import check_path, join, reserved_rows
 from rdc.files.root.followed_links import UnfollowedError
-from rdc.files.root.listing_reference import listed_of
+from rdc.files.root.lister import listed_of
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace
 from rdc.limits.wire import DIRECTORY_BYTES

@@ -1,27 +1,215 @@
-"""Reads one directory: in C on Linux, elsewhere as rdc.files.root.listing_reference defines."""
+"""Reads one directory: in C on Linux, elsewhere by the Python that defines what the C part does."""
 
 from __future__ import annotations
 
 import errno
 import os
+import struct
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISLNK
 
 from rdc.files import _files
-from rdc.files.depth.depth import RowsSeen
-from rdc.files.root.listing_reference import read_directory
+from rdc.files.base.metadata import KIND_OF_FORMAT
+from rdc.files.base.paths import reserved_rows
+from rdc.files.depth.depth import Looking, RowsSeen
 from rdc.lean.records import replace
-from rdc.limits.wire import DIRECTORY_BYTES
-from rdc.model.entries import BadCall, BadEntry, Listed, PackedInodes, PackedListing, strings
-from rdc.model.preserved import packed_time
+from rdc.limits.wire import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
+from rdc.model.entries import BadCall, BadEntry, Kind, Listed, Listing, PackedInodes, PackedListing, strings
+from rdc.model.preserved import packed_time, packed_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import ModuleType
 
-    from rdc.files.depth.depth import Looking
 
-__all__ = ["list_directory", "open_directory"]
+# Reads one directory into a Listed. It defines what read_directory.c does faster.
 
+_UINT32_MAX = (1 << 32) - 1
+
+_FORMATS = frozenset((S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK))
+
+LINK_LOOKS = 8
+"""Looks at a name that is a link and something else by turns."""
+
+
+def read_directory(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
+    """Return the entries of the directory open for reading at `fd`, with one fstatat each.
+
+    Reserved names (rdc.files.base.paths) are apart and not looked at. So are entries that cannot be
+    looked at: a name longer than NAME_BYTES, any errno but ENOENT, a link whose target cannot be read, a kind
+    that no system knows. An entry that vanishes between the reading of its name and its stat is left out. A
+    link that something else replaces before its target is read is looked at again.
+
+    Raises OSError: EOVERFLOW if names, targets and ENTRY_BYTES per entry exceed `limit` bytes, and the error
+    of the directory itself if no entry can be looked at because of it, as without the right to search it.
+    """
+    encoding = sys.getfilesystemencoding()
+    os.lseek(fd, 0, os.SEEK_SET)
+    entries: dict[bytes, os.DirEntry[str]] = {}
+    with os.scandir(fd) as scanned:
+        for entry in scanned:
+            name = entry.name.encode(encoding, "surrogateescape")
+            limit -= ENTRY_BYTES + len(name) + 1
+            if limit < 0:
+                raise _failed(errno.EOVERFLOW)
+            entries[name] = entry
+    if not entries and os.fstat(fd).st_nlink == 0:
+        # The C library returns no error for a directory that was removed.
+        raise _failed(errno.ENOENT)
+    names = sorted(entries)
+    reserved = [names[row] for row in reserved_rows(names)]
+    stats: dict[bytes, os.stat_result] = {}
+    targets: dict[bytes, bytes] = {}
+    bad: list[BadEntry] = []
+    for name in sorted(entries.keys() - reserved):
+        entry = entries[name]
+        try:
+            found, target = _look(name, fd, partial(entry.stat, follow_symlinks=False))
+        except FileNotFoundError:
+            continue
+        except _BadError as error:
+            directory = _is_directory(entry) if error.call in (BadCall.NAME, BadCall.STAT) else False
+            bad.append(BadEntry(name, error.errno or 0, error.call, directory))
+            continue
+        stats[name] = found
+        if target is not None:
+            targets[name] = target
+    if any(one.call is BadCall.STAT for one in bad):
+        os.stat(b".", dir_fd=fd)
+    if sum(map(len, targets.values())) + len(targets) > limit:
+        raise _failed(errno.EOVERFLOW)
+    return listed_of(stats, targets, reserved, bad)
+
+
+def look_at(name: bytes, directory: int) -> Listed:
+    """Return what `read_directory` returns of this one entry, which need not be there, of an open directory.
+    The directory is not read. Raises OSError if the directory does not let its entries be looked at."""
+    try:
+        found, target = _look(
+            name, directory, partial(os.stat, name, dir_fd=directory, follow_symlinks=False)
+        )
+    except FileNotFoundError:
+        return listed_of({}, {})
+    except _BadError as error:
+        if error.call is BadCall.STAT:
+            os.stat(b".", dir_fd=directory)
+        return listed_of({}, {}, (), [BadEntry(name, error.errno or 0, error.call, is_directory=False)])
+    return listed_of({name: found}, {} if target is None else {name: target})
+
+
+class _BadError(OSError):
+    """An entry that cannot be looked at, and the call that failed."""
+
+    def __init__(self, error: OSError, call: BadCall) -> None:
+        super().__init__(error.errno, error.strerror)
+        self.call = call
+
+
+def _look(
+    name: bytes, directory: int, stat_entry: Callable[[], os.stat_result]
+) -> tuple[os.stat_result, bytes | None]:
+    """Return the stat of an entry, and its target if it is a link. Raises FileNotFoundError, _BadError."""
+    target: bytes | None = None
+    call = BadCall.NAME
+    try:
+        if len(name) > NAME_BYTES:
+            raise _failed(errno.ENAMETOOLONG)
+        call = BadCall.STAT
+        found = stat_entry()
+        for _ in range(LINK_LOOKS):
+            if not S_ISLNK(found.st_mode):
+                break
+            call = BadCall.READ_LINK
+            try:
+                target = _read_link(name, directory)
+                break
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+            call = BadCall.STAT
+            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if S_ISLNK(found.st_mode) and target is None:
+            call = BadCall.READ_LINK
+            raise _failed(errno.EINVAL)
+        call = BadCall.KIND
+        if S_IFMT(found.st_mode) not in _FORMATS:
+            raise _failed(errno.EUCLEAN)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _BadError(error, call) from error
+    return found, target
+
+
+def listed_of(
+    stats: Mapping[bytes, os.stat_result],
+    targets: Mapping[bytes, bytes],
+    reserved: Sequence[bytes] = (),
+    bad: Sequence[BadEntry] = (),
+) -> Listed:
+    """Return a directory with these entries, by increasing name. `targets`: of the symlinks."""
+    found = list(stats.values())
+    kinds = bytes([each.st_mode >> 12 for each in found]).translate(KIND_OF_FORMAT)
+    sizes = array("Q", [each.st_size for each in found])
+    for row, kind in enumerate(kinds):
+        if kind != Kind.FILE:
+            sizes[row] = 0
+    listing = Listing(
+        names=tuple(stats),
+        kinds=kinds,
+        modes=array("H", [each.st_mode & 0o7777 for each in found]),
+        sizes=sizes,
+        mtimes=times_of([each.st_mtime_ns for each in found]),
+        uids=array("I", [each.st_uid for each in found]),
+        gids=array("I", [each.st_gid for each in found]),
+        targets=tuple([targets[name] for name in stats if name in targets]),
+    )
+    return Listed(listing.packed(), packed_inodes(found), tuple(reserved), tuple(bad))
+
+
+def packed_inodes(stats: Sequence[os.stat_result]) -> PackedInodes:
+    """Return the inodes of entries, row by row."""
+    return PackedInodes(
+        devices=_packed("<Q", [found.st_dev for found in stats]),
+        inodes=_packed("<Q", [found.st_ino for found in stats]),
+        links=_packed("<I", [min(found.st_nlink, _UINT32_MAX) for found in stats]),
+        allocated=_packed("<Q", [found.st_blocks * 512 for found in stats]),
+        ctimes=_packed("<q", list(times_of([found.st_ctime_ns for found in stats]))),
+    )
+
+
+def times_of(times: Iterable[int]) -> array[int]:
+    """Return packed times, of nanoseconds since the epoch."""
+    return array("q", packed_times(list(times)))
+
+
+def _failed(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+def _read_link(name: bytes, directory: int) -> bytes:
+    target = os.readlink(name, dir_fd=directory)
+    if b"\0" in target:
+        raise _failed(errno.EIO)
+    return target
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    """Return what the directory says of its entry, without a look at that."""
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _packed(format_: str, numbers: list[int]) -> bytes:
+    return struct.pack(f"{format_[0]}{len(numbers)}{format_[1]}", *numbers)
+
+
+# Reads one directory: in C on Linux, elsewhere as rdc.files.root.lister defines.
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

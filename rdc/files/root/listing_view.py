@@ -1,43 +1,211 @@
 """What a Root shows where a sync is to take entries for something else than their stat on disk says: files
-that --fake-super made, munged links, special files by their kinds, times that do not matter."""
+that --fake-super made, munged links, special files by their kinds, times that do not matter.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import stat
+from array import array
 from functools import partial
 
 from rdc.errors import FileError
 from rdc.files.base.entry_check import stat_entry
-from rdc.files.base.entry_path import at_entry
-from rdc.files.base.faked_stat import FAKED_NAME, Faked, read_faked
-from rdc.files.base.metadata import kind_of
-from rdc.files.base.relative_path import join
-from rdc.files.root.listing_reference import packed_inodes
-from rdc.files.root.node_kinds import FORMAT_OF_KIND, node_of, with_node_kinds
-from rdc.files.root.policies import MUNGE
-from rdc.lean.records import replace
+from rdc.files.base.metadata import kind_of, set_on_name
+from rdc.files.base.paths import at_entry, join, leading_to
+from rdc.files.root.lister import packed_inodes
+from rdc.files.root.policies import MUNGE, Confined
+from rdc.lean.records import dataclass, replace
 from rdc.limits.wire import PATH_BYTES
 from rdc.model.entries import (
     DEVICES,
     Kind,
     Listed,
     Listing,
+    Metadata,
     PackedInodes,
     device_number,
     little_endian,
     little_endian_integers,
     strings,
 )
-from rdc.model.preserved import packed_time
+from rdc.model.preserved import packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
-    from rdc.files.root.policies import Confined
 
-__all__ = ["as_policy_says", "faked_at", "is_node", "restated", "with_stats"]
+FORMAT_OF_KIND = {
+    Kind.FIFO: stat.S_IFIFO,
+    Kind.SOCKET: stat.S_IFSOCK,
+    Kind.CHARACTER_DEVICE: stat.S_IFCHR,
+    Kind.BLOCK_DEVICE: stat.S_IFBLK,
+}
+_KIND_OF_FORMAT = {format_: kind for kind, format_ in FORMAT_OF_KIND.items()}
+
+
+def is_of_kind(mode: int, kind: Kind) -> bool:
+    """Return whether an entry with that st_mode has this kind."""
+    if kind in FORMAT_OF_KIND:
+        return stat.S_IFMT(mode) == FORMAT_OF_KIND[kind]
+    return kind_of(mode) is kind
+
+
+def node_of(found: os.stat_result) -> tuple[Kind, int]:
+    """Return the kind and the number of a special file. Raises ValueError for a device that no listing can
+    have."""
+    kind = _KIND_OF_FORMAT[stat.S_IFMT(found.st_mode)]
+    device = (os.major(found.st_rdev), os.minor(found.st_rdev)) if kind in DEVICES else (0, 0)
+    return kind, device_number(*device)
+
+
+def with_node_kinds(root: Confined, path: bytes, listed: Listed) -> Listed:
+    """Return the entries of the directory at `path`, in which special files of the kinds that `root` shows
+    are what they are.
+
+    Each is looked at once more. They are rare, and trees without them pay nothing.
+    """
+    listing = listed.listing
+    names, kinds = strings(listing.names), bytearray(listing.kinds)
+    sizes: array[int] = little_endian_integers("Q", listing.sizes)
+    for row in listing.rows_of(Kind.SPECIAL):
+        try:
+            parent, name = root.locate(join(path, names[row]))
+            found = stat_entry(name, parent.fd)
+            kind = _KIND_OF_FORMAT.get(stat.S_IFMT(found.st_mode), Kind.SPECIAL)
+            if kind in root.reads.nodes:
+                if kind in DEVICES:
+                    sizes[row] = device_number(os.major(found.st_rdev), os.minor(found.st_rdev))
+                kinds[row] = kind
+        except (OSError, ValueError, FileError):
+            continue  # gone meanwhile, or a device that no other machine can have: left alone, and named
+    return replace(listed, listing=replace(listing, kinds=bytes(kinds), sizes=little_endian(sizes)))
+
+
+# Faked: the metadata that --fake-super keeps in an extended attribute, in rsync's form.
+#
+# An entry that this user may not make is a plain file. `user.rsync.%stat` holds its real metadata: mode with
+# format, number of a device, owner and group, as "100644 0,0 1000:1000". The owner of the real entry can
+# always read and write it. An entry without the attribute is what it is.
+
+FAKED_NAME = "user.rsync.%stat"
+
+_PATTERN = re.compile(rb"([0-7]{1,7}) ([0-9]{1,10}),([0-9]{1,10}) ([0-9]{1,10}):([0-9]{1,10})")
+_NONE = {errno.ENODATA, errno.EOPNOTSUPP, errno.ENOENT, errno.EPERM}
+_PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_ID_LIMIT = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Faked:
+    """The metadata of the entry that a plain file or directory stands for."""
+
+    mode: int
+    """With the format, as st_mode."""
+    major: int
+    minor: int
+    uid: int
+    gid: int
+
+    @property
+    def text(self) -> bytes:
+        """The value of the attribute."""
+        return b"%o %d,%d %d:%d" % (self.mode, self.major, self.minor, self.uid, self.gid)
+
+
+def read_faked(entry: bytes | int, found: os.stat_result) -> Faked | None:
+    """Return what a file or directory stands for; None if it has no such attribute.
+
+    `entry`: a path such as `at_entry` gives, or an open file. `found` is its stat. Raises OSError,
+    ValueError for a value of another form."""
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        return None
+    try:
+        value = os.getxattr(entry, FAKED_NAME, follow_symlinks=isinstance(entry, int))
+    except OSError as error:
+        if error.errno in _NONE:
+            return None
+        raise
+    match = _PATTERN.fullmatch(value)
+    if match is None:
+        raise ValueError(repr(value[:40]))
+    faked = Faked(int(match[1], 8), *map(int, match.groups()[1:]))
+    is_directory = stat.S_ISDIR(faked.mode)
+    if is_directory != stat.S_ISDIR(found.st_mode) or max(faked.uid, faked.gid) >= _ID_LIMIT:
+        raise ValueError(repr(value[:40]))
+    return faked
+
+
+def set_faked_on_name(
+    name: bytes,
+    directory: int,
+    wanted: Metadata,
+    *,
+    owner: bool,
+    new: Faked | None = None,
+    timed: bool = True,
+) -> None:
+    """Set the metadata of an entry of the open directory `directory`, as far as this user may, and keep the
+    rest. `new`: the format and the device number of an entry that was just made; None: they stay. `timed`:
+    the mtime is set. Raises OSError, ValueError as `read_faked` does."""
+    fd = os.open(name, _PATH, dir_fd=directory)
+    try:
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+            faked = new or at_entry(directory, name, partial(read_faked, found=found))
+            with leading_to(fd, directory, name) as entry:
+                _set(entry, found, wanted, faked, owner=owner, timed=timed)
+        elif timed:
+            # A link or special file that a run without --fake-super made: nothing can be kept of it.
+            set_on_name(name, directory, found, wanted, owner=False)
+    finally:
+        os.close(fd)
+
+
+def set_faked_open(fd: int, wanted: Metadata, *, owner: bool, timed: bool = True) -> None:
+    """Do that for the file open at `fd`."""
+    found = os.fstat(fd)
+    _set(fd, found, wanted, read_faked(fd, found), owner=owner, timed=timed)
+
+
+def _set(
+    path: bytes | int,
+    found: os.stat_result,
+    wanted: Metadata,
+    faked: Faked | None,
+    *,
+    owner: bool,
+    timed: bool,
+) -> None:
+    """Set the metadata of what a path below /proc, or a descriptor, leads to, of which `faked` was kept."""
+    if timed and packed_time(found.st_mtime_ns) != wanted.mtime_ns:
+        os.utime(path, ns=(found.st_atime_ns, real_time(wanted.mtime_ns)))
+    format_ = stat.S_IFMT(found.st_mode if faked is None else faked.mode)
+    mode = wanted.mode & 0o777 | (0o700 if stat.S_ISDIR(found.st_mode) else 0o600)
+    if mode != stat.S_IMODE(found.st_mode):
+        os.chmod(path, mode)
+    there = (found.st_uid, found.st_gid)
+    known = there if faked is None else (faked.uid, faked.gid)
+    uid, gid = (wanted.uid, wanted.gid) if owner else known
+    major, minor = (0, 0) if faked is None else (faked.major, faked.minor)
+    kept = Faked(format_ | wanted.mode, major, minor, uid, gid)
+    if kept.mode == stat.S_IFMT(found.st_mode) | mode and (uid, gid) == there:
+        try:
+            os.removexattr(path, FAKED_NAME)
+        except OSError as error:
+            if error.errno not in _NONE:
+                raise
+        return
+    try:
+        present = os.getxattr(path, FAKED_NAME)
+    except OSError:
+        present = b""
+    if present != kept.text:
+        os.setxattr(path, FAKED_NAME, kept.text)
+
 
 _KINDS = {format_: kind for kind, format_ in FORMAT_OF_KIND.items()}
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -9,7 +9,7 @@
  */
 int rdc_open_beneath(int directory, const char *path, int flags);
 
-/* Whether `path` has that form: what rdc/files/base/relative_path.py checks, its whole length apart. */
+/* Whether `path` has that form: what rdc/files/base/paths.py checks, its whole length apart. */
 int rdc_is_plain_path(const char *path);
 
 #endif

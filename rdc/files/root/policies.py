@@ -6,6 +6,11 @@ a Root of the same tree that has it (`Root.having`), so no part of a run changes
 
 from __future__ import annotations
 
+import errno
+import os
+from _thread import allocate_lock  # threading costs each side of a remote sync 1.4 ms
+
+from rdc.files.base.taking_names import hold_free_name
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol, TypeVar
 
@@ -15,11 +20,75 @@ if TYPE_CHECKING:
 
     from rdc.errors import FileError
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.depth.read_rate import ReadRate
+    from rdc.files.depth.depth import ReadRate
     from rdc.model.entries import Kind, Listed
     from rdc.progress import Reporter
 
-__all__ = ["MUNGE", "Confined", "LinkView", "ReadPolicy"]
+
+# WriteQuota: how much may still be written below a Root, so that a peer cannot fill a shared file system.
+
+ENTRY_BYTES = 4096
+"""Bytes charged for a new entry besides its content, about the size of its inode and name. Empty files fill a
+file system too."""
+
+
+class WriteQuota:
+    """A budget that only decreases. Several Roots and threads may share one."""
+
+    __slots__ = ("_left", "_lock", "size")
+
+    def __init__(self, size: int) -> None:
+        """`size` is the budget in bytes."""
+        self.size = size
+        self._left = size
+        self._lock = allocate_lock()
+
+    def covers(self, size: int) -> bool:
+        """Return whether `size` bytes are left."""
+        return size <= self._left
+
+    def take(self, size: int) -> bool:
+        """Charge `size` bytes that are about to be written. If they exceed the budget, charge nothing and
+        return False."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+
+# MadeEntries: the entries that an append-only Root may still change, because they were made through it.
+
+
+class MadeEntries:
+    """The files, directories and links that one Root has made, by device and inode number.
+
+    An entry is noted once it has its name. Nothing below an append-only Root is removed, so its inode number
+    stays valid unless another process removes it. Each entry takes about 100 bytes.
+    """
+
+    __slots__ = ("_known", "_lock")
+
+    def __init__(self) -> None:
+        self._known: set[tuple[int, int]] = set()
+        self._lock = allocate_lock()
+
+    def note(self, made: os.stat_result) -> None:
+        with self._lock:
+            self._known.add((made.st_dev, made.st_ino))
+
+    def has(self, found: os.stat_result) -> bool:
+        return (found.st_dev, found.st_ino) in self._known
+
+
+def rename_to_free_name(old: bytes, new: bytes, directory: int) -> None:
+    """Rename the file or link `old` to `new` within `directory`, without ever replacing an entry.
+
+    Raises OSError; EEXIST if `new` is taken, EOPNOTSUPP if the file system has no call that promises it.
+    """
+    if not hold_free_name(old, new, directory):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
 
 T = TypeVar("T")
 
@@ -80,7 +149,7 @@ class ReadPolicy:
     followed: LinkView | None = None
     """The links that are taken for what they lead to; None: no link is followed."""
     fakes: bool = False
-    """Whether entries stand for others (rdc.files.base.faked_stat)."""
+    """Whether entries stand for others (rdc.files.root.listing_view)."""
     untimed: frozenset[Kind] = frozenset()
     """Kinds of entries whose mtimes are shown as 0 and never set."""
     unmunges: bool = False

@@ -1,7 +1,7 @@
 /*
  * read_directory.c - one directory's entries, with their metadata, as sorted packed columns.
  *
- * What it computes is defined by rdc/files/root/listing_reference.py. It is getdents64, one fstatat for each entry of a buffer while
+ * What it computes is defined by rdc/files/root/lister.py. It is getdents64, one fstatat for each entry of a buffer while
  * the kernel still has at hand what it has just told of them, and a sort of the names. Of directories of ten thousand files all stats
  * in the order of the names took a fourth longer, of those of a release of Linux a twentieth. statx took as long as
  * fstatat, which every kernel, C library and system call filter has.
@@ -97,7 +97,7 @@ static int append(blob *b, const char *text, size_t length)
     return 0;
 }
 
-/* rdc/files/base/temporary_names.py has the pattern; a test compares. */
+/* rdc/files/base/paths.py has the pattern; a test compares. */
 static int is_reserved(const char *name, size_t length)
 {
     if ((length == 9 && !memcmp(name, ".rdc-undo", 9)) || (length == 10 && !memcmp(name, ".rdc-unite", 10)) ||

@@ -57,7 +57,7 @@ typedef struct {
 /*
  * Reads the directory open at fd from its beginning. Entries are sorted by the bytes of their names, each once; those
  * that vanish between the reading of their name and their stat are left out. Reserved names
- * (rdc/files/base/temporary_names.py) are in `temporaries`, and entries that cannot be looked at in `bad`; neither are
+ * (rdc/files/base/paths.py) are in `temporaries`, and entries that cannot be looked at in `bad`; neither are
  * in a column. Returns 0, or an errno with nothing to free: EOVERFLOW when more than `limit` (at most 2^32 - 1) bytes
  * would have to be held, and what `fstatat` says of the directory itself where entries could not be looked at because
  * of it. `depth`: entries that are looked at at a time; doubled up to `most` while they wait. `seen`: of the looks

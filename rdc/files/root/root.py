@@ -12,8 +12,17 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
-from rdc.files.base.entry_check import ANYTHING, difference_from, found_at, identity_of, stat_entry
+from rdc.files.base.entry_check import (
+    ANYTHING,
+    Anything,
+    Expected,
+    difference_from,
+    found_at,
+    identity_of,
+    stat_entry,
+)
 from rdc.files.base.metadata import (
+    Attempt,
     kind_of,
     metadata_of,
     narrow_name,
@@ -22,12 +31,11 @@ from rdc.files.base.metadata import (
     set_on_name,
     would_change,
 )
+from rdc.files.base.paths import make_aside
 from rdc.files.base.syscalls import refresh_stat
 from rdc.files.base.taking_names import replace_name, take_free_name
-from rdc.files.base.temporary_names import make_aside
-from rdc.files.base.write_quota import ENTRY_BYTES
 from rdc.files.root.confined_root import ConfinedRoot
-from rdc.files.root.policies import MUNGE, ReadPolicy
+from rdc.files.root.policies import ENTRY_BYTES, MUNGE, MadeEntries, ReadPolicy, WriteQuota
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import NamedTuple, Protocol
 from rdc.limits.wire import PATH_BYTES
@@ -39,11 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Self, TypeAlias
 
-    from rdc.files.base.append_only import MadeEntries
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.base.entry_check import Anything, Expected
-    from rdc.files.base.shortfalls import Attempt
-    from rdc.files.base.write_quota import WriteQuota
 
 __all__ = [
     "HOLE_BYTES",
@@ -379,7 +383,7 @@ class Root(ConfinedRoot):
             if self.append_only:
                 self.note_made(stat_entry(name, parent))
             if self.writes.sheds_acls:
-                from rdc.files.base.access_acl import shed_acls
+                from rdc.files.base.metadata import shed_acls
 
                 shed_acls(name, parent)
             return True
@@ -396,7 +400,7 @@ class Root(ConfinedRoot):
         """
         self.check_change(path, "make the directory")
         self.spend(path, 0, entries=1)
-        from rdc.files.base.replace_kind import directory_over_file
+        from rdc.files.base.taking_names import directory_over_file
 
         def replace_it(name: bytes, parent: int) -> None:
             self._keep_old(path, name, parent, None, expected, "make the directory")
@@ -412,7 +416,7 @@ class Root(ConfinedRoot):
 
         self.perform(path, "make the directory", replace_it)
         if self.writes.sheds_acls:
-            from rdc.files.base.access_acl import shed_acls
+            from rdc.files.base.metadata import shed_acls
 
             self.perform(path, "take its inherited ACL away", shed_acls)
 
@@ -479,7 +483,7 @@ class Root(ConfinedRoot):
     ) -> None:
         """Make `path` a fifo, socket or device, like `replace_symlink`. `number`: a device's, as
         rdc.model.entries.device_number gives it."""
-        from rdc.files.root.node_kinds import FORMAT_OF_KIND
+        from rdc.files.root.listing_view import FORMAT_OF_KIND
 
         device = os.makedev(*major_and_minor(number)) if kind in DEVICES else 0
 
@@ -540,7 +544,7 @@ class Root(ConfinedRoot):
         self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
     ) -> None:
         if self.append_only:
-            from rdc.files.base.append_only import rename_to_free_name
+            from rdc.files.root.policies import rename_to_free_name
 
             made = stat_entry(temporary, parent)
             try:
@@ -564,7 +568,7 @@ class Root(ConfinedRoot):
             try:
                 replace_name(temporary, name, parent)
             except IsADirectoryError:
-                from rdc.files.base.replace_kind import file_over_directory
+                from rdc.files.base.taking_names import file_over_directory
 
                 file_over_directory(temporary, name, parent)
 

@@ -9,9 +9,8 @@ from types import TracebackType
 
 from rdc.errors import FileChangedError
 from rdc.files import _files
-from rdc.files.base.entry_check import identity_of
-from rdc.files.base.file_clock import outlast
-from rdc.files.base.known_devices import change_time, is_unchanged
+from rdc.files.base.directory_descriptors import change_time, is_unchanged
+from rdc.files.base.entry_check import identity_of, outlast
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
 from rdc.model.entries import Metadata
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from array import array
 
     from rdc.errors import FileError
-    from rdc.files.depth.read_rate import ReadRate
+    from rdc.files.depth.depth import ReadRate
 
 __all__ = ["SourceFile", "read_ranges_into"]
 
@@ -117,7 +116,7 @@ class SourceFile:
         """Wait until check_unchanged will see any later change. The first read calls this.
 
         The wait is at most one tick of the file system's clock, for a file changed in that tick
-        (rdc.files.base.file_clock).
+        (rdc.files.base.entry_check).
         """
         if not self._outlasted:
             outlast(change_time(self.identity))

@@ -532,7 +532,7 @@ class Landed(Message):
     files: Files
     """Entries of any kind but directories."""
     mark: Annotated[bytes, Blob(MARK_BYTES, MARK_BYTES)]
-    """What identifies the directory of D that they are in (rdc.files.facts.directory_mark)."""
+    """What identifies the directory of D that they are in (rdc.files.facts.file_facts)."""
 
 
 @message(63, by=SOURCE, when=SERVING, answers=Landed)

@@ -5,8 +5,8 @@ options.py, those of listings in rdc/protocol/messages/field_types.py.
 Every `unpack` raises ValueError with the reason; codec.py adds the names of message and field.
 
 Times are packed times (rdc.model.preserved), and after a column of them come the times of its stamps. A time
-from 1678 to 2261 takes what an integer takes. A distant time is 12 bytes: seconds (i64) and nanoseconds (u32),
-from which the receiver computes the stamp.
+from 1678 to 2261 takes what an integer takes. A distant time is 12 bytes: seconds (i64) and nanoseconds
+(u32), from which the receiver computes the stamp.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from importlib import resources
 from rdc.errors import UsageError, printable
 from rdc.files.own.output_file import Output, OutputKind, write_output
 from rdc.model.scan import DirectorySummary
-from rdc.report.scan.tables import HEADLINE_LEVEL, headline, level_title, percent, saved_share
-from rdc.report.text import counted, size_text
+from rdc.report.output import counted, size_text
+from rdc.report.scan.terminal import HEADLINE_LEVEL, headline, level_title, percent, saved_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

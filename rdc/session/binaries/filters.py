@@ -16,60 +16,212 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
+from operator import add, sub
 
 from rdc.errors import ProtocolError
 from rdc.kernel import (
     absolute_displacements,
+    assemble,
+    assemble_with_bits,
+    bit_counts,
     difference_words,
+    displacement_bits,
+    mask_displacements,
     nonzero_bytes,
+    overwrite_marked,
+    plan_reads,
+    put_displacements,
     relative_displacements,
     sum_words,
+    take_displacements,
 )
 from rdc.protocol.messages import Code, Data, Table
-from rdc.session.binaries.x86_check_blocks import (
-    MASK_BYTES,
-    Displacements,
-    cut_displacements,
-    displacement_counts,
-    masked_blocks,
-)
-from rdc.session.binaries.x86_masking import (
-    LOOK_AHEAD,
-    LOOK_BACK,
-    looks_like,
-    mask,
-    mask_ranges,
-    mask_ranges_into,
-    masked_reader,
-)
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = [
-    "Displacements",
-    "LOOK_AHEAD",
-    "LOOK_BACK",
-    "MASK_BYTES",
-    "RangeOffsets",
-    "SAMPLED_BYTES",
-    "cut_displacements",
-    "decode",
-    "decode_branches",
-    "decode_table",
-    "displacement_counts",
-    "encode",
-    "encode_branches",
-    "encode_table",
-    "looks_like",
-    "mask",
-    "mask_ranges",
-    "mask_ranges_into",
-    "masked_blocks",
-    "masked_reader",
-    "sample_of",
-]
+    from rdc.files.root.source_file import SourceFile
+
+
+# Masking of x86 code: displacements of branches are overwritten with filler before blocks are matched.
+
+SEARCH_FILLER, CHECK_FILLER = 0x80, 0x7F
+"""Bytes that replace a displacement where blocks are searched, and where check blocks are compared. They
+differ, so a false match caused by a real 0x80 byte is caught when the check block's digest differs. Otherwise
+both sides mask the same bytes."""
+
+LOOK_BACK = 40
+LOOK_AHEAD = 19
+"""Bytes before and behind a byte that decide whether it belongs to a displacement."""
+
+CLOSE_BYTES = 1 << 10
+"""Bytes between two ranges that cost less to read and mask than a separate read costs."""
+
+SAMPLE_BYTES = 4096
+CODE_SAMPLES = 64
+"""Parts of a file that `looks_like` examines: 256 KiB, in a few hundred microseconds."""
+
+DISPLACEMENT_BYTES = 2
+BYTES_PER_DISPLACEMENT = 110
+"""A file is code if it has at least one displacement per 110 bytes. Two nonzero bytes count as one
+displacement. Unlinked code, such as kernel modules, has zeros there, so nothing differs where it moved.
+Libraries have one per 30 to 110 bytes, kernel modules one per 90 to 220. Text, tables and compressed data
+have one per 500 to 4,000 (measured)."""
+
+
+def looks_like(source: SourceFile) -> bool:
+    """Tells whether most of the file seems to be linked x86 code. Raises FileError if it cannot be read."""
+    if source.size < SAMPLE_BYTES:
+        return False
+    offsets = range(0, source.size - SAMPLE_BYTES + 1, max(SAMPLE_BYTES, source.size // CODE_SAMPLES))
+    masked_bytes = 0
+    for offset in offsets:
+        content = source.pread(offset, SAMPLE_BYTES)
+        if 0 not in content:
+            continue  # text
+        sample = bytearray(content)
+        masked_bytes += nonzero_bytes(sample)
+        mask_displacements(sample, 0)
+        masked_bytes -= nonzero_bytes(sample)
+    return masked_bytes * BYTES_PER_DISPLACEMENT >= len(offsets) * SAMPLE_BYTES * DISPLACEMENT_BYTES
+
+
+def mask(content: bytearray) -> None:
+    """Masks a whole file in memory for the block search."""
+    mask_displacements(content, SEARCH_FILLER)
+
+
+def masked_reader(source: SourceFile) -> Callable[[int, int], memoryview]:
+    """Returns a function that reads (offset, length) and masks as `mask` would mask the whole file.
+
+    Each call reuses the memory of the call before. Raises FileError if the file cannot be read.
+    """
+    buffer = memoryview(bytearray())
+
+    def read(offset: int, length: int) -> memoryview:
+        nonlocal buffer
+        start = max(0, offset - LOOK_BACK)
+        size = min(source.size, offset + length + LOOK_AHEAD) - start
+        if len(buffer) < size:
+            buffer = memoryview(bytearray(size))
+        source.read_into(buffer[:size], start)
+        mask_displacements(buffer[:size], SEARCH_FILLER)
+        return buffer[offset - start : offset - start + length]
+
+    return read
+
+
+def mask_ranges(source: SourceFile, ranges: array[int]) -> bytearray:
+    """Reads ranges back to back, masked as `mask` would mask the whole file.
+
+    `ranges`: rows (offset, length), in any order. Raises FileError if the file cannot be read.
+    """
+    copies = array("Q", bytes(12 * len(ranges)))
+    copies[1::3], copies[2::3] = ranges[0::2], ranges[1::2]
+    _, reads, sources = plan_reads(copies, CLOSE_BYTES, LOOK_BACK, LOOK_AHEAD, array("Q", (source.size,)))
+    wider = array("Q", reads)
+    del wider[0::3]  # the number of the base, which is always 0
+    content = bytearray(sum(wider[1::2]))
+    source.read_ranges_into(memoryview(content), wider)
+    mask_displacements(content, SEARCH_FILLER, wider[1::2])
+    return assemble(sources, content, b"")
+
+
+def mask_ranges_into(buffer: memoryview, source: SourceFile, ranges: array[int]) -> array[int]:
+    """Does what `mask_ranges` does in given memory. Returns where in `buffer` each range begins.
+
+    The surroundings of a range lie before and behind it.
+    """
+    reads, starts, sizes = _widened(source, ranges)
+    content = buffer[: sum(sizes)]
+    source.read_ranges_into(content, reads)
+    mask_displacements(content, SEARCH_FILLER, sizes)
+    return starts
+
+
+def _widened(source: SourceFile, ranges: array[int]) -> tuple[array[int], array[int], array[int]]:
+    """Returns the reads for these ranges with their surroundings, where each range begins in what is read,
+    and the length of each read."""
+    ends = map(add, ranges[0::2], ranges[1::2])
+    offsets = array("Q", [at - LOOK_BACK if at > LOOK_BACK else 0 for at in ranges[0::2]])
+    size = source.size
+    sizes = array("Q", [min(end + LOOK_AHEAD, size) - at for at, end in zip(offsets, ends, strict=True)])
+    reads = array("Q", ranges)
+    reads[0::2], reads[1::2] = offsets, sizes
+    before = map(sub, ranges[0::2], offsets)
+    return reads, array("Q", map(add, accumulate(sizes, initial=0), before)), sizes
+
+
+# Masking of check blocks: displacements are hidden for the comparison, sent apart, and put back.
+#
+# A mask has one bit for each byte of the check blocks, back to back. A set bit marks a byte that belongs to a
+# displacement.
+
+MASK_BYTES = CHECK_BLOCK_BYTES // 8
+"""Bytes of the mask of one check block."""
+
+
+def masked_blocks(sources: bytes, content: bytes, lengths: array[int]) -> tuple[bytes | bytearray, bytes]:
+    """Returns check blocks with masked displacements, and the mask.
+
+    `sources`: what the blocks consist of, in rows of plan_reads(). `content`: the reads that it returned,
+    with these `lengths` in bytes.
+    """
+    blocks, bits = assemble_with_bits(sources, content, displacement_bits(content, lengths))
+    overwrite_marked(blocks, bits, CHECK_FILLER)
+    return blocks, bits
+
+
+def cut_displacements(
+    sources: bytes, content: bytes, lengths: array[int], numbers: Sequence[int]
+) -> tuple[bytes | bytearray, bytes, bytes]:
+    """Does what `masked_blocks` does where the displacements are known.
+
+    Returns the masked blocks, the bytes of their displacements, and 64-bit counts of these bytes per block.
+    `numbers`: of the check blocks in the file.
+    """
+    blocks, bits = assemble_with_bits(sources, content, displacement_bits(content, lengths))
+    offsets = array("Q", [number * CHECK_BLOCK_BYTES for number in numbers])
+    displacements, counts = take_displacements(blocks, bits, CHECK_BLOCK_BYTES, offsets, CHECK_FILLER)
+    return blocks, displacements, counts
+
+
+def displacement_counts(bits: bytes) -> array[int]:
+    """Returns the bytes of displacements in each check block of a mask."""
+    return array("Q", bit_counts(bits, MASK_BYTES))
+
+
+class Displacements:
+    """Displacements of some check blocks, as the source sent them, and the mask that locates them."""
+
+    __slots__ = ("_bits", "_ends", "_offsets", "_payload", "start", "stop")
+
+    def __init__(self, numbers: Sequence[int], bits: bytes, payload: bytes, ends: array[int]) -> None:
+        """`numbers`: of the check blocks, increasing. `ends`: where each block's displacements begin in
+        `payload`, then where the last ones end."""
+        self.start = numbers[0] * CHECK_BLOCK_BYTES
+        self.stop = (numbers[-1] + 1) * CHECK_BLOCK_BYTES
+        """The range of the file from the first to the last block, in bytes."""
+        self._bits = bits
+        self._payload = payload
+        self._ends = ends
+        self._offsets = array("Q", [number * CHECK_BLOCK_BYTES for number in numbers])
+
+    def put(self, content: bytearray, start: int) -> int:
+        """Writes displacements into `content`, which begins at offset `start`. Returns the bytes written."""
+        first = bisect_right(self._offsets, start - CHECK_BLOCK_BYTES)
+        last = bisect_left(self._offsets, start + len(content))
+        return put_displacements(
+            content,
+            start,
+            self._bits[first * MASK_BYTES : last * MASK_BYTES],
+            self._payload[self._ends[first] : self._ends[last]],
+            CHECK_BLOCK_BYTES,
+            self._offsets[first:last],
+        )
+
 
 SAMPLED_BYTES = 64 << 10
 """Filters sample content of at least this many bytes before they try all of it. Most content matches no

@@ -1,16 +1,18 @@
-"""Compares the directories in which two manifests differ."""
+"""The comparison of whole trees, by listings or by manifests."""
 
 from __future__ import annotations
 
 from rdc.errors import ProtocolError, printable
-from rdc.files.base.umask import process_umask
+from rdc.files.base.syscalls import process_umask
 from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import Protocol
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing
+from rdc.protocol.messages.field_types import join_listing
 from rdc.protocol.wire.fields import increasing
-from rdc.session.applying.announced_directory import AnnouncedDirectory
-from rdc.session.destination.manifest_exchange import discover
-from rdc.session.trees.announced_entries import check_announced
-from rdc.tree.manifest import covering_root
+from rdc.session.destination.directory_changes import AnnouncedDirectory
+from rdc.session.destination.own_tree import OwnTree, discover
+from rdc.session.trees.announced_entries import check_announced, with_made_modes
+from rdc.tree.manifest import Manifest, covering_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +20,133 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rdc.model.preserved import Preserved
+    from rdc.protocol.messages import ListingPart, Start
     from rdc.protocol.messages import Manifest as ManifestMessage
-    from rdc.protocol.messages import Start
-    from rdc.session.destination.compared_directories import BeyondMounts, ComparedDirectories
-    from rdc.session.destination.own_tree import OwnTree
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.destination_options import DirectoryLinks
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.hard_links import LinkTable
-    from rdc.tree.manifest import Manifest
-    from rdc.tree.tree_identities import TreeIdentities
+    from rdc.tree.hard_links import LinkTable, TreeIdentities
 
-__all__ = ["ManifestComparison", "compare_manifests"]
+
+# What comparisons by manifest and by listing ask of those who act on a directory: a sync, or a check.
+
+
+class ComparedDirectories(Protocol):
+    """Takes each directory once, after its parent announced it."""
+
+    def announced(self, path: bytes) -> AnnouncedDirectory | None:
+        """The directory at `path`, if it was announced and has not been compared yet."""
+
+    def expect(self, path: bytes, announced: AnnouncedDirectory) -> None:
+        """Announces the directory at `path`: `compare` may follow."""
+
+    def mark_unchanged(self, path: bytes) -> bool:
+        """Like `compare` for a directory with equal listings; False if `compare` has to follow."""
+
+    def compare(self, path: bytes, first: int, listing: Listing, existing: Listing | None) -> None:
+        """Compares the directory at `path`, whose entries start at manifest row `first`. `existing` None: the
+        destination's could not be read."""
+
+    def restore_permissions_later(self, path: bytes) -> None:
+        """The owner borrowed permissions in an announced directory."""
+
+
+class BeyondMounts(Protocol):
+    """Learns of directories whose entries at the source are unknown."""
+
+    def note_difference(self) -> None:
+        """The destination has entries below a mount point that the source did not enter."""
+
+
+class ListedTree(Protocol):
+    """A tree of which single directories are listed."""
+
+    def listing(self, path: bytes, on_borrowed: Callable[[bytes], None], /) -> Listing | None:
+        """The listing of one directory; None if it cannot be read. `on_borrowed`: as in OwnTree."""
+
+
+class ListingIntake:
+    """Takes listings. Each directory comes once, after the parent that announces it."""
+
+    def __init__(
+        self,
+        wanted: Manifest,
+        directories: ComparedDirectories,
+        own: ListedTree,
+        *,
+        preserved: Preserved,
+        only: bytes,
+        name: bytes | None,
+        attributes: WantedXattrs | None = None,
+        owners: OwnerMapping | None = None,
+        dirlinks: DirectoryLinks | None = None,
+    ) -> None:
+        """`wanted`: takes the entries. `preserved`: what both sides preserve. `only`: the one entry to sync,
+        b"" for a whole directory. `name`: its name at the destination, if that differs. `attributes`: the
+        announced extended attributes. `owners`: what owners become; None for the same numbers.
+        `dirlinks`: takes links for directories; None: no links."""
+        self._owners = owners
+        self._dirlinks = dirlinks
+        self._attributes = attributes
+        self._preserved = preserved
+        self._wanted = wanted
+        self._directories = directories
+        self._own = own
+        self._only = only
+        self._name = name
+        self._parts: list[Listing] = []
+        self._listed = 0
+        """Number of complete directories."""
+
+    def take(self, part: ListingPart) -> None:
+        """Takes one part. Raises ProtocolError for a directory that was not announced or is out of order."""
+        if part.directory != self._listed or self._directories.announced(part.path) is None:
+            raise ProtocolError(f"a listing of '{printable(part.path)}', which was not announced")
+        self._parts.append(part.listing)
+        if not part.last:
+            return
+        try:
+            listing = self._preserved.listing(join_listing(self._parts))
+        except ValueError as error:
+            raise ProtocolError(str(error)) from error
+        listing = with_made_modes(listing, self._preserved)
+        self._parts = []
+        self._listed += 1
+        path, first = part.path, len(self._wanted)
+        if self._owners is not None:
+            listing = self._owners.listing(listing)
+        listing = self._renamed(path, listing)
+        made = listing if self._attributes is None else self._attributes.guarded(first, listing)
+        self._wanted.add(path, made.packed())
+        existing = self._existing(path)
+        if self._dirlinks is not None and existing is not None:
+            existing = self._dirlinks.existing(path, listing, existing)
+        self._directories.compare(path, first, listing, existing)
+
+    def _existing(self, path: bytes) -> Listing | None:
+        """The destination's listing of a directory; None if it cannot be read or is lost."""
+        announced = self._directories.announced(path)
+        if announced is not None and announced.new:
+            return EMPTY_LISTING
+        if announced is None or announced.lost:
+            return None
+        return self._own.listing(path, self._directories.restore_permissions_later)
+
+    def end(self) -> None:
+        """Notes the end of the listing. Raises ProtocolError if a directory is incomplete."""
+        if self._parts:
+            raise ProtocolError("the listing ended inside a directory")
+
+    def _renamed(self, path: bytes, listing: Listing) -> Listing:
+        """`listing` with the destination's name of a single renamed entry."""
+        if path or not self._only:
+            return listing
+        check_announced(listing.names, self._only)
+        if self._name is None or not listing:
+            return listing
+        return listing.named((self._name,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,37 +1,146 @@
-"""The destination's half of a turn of changes: it looks only at the entries that the source names.
-
-It compares them with the current tree, not with an earlier state. If another program changed an entry, the
-turn that names the entry notices it; otherwise the next comparison of whole trees does.
-"""
+"""A session that stays open: turns of changes, and the destination that serves one turn after another."""
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, FileError, ProtocolError, printable
-from rdc.files.base.temporary_names import refused_component
+import os
+import stat
+
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
+from rdc.files.base.directory_descriptors import same_entry
+from rdc.files.base.paths import join, refused_component
 from rdc.files.names.entry_names import Moved, make_durable, move_directory, move_file
 from rdc.lean.records import replace
-from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
-from rdc.plan.itemize import RENAMING
+from rdc.lean.typed import Protocol
+from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, strings
+from rdc.plan.compare import RENAMING
 from rdc.progress import ItemChanged, Problem
-from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
-from rdc.session.applying.announced_directory import AnnouncedDirectory
-from rdc.session.applying.writing_code import writing_code
-from rdc.session.destination.closed_moves import ClosedMoves
-from rdc.session.destination.conversation import DestinationTurn
-from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_name
-from rdc.session.renames.removed_files import RemovedFiles
-from rdc.session.runtime.commands import Receive, Send
-from rdc.session.trees.announced_entries import check_announced, check_path
-from rdc.session.trees.made_modes import with_made_mode, with_made_modes
+from rdc.protocol.messages import Changed, Describe, Done, Renamed, TopTier, Turn, TurnEnd
+from rdc.session.destination.conversation import DestinationTurn, WholeTurn
+from rdc.session.destination.deletion import writing_code
+from rdc.session.destination.directory_changes import AnnouncedDirectory
+from rdc.session.runtime.commands import Conversation, Idle, Receive, Send
+from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.transfer.destination import Destination, PartialFiles, Terms, left_alone, refused_name
+from rdc.session.transfer.renames import RemovedFiles
+from rdc.session.trees.announced_entries import (
+    announced,
+    check_announced,
+    check_path,
+    with_made_mode,
+    with_made_modes,
+)
+from rdc.session.trees.destination_root import DestinationRoot, keeps, open_destination
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from rdc.session.runtime.commands import Conversation
-    from rdc.session.transfer.destination import Destination
+    from rdc.files.root.root import Root
+    from rdc.model.preserved import FileSystemFacts, Preserved
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Message, Start, Watch
+    from rdc.session.trees.sites import Site
 
-__all__ = ["UNEXPECTED", "ChangeTurn"]
+
+# Closes entries that a turn renames out of directories that kept users out.
+#
+# A turn announces renames before other changes. At the source, a file that only its directory protected may
+# have got a narrower mode before it was moved. The destination would expose the file in its new place until
+# the turn announces that mode, so the file stays closed until the turn has announced everything.
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_READ_AND_SEARCH = 0o055
+"""The bits of a directory that hides nothing from its group and others."""
+
+
+class ClosedMoves:
+    """The closed entries of one turn. They have no permission bits for group and others."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._modes: dict[bytes, int] = {}
+        """For each closed path, the mode that it gets when the turn has announced everything."""
+
+    def closed(self, found: Metadata, old: bytes, new: bytes) -> Metadata:
+        """The metadata for an entry that is renamed from `old` to `new`: closed if a directory hid it.
+
+        `found`: its metadata now. Raises FileError.
+        """
+        above = set(_directories_above(new))
+        hidden = any(
+            self._root.metadata(path).mode & _READ_AND_SEARCH != _READ_AND_SEARCH
+            for path in _directories_above(old)
+            if path not in above
+        )
+        return replace(found, mode=found.mode & ~_OTHERS) if hidden else found
+
+    def renamed(self, old: bytes, new: bytes, found: Metadata, closed: Metadata) -> None:
+        """Notes that an entry was renamed with everything below it.
+
+        `found`: its metadata before; `closed`: its metadata now.
+        """
+        below = old + b"/"
+        for path in [path for path in self._modes if path == old or path.startswith(below)]:
+            self._modes[new + path[len(old) :]] = self._modes.pop(path)
+        if closed != found:
+            self._modes.setdefault(new, found.mode)
+
+    def unclosed(self, directory: bytes, existing: Listing) -> Listing:
+        """The listing `existing` of a directory, with the modes that closed entries had before."""
+        if not self._modes:
+            return existing
+        modes = existing.modes[:]
+        for row, name in enumerate(existing.names):
+            modes[row] = self._modes.get(join(directory, name), modes[row])
+        return replace(existing, modes=modes)
+
+    def note_announced(
+        self, directory: bytes, metadata: Metadata, listing: Listing, existing: Listing
+    ) -> None:
+        """Notes the modes that the source announced for a directory and some of its entries.
+
+        `existing`: the destination's listing of the directory.
+        """
+        if not self._modes:
+            return
+        if directory in self._modes:
+            self._modes[directory] = metadata.mode
+        here = {name: row for row, name in enumerate(existing.names)}
+        for row, name in enumerate(listing.names):
+            path = join(directory, name)
+            if path in self._modes and name in here:
+                self._modes[path] = listing.modes[row]
+                if listing.kinds[row] == Kind.FILE and not _is_current(listing, row, existing, here[name]):
+                    del self._modes[path]  # new content will replace this file, so it stays closed
+
+    def open(self) -> None:
+        """Gives each closed entry that still exists its mode. The turn has announced everything."""
+        modes, self._modes = self._modes, {}
+        for path, mode in modes.items():
+            try:
+                kind = self._root.kind(path)
+                if kind is not None:
+                    metadata = replace(self._root.metadata(path), mode=mode)
+                    self._root.set_metadata(path, kind, metadata, owner=False)
+            except FileError:
+                continue  # the entry vanished or now belongs to another user, so this turn did not close it
+
+
+def _directories_above(path: bytes) -> list[bytes]:
+    """The directories above `path`, without the root."""
+    names = path.split(b"/")
+    return [b"/".join(names[:count]) for count in range(1, len(names))]
+
+
+def _is_current(listing: Listing, row: int, existing: Listing, here: int) -> bool:
+    """Whether the destination's file has the announced size and mtime."""
+    return (listing.sizes[row], listing.mtimes[row]) == (existing.sizes[here], existing.mtimes[here])
+
+
+# The destination's half of a turn of changes: it looks only at the entries that the source names.
+#
+# It compares them with the current tree, not with an earlier state. If another program changed an entry, the
+# turn that names the entry notices it; otherwise the next comparison of whole trees does.
 
 UNEXPECTED = ExitCode.VANISHED
 """The exit code in Done if this tree is not what the source assumes: whole trees have to be compared."""
@@ -219,7 +328,7 @@ class ChangeTurn(DestinationTurn):
         named = {*part.listing.names, *strings(part.gone)}
         names: Sequence[bytes] = strings(listed.listing.names)
         if not listed.listing.names.isascii():
-            from rdc.session.applying.normalised_names import as_named_by_source
+            from rdc.session.destination.selected import as_named_by_source
 
             names = as_named_by_source(self._root, path, named, names, dry_run=False)
         rows = [row for row, name in enumerate(names) if name in named]
@@ -296,3 +405,176 @@ class ChangeTurn(DestinationTurn):
                 make_durable(self._root, self._renamed_into.values())
             except FileError as error:
                 self._events.report(Problem(writing_code(error), error.path, str(error)))
+
+
+# The destination of a session that stays open: it serves turns until the source ends the session.
+
+
+class Audience(Protocol):
+    """Takes the events of turns."""
+
+    def events(self) -> EventRelay:
+        """A relay for the events of the next turn."""
+
+    def begins(self) -> None:
+        """A turn begins."""
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        """A turn ended. `whole`: it compared whole trees. `files`: number of regular files at the source."""
+
+    def hear(self, message: Message) -> bool:
+        """Takes a message that came between two turns; False if the message is not allowed there."""
+
+
+class _FarAudience:
+    """For a session whose user is at the source: all events go there as messages."""
+
+    def events(self) -> EventRelay:
+        return EventRelay(None)
+
+    def begins(self) -> None:
+        pass
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        pass
+
+    def hear(self, message: Message) -> bool:
+        return EventRelay(None).take(message)
+
+
+FAR_AUDIENCE: Audience = _FarAudience()
+
+
+class LiveDestination:
+    """Serves the turns of one session. Before `run`, the caller sent Describe(whole, kept) to the source."""
+
+    def __init__(
+        self,
+        path: bytes,
+        site: Site,
+        terms: Terms,
+        *,
+        whole: bool,
+        preserved: Preserved,
+        audience: Audience = FAR_AUDIENCE,
+        asked: bytes | None = None,
+    ) -> None:
+        """`path`: relative to `site`; each turn opens it. If it stayed open between turns, it could not be
+        unmounted, and writes would go on into a directory that was replaced. `asked`: as in announced()."""
+        self._asked = asked
+        self._path = path
+        self._site = site
+        self._terms = terms
+        self.whole = whole
+        self._audience = audience
+        self.preserved = preserved
+        self._start: Start | None = None
+        self._withheld: str | None = None
+        """Why nothing may be deleted before the next comparison of whole trees; None: all may."""
+        self._root: os.stat_result | None = None
+        """The stat of the destination's root."""
+        self._facts: FileSystemFacts | None = None
+        """What a turn has learned of its file system."""
+
+    def check_again(self) -> None:
+        """Checks the copy when a session continues a lost one.
+
+        Raises RdcError (exit code 11) if the copy is gone, so that no mount point without its file system is
+        filled.
+        """
+        if self._site.is_bare(self._path):
+            raise RdcError(
+                f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+
+    def run(self, watch: Watch) -> Conversation[None]:
+        """Serves turns until the source ends the stream between two turns."""
+        if watch.again:
+            self.check_again()
+        yield from self._compare_all()
+        while (received := (yield from self._next_turn())) is not None:
+            self._audience.begins()
+            turn, round_ = received.message, received.round + 1
+            if isinstance(turn, Turn) and turn.whole:
+                self.whole = self._terms.wants_listing(self._path, self._site)
+                self.preserved = keeps(
+                    self._path, self._terms.options, self._site, catalog=self._terms.signer.catalog
+                )
+                yield Send(Describe(self.whole, self.preserved), round_)
+                yield from self._compare_all()
+            else:
+                yield from self._take_changes(round_)
+
+    def _next_turn(self) -> Conversation[Received | None]:
+        """The next Turn; None if the source ended the stream."""
+        while (received := (yield Idle())) is not None:
+            if isinstance(received.message, Turn):
+                return received
+            # The source may have sent it during the last turn, before it received Done.
+            if not isinstance(received.message, TopTier) and not self._audience.hear(received.message):
+                raise ProtocolError(f"expected Turn, found {type(received.message).__name__}")
+        return None
+
+    def _compare_all(self) -> Conversation[None]:
+        """A turn that compares whole trees."""
+        self._start, round_ = announced((yield Receive()), self._asked)
+        destination_root = self._destination_root(self._start)
+        try:
+            context = Destination(
+                self._terms, destination_root, self._start, self._audience.events(), self.preserved
+            )
+            half = WholeTurn(context, whole=self.whole, in_sync_store=self._terms.in_sync_store, live=True)
+            done = yield from half.run(round_)
+            self._withheld = half.withheld
+            self._audience.ended(done, whole=True, files=half.source_files)
+        finally:
+            self._release(destination_root)
+
+    def _take_changes(self, round_: int) -> Conversation[None]:
+        """A turn that receives only what changed."""
+        if self._start is None:
+            raise ProtocolError("changes of a tree that was never described")
+        destination_root = self._destination_root(self._start)
+        try:
+            turn = ChangeTurn(
+                Destination(
+                    self._terms, destination_root, self._start, self._audience.events(), self.preserved
+                ),
+                withheld=self._withheld,
+            )
+            done = yield from turn.run(round_)
+            self._withheld = turn.withheld
+            self._audience.ended(done, whole=False, files=turn.source_files)
+        finally:
+            self._release(destination_root)
+
+    def _destination_root(self, start: Start) -> DestinationRoot:
+        """Opens the destination. Raises RdcError (exit code 11) if another directory took its place."""
+        if self._root is not None and not self._site.has(self._path):
+            # Do not make the directory again: its file system may have been unmounted.
+            raise RdcError(
+                f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+        destination_root = open_destination(
+            self._path, start, self._terms.options, self.preserved, self._site
+        )
+        found = os.fstat(destination_root.root.fileno())
+        if self._root is not None and not same_entry(self._root, found):
+            destination_root.release()
+            raise RdcError(
+                f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+        self._root = found
+        if self._facts is not None:
+            destination_root.root.rely_on(self._facts, learned=True)
+        return destination_root
+
+    def _release(self, destination_root: DestinationRoot) -> None:
+        """Closes the destination, and keeps what the turn has learned of its file system."""
+        storage = destination_root.root.storage
+        if storage.is_learned:
+            self._facts = storage.facts
+        destination_root.release()

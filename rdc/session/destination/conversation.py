@@ -22,11 +22,9 @@ from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import Done
-from rdc.session.destination.in_sync_pairs import InSyncPair
-from rdc.session.destination.manifest_exchange import receive_offer, receive_owners
-from rdc.session.destination.own_tree import OwnTree
-from rdc.session.landing.partial_files import PartialFiles, left_alone
-from rdc.session.runtime.commands import Flush, Receive, Send
+from rdc.session.destination.own_tree import InSyncPair, InSyncStore, OwnTree, receive_offer, receive_owners
+from rdc.session.runtime.commands import Conversation, Flush, Receive, Send
+from rdc.session.transfer.destination import Destination, PartialFiles, left_alone
 from rdc.session.trees.destination_root import unkept_attributes
 from rdc.tree.manifest import Manifest
 
@@ -36,21 +34,15 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Metadata
     from rdc.protocol.messages import Start
-    from rdc.session.applying.deletion import Deletion
-    from rdc.session.applying.directory_changes import DirectoryChanges
-    from rdc.session.applying.extraneous_entries import ExtraneousEntries
-    from rdc.session.applying.hard_links import HardLinks
-    from rdc.session.applying.transfers import Transfers
-    from rdc.session.destination.guarded_changes import GuardedChanges
-    from rdc.session.destination.in_sync_pairs import InSyncStore
-    from rdc.session.landing.file_commits import FileCommits
-    from rdc.session.landing.listed_entries import Extraneous
-    from rdc.session.renames.removed_files import RemovedFiles
-    from rdc.session.runtime.commands import Conversation
+    from rdc.session.destination.deletion import Deletion, ExtraneousEntries
+    from rdc.session.destination.directory_changes import DirectoryChanges
+    from rdc.session.destination.finish import GuardedChanges, HardLinks
     from rdc.session.runtime.event_relay import TransferProgress
-    from rdc.session.transfer.destination import Destination
-    from rdc.session.trees.mount_boundary import MountBoundary
-    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.transfer.commits import Extraneous, FileCommits
+    from rdc.session.transfer.renames import RemovedFiles
+    from rdc.session.transfer.transfers import Transfers
+    from rdc.session.trees.destination_options import SkippedEntries
+    from rdc.session.trees.nested_trees import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.selection import Selection
@@ -106,15 +98,12 @@ class DestinationTurn:
         DirectoryChanges. `live`: as in ExtraneousEntries. `earlier`: as in Unarrived.
         """
         # long because it only makes the parts, in the order in which they need each other
-        from rdc.session.applying.applying_context import ApplyingContext
-        from rdc.session.applying.blocked_entries import BlockedEntries
-        from rdc.session.applying.deletion import Deletion
-        from rdc.session.applying.directory_changes import DirectoryChanges
-        from rdc.session.applying.extraneous_entries import ExtraneousEntries
-        from rdc.session.applying.transfers import Transfers
-        from rdc.session.applying.unarrived import Unarrived
-        from rdc.session.landing.file_commits import FileCommits
+        from rdc.session.destination.deletion import BlockedEntries, Deletion, ExtraneousEntries, Unarrived
+        from rdc.session.destination.directory_changes import DirectoryChanges
+        from rdc.session.destination.entry_changes import ApplyingContext
         from rdc.session.runtime.event_relay import TransferProgress
+        from rdc.session.transfer.commits import FileCommits
+        from rdc.session.transfer.transfers import Transfers
 
         context, root, options, events = self._context, self._root, self._options, self._events
         if options.remove_source_files:
@@ -162,7 +151,7 @@ class DestinationTurn:
         )
         self._blocked = BlockedEntries(self.extraneous, events)
         if not (links is None and attributes is None):
-            from rdc.session.trees.skipped_entries import SkippedEntries
+            from rdc.session.trees.destination_options import SkippedEntries
 
             self.skipped = SkippedEntries()
         self._applying = ApplyingContext(
@@ -177,7 +166,7 @@ class DestinationTurn:
         )
         self.directories = DirectoryChanges(self._applying)
         if options.guard is not None:
-            from rdc.session.destination.guarded_changes import GuardedChanges
+            from rdc.session.destination.finish import GuardedChanges
 
             self._guarded = GuardedChanges(self.directories, options, context.storage)
         self.is_built = True
@@ -218,7 +207,7 @@ class DestinationTurn:
         self.directories.finish_alternates()
         hard_links: HardLinks | None = None
         if links:
-            from rdc.session.applying.hard_links import HardLinks
+            from rdc.session.destination.finish import HardLinks
 
             hard_links = HardLinks(self._applying, self.directories.late)
             hard_links.run(links)
@@ -236,7 +225,7 @@ class DestinationTurn:
     def find_missing(self) -> None:
         """Notes what --delete-missing-args deletes, when all directories were compared."""
         if self._options.delete_missing_args and not self._is_stopped:
-            from rdc.session.applying.missing_arguments import find_missing
+            from rdc.session.destination.finish import find_missing
 
             self._missing = find_missing(self._applying, self.deletion)
 
@@ -254,7 +243,7 @@ class DestinationTurn:
         if self._options.delete:
             self.extraneous.delete(entries, withheld)
         if self._options.delete_missing_args and not self._is_stopped:
-            from rdc.session.applying.missing_arguments import delete_missing
+            from rdc.session.destination.finish import delete_missing
 
             late = self.directories.late
             delete_missing(self._applying, self._missing, self.deletion, late, withheld)
@@ -274,7 +263,7 @@ class DestinationTurn:
         `top`: the root directory's metadata; None if its attributes do not count. `adopted`: all attributes
         were right before this run.
         """
-        from rdc.session.applying.set_xattrs import XattrSetter
+        from rdc.session.destination.finish import XattrSetter
 
         within = self.directories.worked_in if adopted else None
         XattrSetter(self._applying, attributes).run(top, within=within)
@@ -289,7 +278,7 @@ class DestinationTurn:
         options = self._options
         if not options.remove_source_files or options.dry_run or self._is_stopped:
             return round_
-        from rdc.session.landing.confirmed_files import ConfirmedFiles
+        from rdc.session.destination.finish import ConfirmedFiles
 
         confirmed = ConfirmedFiles(
             self._root, self.manifest, self._context.storage.preserved, self._events, options
@@ -412,7 +401,7 @@ class WholeTurn(DestinationTurn):
 
     def _build(self) -> None:
         """Makes the parts that change the tree."""
-        from rdc.session.destination.by_listing import ListingIntake
+        from rdc.session.destination.by_manifest import ListingIntake
 
         destination_root, options = self._context.destination_root, self._options
         self.build(
@@ -440,7 +429,7 @@ class WholeTurn(DestinationTurn):
         """The mount boundary beyond which nothing is deleted; None for no boundary."""
         if not (self._options.one_file_system and self._options.removes):
             return None
-        from rdc.session.trees.mount_boundary import MountBoundary
+        from rdc.session.trees.nested_trees import MountBoundary
 
         return MountBoundary(self._root, self._name or self._start.only)
 
@@ -457,7 +446,7 @@ class WholeTurn(DestinationTurn):
     @property
     def withheld(self) -> str | None:
         """Why no deletion was allowed in the end; None: all were."""
-        from rdc.session.applying.unarrived import incomplete
+        from rdc.session.destination.deletion import incomplete
 
         errors = 0 if self._totals is None else self._totals.read_errors
         return self.extraneous.withheld(errors) if self.is_built else incomplete(errors)
@@ -606,7 +595,7 @@ class WholeTurn(DestinationTurn):
         extra = self.extraneous.found
 
         def removed_files() -> RemovedFiles:
-            from rdc.session.renames.removed_files import RemovedFiles
+            from rdc.session.transfer.renames import RemovedFiles
 
             filters = self._context.filters.protected.movable
             listed = self.extraneous.identity
@@ -631,7 +620,7 @@ class WholeTurn(DestinationTurn):
 
     def _names_here(self, file: int) -> tuple[bytes, ...]:
         """Local paths among a new file's hard links that may have its content."""
-        from rdc.session.applying.hard_links import names_here
+        from rdc.session.destination.finish import names_here
 
         return () if self._links is None else names_here(self._root, self.manifest, self._links, file)
 

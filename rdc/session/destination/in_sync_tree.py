@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from rdc.errors import FileError
-from rdc.files.base.relative_path import join
+from rdc.files.base.paths import join
 from rdc.model.entries import EMPTY_LISTING, Kind, strings
 from rdc.plan.compare import compare
-from rdc.plan.expected_directory import expected_directory
+from rdc.plan.skip_options import expected_directory
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import Walk

@@ -1,29 +1,261 @@
-"""Reads the destination's own tree: walks it for a manifest, or lists single directories."""
+"""What both sides know of their trees before anything is compared: the destination's own tree, the
+manifests that are offered, and pairs of trees that need nothing.
+"""
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, FileError
-from rdc.files.base.relative_path import join
-from rdc.progress import Problem
+from blake3 import blake3
+
+from rdc.errors import ExitCode, FileError, ProtocolError
+from rdc.files.base.paths import join
+from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import Protocol
+from rdc.model.entries import Kind, Listed, Listing
+from rdc.model.sync import OPTIONS, SyncOptions
+from rdc.progress import Event, Problem
+from rdc.protocol.messages import Manifest as ManifestMessage
+from rdc.protocol.messages import MountPoints, Owners, RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
+from rdc.session.runtime.commands import Conversation, Receive, Send
+from rdc.tree.hard_links import LinkTable, TreeIdentities
 from rdc.tree.manifest import Manifest, covering_root, further_digest
-from rdc.tree.tree_identities import TreeIdentities
 from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from rdc.model.entries import Listed, Listing
+    from rdc.files.root.root import Root
     from rdc.model.preserved import Preserved
-    from rdc.progress import Event
-    from rdc.session.landing.partial_files import PartialFiles
-    from rdc.session.transfer.destination import Destination
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Start
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.transfer.destination import Destination, PartialFiles
     from rdc.session.trees.owner_mapping import OwnerMapping
-    from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
-    from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.hard_links import LinkTable
+    from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs, WantedXattrs
+    from rdc.tree.filters import FilterList
 
-__all__ = ["OwnTree"]
+
+# Pairs of trees that differ although no run has anything to do.
+#
+# A destination may have extraneous entries, and a source may have special files, which rdc never transfers.
+# Comparing such a pair again would cost a descent in each run.
+
+
+class InSyncStore(Protocol):
+    """Remembers keys between runs. It is a cache: a run works without it."""
+
+    def is_in_sync(self, key: bytes) -> bool:
+        """Whether the store has the key."""
+
+    def remember_in_sync(self, key: bytes) -> None:
+        """Stores the key as the latest."""
+
+
+class InSyncPair:
+    """The pair of trees of one run.
+
+    A pair is stored only if comparing exactly these two manifests finds nothing to do. A later run that meets
+    the same two manifests may therefore skip the comparison, whatever happened in between.
+    """
+
+    def __init__(
+        self,
+        in_sync_store: InSyncStore | None,
+        root: Root,
+        start: Start,
+        options: SyncOptions,
+        filters: FilterList,
+        *,
+        preserved: Preserved,
+    ) -> None:
+        self._store = in_sync_store
+        self._root = root
+        self._start = start
+        self._options = options
+        self._filters = filters
+        self._preserved = preserved
+        self._mount_points: set[bytes] = set()
+
+    @property
+    def mount_points(self) -> AbstractSet[bytes]:
+        """Mount points that the source did not enter."""
+        return self._mount_points
+
+    def note_mount_points(self, paths: Sequence[bytes]) -> None:
+        """Adds mount points that the source did not enter."""
+        self._mount_points.update(paths)
+
+    def is_in_sync(self, source_root: bytes, own_root: bytes) -> bool:
+        """Whether an earlier run found that trees with these manifest roots need nothing."""
+        return self._store is not None and self._store.is_in_sync(self._key(source_root, own_root))
+
+    def again(self, source_root: bytes, own_root: bytes) -> None:
+        """Marks a known pair as the latest one in the store."""
+        if self._store is not None and source_root != own_root:
+            self._store.remember_in_sync(self._key(source_root, own_root))
+
+    def remember_in_sync(
+        self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
+    ) -> None:
+        """Stores the pair after a run without problems, if the trees need nothing now.
+
+        `wanted`: the source's manifest. `before`: the destination's manifest as this run compared it; all
+        directories except `changed` are still the same. None: all directories are read again.
+        """
+        if self._store is None:
+            return
+        from rdc.plan.compare import difference
+        from rdc.session.destination.in_sync_tree import InSyncTree
+
+        tree = InSyncTree(self._root, self._start, self._options, self._filters, preserved=self._preserved)
+        own = tree.read(wanted, before, changed)
+        if own is None:
+            return
+        top = None if self._start.only else self._root.metadata(b"")
+        source_metadata = None if self._start.only else self._start.metadata
+        if top is not None and difference(
+            Kind.DIRECTORY, self._start.metadata, top, preserved=self._preserved
+        ):
+            return
+        source_root = wanted.root(source_metadata, self._preserved)
+        own_root = own.root(top, self._preserved)
+        if source_root != own_root:
+            self._store.remember_in_sync(self._key(source_root, own_root))
+
+    def _key(self, source_root: bytes, own_root: bytes) -> bytes:
+        """The store's key: both roots and the options that a comparison depends on.
+
+        The roots cover the effect of filter rules.
+        """
+        asked = [
+            (name, value)
+            for name, declared in OPTIONS.items()
+            if declared.pair and (value := getattr(self._options, name)) != declared.default
+        ]
+        options = repr((asked, self._preserved, self._start.only)).encode()
+        if self._options.one_file_system:
+            options += repr(sorted(self._mount_points)).encode()
+        return blake3(b"rdc in sync 2" + source_root + own_root + options).digest()
+
+
+# How a destination learns the source's manifest: it asks only for nodes that differ from its own.
+
+NO_OWNERS = "users and groups are not kept, so they are not mapped either: that needs root at DST"
+"""What a run says that maps owners and keeps none."""
+
+
+def next_message(events: EventRelay) -> Conversation[Received]:
+    """The next message that is not an event for the user."""
+    while True:
+        received = yield Receive()
+        if received is not None and not events.take(received.message):
+            return received
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A manifest that the source offered."""
+
+    manifest: ManifestMessage
+    round: int
+    """The round to go on with."""
+    first: bool
+    """It was the source's first offer; the topmost nodes follow unasked."""
+
+
+def receive_offer(
+    events: EventRelay,
+    preserved: Preserved,
+    on_mount_points: Callable[[Sequence[bytes]], None],
+    owners: OwnerMapping | None = None,
+) -> Conversation[Offer]:
+    """The source's manifest for what both sides preserve.
+
+    The source sends a first manifest unasked and may have guessed wrong what the destination preserves.
+    `on_mount_points`: takes the mount points that the source did not enter. `owners`: takes the names of
+    owners.
+    """
+    first = True
+    while True:
+        received = yield from next_message(events)
+        message = received.message
+        if isinstance(message, MountPoints):
+            on_mount_points(message.paths)
+            continue
+        if isinstance(message, Owners) and owners is not None:
+            owners.take(message)
+            continue
+        if isinstance(message, TopTier):
+            continue
+        if not isinstance(message, ManifestMessage):
+            raise ProtocolError(f"expected Manifest, found {type(message).__name__}")
+        if message.kept == preserved:
+            return Offer(message, received.round + 1, first)
+        first = False
+
+
+def receive_owners(context: Destination, owners: OwnerMapping) -> Conversation[None]:
+    """Receives the names of the owners in Start, and notes what they become."""
+    received = yield from next_message(context.events)
+    if not isinstance(received.message, Owners):
+        raise ProtocolError(f"expected Owners, found {type(received.message).__name__}")
+    owners.take(received.message)
+    if not owners.applies:
+        context.events.report(Problem(ExitCode.OK, b"", NO_OWNERS))
+    context.start = replace(context.start, metadata=owners.metadata(context.start.metadata))
+
+
+def discover(
+    own: Manifest,
+    entries: int,
+    into: Manifest,
+    secret: bytes,
+    events: EventRelay,
+    round_: int,
+    *,
+    preserved: Preserved,
+    top: bool,
+) -> Conversation[int]:
+    """Appends the source's manifest, which has `entries` entries, to `into`. Returns the round to go on with.
+
+    Short digests may collide, so the caller compares the digest of the whole manifest. `into` stays empty if
+    this notices a collision. `top`: the topmost nodes come unasked.
+    """
+    # Imported here: in most runs the manifests are equal, or small enough to be listed.
+    from rdc.plan.manifest_descent import ManifestDescent
+    from rdc.tree.fold import Fold
+
+    descent = ManifestDescent(Fold(own, preserved.at_destination), entries, secret, owner=preserved.owner)
+    # Both sides fold at the same time: the source after it has sent its offer, this side meanwhile.
+    descent.prepare()
+    if top:
+        received = yield from next_message(events)
+        first = received.message
+        if not isinstance(first, TopTier):
+            raise ProtocolError(f"expected the top of the manifest, found {type(first).__name__}")
+        descent.take_top(first.level, first.references)
+    while True:
+        for ask in descent.questions():
+            kind = RowsRequest if ask.rows else TierRequest
+            yield Send(kind(ask.level, ask.nodes, int(ask.groups)), round_)
+        if descent.complete:
+            break
+        received = yield from next_message(events)
+        round_ = max(round_, received.round + 1)
+        message = received.message
+        if isinstance(message, TierAnswer):
+            descent.take_tier(message.level, message.firsts, message.counts, message.references)
+        elif isinstance(message, RowsPart):
+            descent.take_rows(message.rows, message.counts, last=message.last)
+        else:
+            raise ProtocolError(f"expected manifest nodes, found {type(message).__name__}")
+    if not descent.collided:
+        descent.assemble(into)
+    return round_
+
+
+# Reads the destination's own tree: walks it for a manifest, or lists single directories.
 
 
 class OwnTree:
@@ -46,7 +278,7 @@ class OwnTree:
         self._sets: WantedXattrs | None = None
         """The attributes of the last walk; None if they were too many to store."""
         if kinds:
-            from rdc.session.trees.tree_xattrs import TreeXattrs
+            from rdc.session.trees.wanted_xattrs import TreeXattrs
 
             self._attributes = TreeXattrs(root, kinds)
         self.identities: TreeIdentities | None = None
@@ -126,7 +358,7 @@ class OwnTree:
         The caller has found that `further` is equal on both sides. `own`: the manifest of the last walk.
         Returns False if copying is not possible.
         """
-        from rdc.tree.row_map import RowMap
+        from rdc.tree.manifest import RowMap
 
         rows = RowMap(own, wanted)
         found = None if self._links is None else self._links.transposed(rows)
@@ -147,7 +379,7 @@ class OwnTree:
         try:
             listed = self._listed(path, on_borrowed)
         except FileError as error:
-            from rdc.session.applying.writing_code import writing_code
+            from rdc.session.destination.deletion import writing_code
 
             self._events.report(Problem(writing_code(error), path, str(error)))
             return None
@@ -163,7 +395,7 @@ class OwnTree:
         try:
             return self._root.listed(path)
         except FileError as error:
-            from rdc.session.applying.borrowed_permissions import borrow_permissions
+            from rdc.session.destination.deletion import borrow_permissions
 
             closed = isinstance(error.__cause__, PermissionError) and not self._dry
             if not (closed and borrow_permissions(self._root, path)):

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from rdc.errors import ExitCode, RdcError, StreamError, TrustError
+from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, TrustError
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
 from rdc.limits.sessions import EXPIRY_NOTICE_DAYS
@@ -20,10 +20,37 @@ if TYPE_CHECKING:
 
     from rdc.protocol.connection import Connection
     from rdc.transport.keys import Certificate, KeyRing
-    from rdc.transport.pipes import PipeTransport
-    from rdc.transport.stdio import ChildTransport
+    from rdc.transport.pipes import ChildTransport, PipeTransport
     from rdc.transport.tls import TlsTransport
 
+
+def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int | None) -> RdcError:
+    """The error to show for an ended stream. `status`: the remote shell's exit status, if known."""
+    if error.before_hello and status in {126, 127}:
+        return CommandMissingError(
+            f"no {shell.program} on {host}: install it there (rdc install {host})"
+            " or name its path with --remote-path"
+        )
+    if error.before_hello and status:
+        return StreamError(
+            f"{shell.command[0]} {host} ended with status {status} before rdc answered; its message is above",
+            before_hello=True,
+        )
+    return error
+
+
+def resumable(error: RdcError, *, dry_run: bool) -> RdcError:
+    """`error`; that of a cut line says that nothing of what arrived is lost."""
+    if not isinstance(error, StreamError) or isinstance(error, ProtocolError):
+        return error
+    if error.before_hello or dry_run:
+        return error
+    said = StreamError(f"{error}; the next run resumes where this one ended")
+    said.code = error.code
+    return said
+
+
+if TYPE_CHECKING:
     Wire: TypeAlias = PipeTransport | TlsTransport
 
 
@@ -85,12 +112,12 @@ class ThisHost:
         return (sys.executable, "-P", "-c", start, path, "serve", "--stdio")
 
     def dial(self) -> ChildTransport:
-        from rdc.transport.stdio import ChildTransport
+        from rdc.transport.pipes import ChildTransport
 
         return ChildTransport(self.argv)
 
     def explained(self, error: RdcError, wire: Wire) -> RdcError:
-        from rdc.session.runtime.runner import RefusedError
+        from rdc.session.runtime.driver import RefusedError
 
         if isinstance(error, RefusedError):
             return RdcError(error.reason, code=error.code)
@@ -106,25 +133,23 @@ class ShellHost:
     asks = True
 
     def __init__(self, host: str, shell: RemoteShell) -> None:
-        from rdc.transport.remote import remote_argv
+        from rdc.transport.pipes import remote_argv
 
         self.name = host
         self._shell = shell
         self._argv = remote_argv(host, shell)
 
     def dial(self) -> ChildTransport:
-        from rdc.transport.stdio import ChildTransport
+        from rdc.transport.pipes import ChildTransport
 
         return ChildTransport(self._argv)
 
     def explained(self, error: RdcError, wire: Wire) -> RdcError:
-        from rdc.transport.stdio import ChildTransport
+        from rdc.transport.pipes import ChildTransport
 
         if not isinstance(error, StreamError) or not isinstance(wire, ChildTransport):
             return error
         # Only if the far side never answered does the exit status explain why; else do not wait for it.
-        from rdc.session.far.far_errors import explained_end
-
         wire.close_write()
         return explained_end(error, self.name, self._shell, wire.wait() if error.before_hello else None)
 
@@ -155,8 +180,7 @@ class DaemonHost:
         self._peers: tuple[Certificate, ...] = tuple(self._ring.peers(host, port, default_port=DEFAULT_PORT))
 
     def dial(self) -> TlsTransport:
-        from rdc.transport.tls_dial import connect
-        from rdc.transport.tls_trust import days_until
+        from rdc.transport.tls import connect, days_until
 
         wire = connect(self.name, self._port, self._ring, self._peers)
         days = days_until(wire.peer_expires, time.time())

@@ -1,4 +1,4 @@
 """Runs conversations: commands, bytes between connection and transport, signs of life, limits, compression.
 
-rdc.session.far_end, rdc.session.serve and rdc.watching start conversations here.
+rdc.session.sync_run, rdc.session.serve and rdc.watching start conversations here.
 """

@@ -5,26 +5,24 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from rdc.errors import ExitCode, one_line
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import PROBLEMS_WAITING, SHORT_PATH
+from rdc.limits.sessions import ENTRIES_MEMORY_DEFAULT, ENTRIES_MEMORY_SHARE, PROBLEMS_WAITING, SHORT_PATH
 from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES
-from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
+from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter
 from rdc.protocol.messages import Items, Notice, Plan, Progress
-from rdc.session.runtime.commands import Send
+from rdc.session.runtime.commands import Conversation, Send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
-    from rdc.progress import Event, Reporter
     from rdc.protocol.messages import Message
-    from rdc.session.runtime.commands import Conversation
 
-__all__ = ["EventRelay", "TransferProgress"]
 
 PROGRESS_BYTES = 1 << 20
 """Content bytes between two progress events. A fast disk gives some tens of events per second."""
@@ -307,3 +305,16 @@ def _joined(items: list[ItemChanged | _LongItem]) -> Items:
         tuple([item.path for item in items]),
         tuple([item.target or b"" for item in items]) if linked else (),
     )
+
+
+def entries_memory(asked: int | None) -> int:
+    """The limit in bytes: --max-memory, all of this machine's memory for 0, or a share of it for None."""
+    if asked:
+        return asked
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return ENTRIES_MEMORY_DEFAULT
+    if physical <= 0:
+        return ENTRIES_MEMORY_DEFAULT
+    return physical if asked == 0 else physical // ENTRIES_MEMORY_SHARE

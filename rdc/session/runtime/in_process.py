@@ -7,7 +7,7 @@ direction holds a bounded number of bytes before its sender waits, like the driv
 Contents pass through memory, and both halves hash them. copy_file_range would save one and a half copies,
 but its output would have to be read back for hashing, which costs more. Two hashes of a gigabyte take a
 fifth of a second. Where blocks can be shared, the source reads a private clone of a long file, and the new
-file begins as a clone of that (rdc.files.replace.staged_clones). Nothing is written then, and what both
+file begins as a clone of that (rdc.files.replace.cloning). Nothing is written then, and what both
 halves have hashed is what the new file holds.
 """
 
@@ -26,15 +26,14 @@ from rdc.protocol.connection import DIALECT, Received
 from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, encode
 from rdc.protocol.wire.options import rule_bytes
 from rdc.protocol.wire.stream import frame_head
-from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
+from rdc.session.runtime.commands import AskAgreement, Command, Conversation, Pace, Receive, Send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.runs import MessageCost
     from rdc.progress import StopSignal
     from rdc.protocol.messages import Message
-    from rdc.session.runtime.bandwidth import TokenBucket
-    from rdc.session.runtime.commands import Command, Conversation
+    from rdc.session.runtime.driver import TokenBucket
 
 __all__ = ["InProcessLink"]
 
@@ -197,7 +196,7 @@ class InProcessLink(Generic[T]):
             self._timeout = command.timeout
             outward.bucket = None
             if command.bandwidth:
-                from rdc.session.runtime.bandwidth import TokenBucket
+                from rdc.session.runtime.driver import TokenBucket
 
                 outward.bucket = TokenBucket(command.bandwidth)
         return None

@@ -21,22 +21,19 @@ from rdc.protocol.messages import (
     RowsRequest,
     TierRequest,
 )
-from rdc.session.runtime.commands import Flush, Receive, Send
-from rdc.session.source.tree_description import Description
+from rdc.session.runtime.commands import Conversation, Flush, Receive, Send
+from rdc.session.source.tree_description import Demand, Description, OwnerNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
-    from rdc.files.replace.staged_clones import StagedClones
+    from rdc.files.replace.cloning import StagedClones
     from rdc.protocol.messages import Start
-    from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.source.answers import FileAnswers
-    from rdc.session.source.demand import Demand
     from rdc.session.source.file_sender import FileSender
-    from rdc.session.source.owner_names import OwnerNames
-    from rdc.session.trees.mount_boundary import MountBoundary
-    from rdc.session.trees.source_removal import SourceRemoval
+    from rdc.session.trees.nested_trees import MountBoundary
+    from rdc.session.trees.source_options import SourceRemoval
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
 
@@ -71,7 +68,7 @@ class Source:
         is removed."""
         self._owners: OwnerNames | None = None
         if names_owners:
-            from rdc.session.source.owner_names import OwnerNames
+            from rdc.session.source.tree_description import OwnerNames
 
             self._owners = OwnerNames()
         self._kinds = kinds
@@ -238,7 +235,7 @@ class Source:
 
     def _asked(self) -> Demand:
         if self._demand is None:
-            from rdc.session.source.demand import Demand
+            from rdc.session.source.tree_description import Demand
 
             self._demand = Demand(self._description.manifest)
         return self._demand

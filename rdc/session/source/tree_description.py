@@ -2,49 +2,305 @@
 
 from __future__ import annotations
 
-from collections import deque
+import os
+from collections import OrderedDict, deque
 
-from rdc.errors import ExitCode, ProtocolError
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.limits.sessions import BUNDLES_IN_FLIGHT, MOUNT_POINTS, SMALL_MANIFEST
 from rdc.limits.wire import (
+    ASKED_FILE_BYTES,
+    ASKED_FREELY_BYTES,
+    ASKED_NODE_BYTES,
     ATTRIBUTE_MESSAGE_BYTES,
+    COMPARED_TIMES,
     FILES_PER_MESSAGE,
     FURTHER_BYTES,
+    ITEMS_BYTES,
+    ITEMS_PER_MESSAGE,
+    OWNER_NAME_BYTES,
+    OWNERS,
+    OWNERS_PER_MESSAGE,
+    PACKED_CONTEXT_BYTES,
     ROW_REQUESTS,
     ROWS_FREELY,
     ROWS_PER_PART,
     ROWS_TEXT_BYTES,
+    SENT_TIMES,
+    TIER_NODES,
     TIER_NODES_WHOLE,
     TOP_NODES,
 )
-from rdc.model.entries import NODES, Kind, PackedInodes, PackedListing
+from rdc.model.entries import NODES, Kind, PackedInodes, PackedListing, little_endian_integers
 from rdc.model.preserved import AttributeKinds, Preserved
-from rdc.progress import Problem
+from rdc.progress import Event, Problem
 from rdc.protocol import messages
-from rdc.protocol.messages.field_types import Segment, slice_listing
-from rdc.session.runtime.commands import Flush, Send
-from rdc.session.source.rows_message import RowsMessage
-from rdc.tree.fold import GROUPS, Fold, Group
+from rdc.protocol.messages import MountPoints, Owners, RowsPart
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, AboutFiles, Rows, Segment, slice_listing
+from rdc.session.runtime.commands import Conversation, Flush, Send
+from rdc.tree.fold import GROUPS, Fold, Group, Tier
 from rdc.tree.manifest import Manifest, covering_root, further_digest
 from rdc.tree.walk import Walk, passed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-    from rdc.progress import Event
-    from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.source.owner_names import OwnerNames
-    from rdc.session.trees.mount_boundary import MountBoundary
-    from rdc.session.trees.source_removal import SourceRemoval
+    from rdc.session.trees.nested_trees import MountBoundary
+    from rdc.session.trees.source_options import SourceRemoval
     from rdc.session.trees.source_tree import SourceTree
-    from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
+    from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs
     from rdc.tree.filters import FilterList
-    from rdc.tree.fold import Tier
     from rdc.tree.hard_links import LinkTable
 
-__all__ = ["Description"]
+
+def no_file(row: int) -> ProtocolError:
+    """Makes it. `row`: of the manifest."""
+    return ProtocolError(f"the far side asked for entry {row}, which is no listed regular file")
+
+
+# Limits on what a destination may have the source read and send: multiples of what the source announced.
+#
+# Each request is charged with its highest possible cost before it is answered. A destination that follows the
+# protocol stays far below the limits; only a hostile one is refused.
+
+CLOSE_BYTES = 16 << 10
+"""Bytes between two ranges of a file that cost less to read than a separate read costs."""
+
+
+class Demand:
+    """The demand of one session or one turn. Every method raises ProtocolError if it exceeds a limit."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        """`manifest`: what was announced; it may still grow, or be made again."""
+        self._manifest = manifest
+        self._announced = 0
+        """Bytes announced at the last count."""
+        self._grown: dict[int, int] = {}
+        """Sizes of files that grew after they were listed; few, unless the source changes a lot."""
+        self._grown_bytes = 0
+        self._bundles: OrderedDict[int, int] = OrderedDict()
+        """Bytes of each of the last bundles."""
+        self.sent = 0
+        """Bytes of content requested so far."""
+        self.compared = 0
+        """Bytes to read for comparisons requested so far."""
+
+    def take(self, message: messages.Message) -> None:
+        """Charges a request."""
+        if isinstance(message, messages.FileRequest):
+            self._send(self._bytes_of(message.files))
+        elif isinstance(message, messages.RangeRequest):
+            self._send(sum(message.lengths))
+            around = min(PACKED_CONTEXT_BYTES, self._size(message.file)) if message.pack else 0
+            self.compare(self._read(message) + around + len(message.claims.cells) * CHECK_BLOCK_BYTES)
+        elif isinstance(message, messages.BlockRequest):
+            self.compare(self._read(message))
+        elif isinstance(message, messages.NodeRequest):
+            self.compare(ASKED_FILE_BYTES + len(message.nodes) * ASKED_NODE_BYTES)
+        elif isinstance(message, messages.BundleRequest):
+            size = self._bundles[message.bundle] = self._bytes_of(message.files)
+            if len(self._bundles) > BUNDLES_IN_FLIGHT:
+                self._bundles.popitem(last=False)
+            self.compare(size)
+        elif isinstance(message, AboutFiles):
+            self.compare(self._bytes_of(message.files))
+
+    def compare(self, size: int) -> None:
+        """Charges `size` bytes that are about to be read for a comparison."""
+        self.compared += size
+        if self.compared > ASKED_FREELY_BYTES:
+            self._check(self.compared, COMPARED_TIMES, "compare")
+
+    def grew(self, file: int, listed: int, size: int) -> None:
+        """Charges the growth of a file that is sent whole: it had `listed` bytes and has `size` now."""
+        known = self._grown.get(file, listed)
+        if size > known:
+            self._grown[file] = size
+            self._grown_bytes += size - known
+        if size > listed:
+            self._send(size - listed)
+
+    def _send(self, size: int) -> None:
+        self.sent += size
+        if self.sent > ASKED_FREELY_BYTES:
+            self._check(self.sent, SENT_TIMES, "send")
+
+    def _check(self, asked: int, times: int, what: str) -> None:
+        if asked <= times * self._announced + ASKED_FREELY_BYTES:
+            return
+        # The total is counted only here. It grows while a listing is sent.
+        manifest = self._manifest
+        now = manifest.total_size + len(manifest) * ASKED_FILE_BYTES + self._grown_bytes
+        self._announced = max(self._announced, now)
+        if asked > times * self._announced + ASKED_FREELY_BYTES:
+            raise ProtocolError(
+                f"the far side asked this one to {what} {asked} bytes: more than {times} times"
+                f" the {self._announced} that it was told of"
+            )
+
+    def _bytes_of(self, files: tuple[int, ...]) -> int:
+        """Returns the cost of reading these files. The answer reports entries that are no files."""
+        if files[-1] >= len(self._manifest):
+            return 0
+        return sum(self._manifest.sizes_of(files)) + len(files) * ASKED_FILE_BYTES
+
+    def _size(self, file: int) -> int:
+        """Returns the size of a file or a bundle, in bytes."""
+        if file < len(self._manifest):
+            return self._grown.get(file, 0) or self._manifest.sizes_of((file,))[0]
+        return self._bundles.get(file, 0)
+
+    def _read(self, message: messages.BlockRequest | messages.RangeRequest) -> int:
+        """Returns the cost of reading ranges and the short gaps between them. A bundle may be read whole."""
+        if message.file >= len(self._manifest):
+            return ASKED_FILE_BYTES + self._bundles.get(message.file, 0)
+        if not message.lengths:
+            return ASKED_FILE_BYTES
+        spanned = message.end - message.gaps[0]
+        return ASKED_FILE_BYTES + min(spanned, sum(message.lengths) + len(message.lengths) * CLOSE_BYTES)
+
+
+# One message with rows of the manifest: entries of several nodes, as columns.
+
+
+class RowsMessage:
+    """Collects entries of several nodes for one RowsPart."""
+
+    __slots__ = ("_complete", "_counts", "_groups", "_manifest", "_owner", "_rows", "_segments", "_text")
+
+    def __init__(self, manifest: Manifest, groups: Group, *, owner: bool) -> None:
+        """`groups`: the columns that were requested. `owner`: user and group ids are preserved."""
+        self._manifest = manifest
+        self._groups = groups
+        self._owner = owner
+        self._counts: list[int] = []
+        self._rows: list[range] = []
+        self._segments: list[Segment] = []
+        self._text = 0
+        self._complete = True
+
+    def full(self, rows: int, text: int) -> bool:
+        """Tells whether `rows` more rows, with `text` bytes of names and paths, do not fit."""
+        return bool(self._counts) and (
+            sum(self._counts) + rows > ROWS_PER_PART
+            or self._text + text > ROWS_TEXT_BYTES
+            or len(self._counts) >= TIER_NODES
+        )
+
+    def add(self, first: int, stop: int, segments: Iterable[Segment], text: int, *, complete: bool) -> None:
+        """Adds rows [first, stop) of one node. `complete`: they end the node."""
+        self._counts.append(stop - first)
+        self._rows.append(range(first, stop))
+        self._segments += segments
+        self._text += text
+        self._complete = complete
+
+    def message(self) -> RowsPart:
+        """Returns the message."""
+        manifest, groups = self._manifest, self._groups
+        names, attributes = bool(groups & Group.NAMES), bool(groups & Group.ATTRIBUTES)
+        rows = Rows(
+            sum(self._counts),
+            tuple(self._segments),
+            self._column(names, manifest.kinds, 1),
+            self._column(attributes, manifest.modes, 2),
+            self._column(attributes, manifest.sizes, 8),
+            self._column(attributes and self._owner, manifest.uids, 4),
+            self._column(attributes and self._owner, manifest.gids, 4),
+            self._column(bool(groups & Group.MTIMES), manifest.mtimes, 8),
+        )
+        return RowsPart(tuple(self._counts), self._complete, rows)
+
+    def _column(self, wanted: bool, column: bytearray, width: int) -> bytes:
+        """Returns the added rows of a column, `width` bytes per row; empty unless `wanted`."""
+        if not wanted:
+            return b""
+        return b"".join(column[width * rows.start : width * rows.stop] for rows in self._rows)
+
+
+def send_mount_points(boundary: MountBoundary, round_: int) -> Conversation[None]:
+    """Sends the mount points that `boundary` did not let a walk enter. Raises RdcError if there are too
+    many."""
+    left = deque(boundary.beyond)
+    if len(left) > MOUNT_POINTS:
+        raise RdcError(
+            f"{len(left)} directories of the source lie on other file systems,"
+            f" {MOUNT_POINTS} are the most; exclude some",
+            code=ExitCode.PARTIAL,
+        )
+    while left:
+        paths, size = [left.popleft()], 0
+        while left and len(paths) < ITEMS_PER_MESSAGE:
+            size += len(paths[-1]) + 1
+            if size + len(left[0]) + 1 > ITEMS_BYTES:
+                break
+            paths.append(left.popleft())
+        yield Send(MountPoints(tuple(paths)), round_)
+
+
+class OwnerNames:
+    """Remembers which ids were announced."""
+
+    def __init__(self) -> None:
+        self._users: set[int] = set()
+        self._groups: set[int] = set()
+
+    def announce(self, uids: bytes | bytearray, gids: bytes | bytearray) -> Iterator[Owners]:
+        """The messages that have to precede entries with these columns of ids, u32 little-endian.
+
+        Raises RdcError for more owners than a destination takes.
+        """
+        users, groups = _unannounced(self._users, uids), _unannounced(self._groups, gids)
+        if max(len(self._users), len(self._groups)) > OWNERS:
+            raise RdcError(
+                f"SRC has more than {OWNERS:,} users or groups, which cannot be kept by name: use"
+                " --numeric-ids, without --usermap, --groupmap and --chown",
+                code=ExitCode.PARTIAL,
+            )
+        for at in range(0, max(len(users), len(groups)), OWNERS_PER_MESSAGE):
+            some = slice(at, at + OWNERS_PER_MESSAGE)
+            yield _named(users[some], groups[some])
+
+    def send(self, columns: PackedListing | Manifest, round_: int) -> Conversation[None]:
+        """Sends the names of owners of entries that are sent next."""
+        for message in self.announce(columns.uids, columns.gids):
+            yield Send(message, round_)
+
+    def first(self, uid: int, gid: int) -> Owners:
+        """The message about the owners of the tree's top."""
+        self._users.add(uid)
+        self._groups.add(gid)
+        return _named([uid], [gid])
+
+
+def _unannounced(announced: set[int], column: bytes | bytearray) -> list[int]:
+    """The ids of a column that were not announced, which count as announced from now on."""
+    new = sorted(set(little_endian_integers("I", column)) - announced)
+    announced.update(new)
+    return new
+
+
+def _named(users: list[int], groups: list[int]) -> Owners:
+    import grp
+    import pwd
+
+    return Owners(
+        tuple(users),
+        tuple([_name(lambda uid: pwd.getpwuid(uid).pw_name, uid) for uid in users]),
+        tuple(groups),
+        tuple([_name(lambda gid: grp.getgrgid(gid).gr_name, gid) for gid in groups]),
+    )
+
+
+def _name(look_up: Callable[[int], str], number: int) -> bytes:
+    """The name of an id; b"" for none."""
+    try:
+        name = os.fsencode(look_up(number))
+    except (KeyError, OverflowError):
+        return b""
+    return name if len(name) <= OWNER_NAME_BYTES and b"\0" not in name else b""
+
 
 DIRECTORIES_PER_LOOK = 64
 """Directories walked between two checks whether the destination wants a listing instead: about 2 ms."""
@@ -124,7 +380,7 @@ class Description:
             self._report(problem)
         if not self._tree.prunes:
             return self._begin_walk()
-        from rdc.tree.pruned_directories import lasting_directories
+        from rdc.tree.walk import lasting_directories
 
         return self._begin_walk(lasting_directories(self._begin_walk(), self._unbound, self._tree.filtered))
 
@@ -134,7 +390,7 @@ class Description:
         if followed is not None:
             followed.begin(self._report, self._filters.excluded)
         if self._kinds:
-            from rdc.session.trees.tree_xattrs import TreeXattrs
+            from rdc.session.trees.wanted_xattrs import TreeXattrs
 
             self._attributes = TreeXattrs(self._tree.root, self._kinds, self._report)
         enter = None
@@ -186,8 +442,6 @@ class Description:
 
     def _send_mount_points(self, round_: int) -> Conversation[None]:
         if self._boundary is not None:
-            from rdc.session.source.mount_points import send_mount_points
-
             yield from send_mount_points(self._boundary, round_)
 
     def _report(self, event: Event) -> None:

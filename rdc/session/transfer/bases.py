@@ -16,16 +16,16 @@ from operator import mul
 from blake3 import blake3
 
 from rdc.errors import FileError, printable
-from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.base.known_devices import is_unchanged
+from rdc.files.base.directory_descriptors import is_unchanged
+from rdc.files.base.syscalls import share_of_descriptors
+from rdc.files.bulk.open_many import MemoryFile
 from rdc.files.replace.cloning import may_clone
-from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel.blake3_many import name_parts
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
-from rdc.session.runtime.commands import Flush
-from rdc.session.trees.errors import MismatchError
+from rdc.session.runtime.commands import Conversation, Flush
+from rdc.session.trees.announced_entries import MismatchError
 from rdc.signature.tree import DIGEST_BYTES, SignatureTree
 
 TYPE_CHECKING = False
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity
     from rdc.plan.descent import Part
-    from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.destination import Destination
 
     Reader: TypeAlias = Callable[[int, int], bytes]

@@ -20,8 +20,8 @@ from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
 from rdc.limits.sessions import TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
 from rdc.limits.wire import BLOCK_SIZE_MAX, NODES_PER_MESSAGE
-from rdc.plan.block_search import NOWHERE, BlockSearch
-from rdc.plan.descent import Descent, Fetch, literal_rows
+from rdc.plan.descent import Descent, Fetch, Part, literal_rows
+from rdc.plan.search import NOWHERE, BlockSearch, GapSearch, Step, Window
 from rdc.protocol.messages import BlockAnswer, BlockRequest, NodeAnswer, NodeRequest, TreeRequest
 from rdc.protocol.messages.content import LEAF_WIDTH, FileMessage
 from rdc.session.binaries.filters import looks_like, mask_ranges, mask_ranges_into
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
-    from rdc.plan.block_search import GapSearch
-    from rdc.plan.descent import Part
-    from rdc.plan.large_gaps import Step, Window
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import RangeRequest, TreeAnswer
     from rdc.session.runtime.commands import Command

@@ -16,7 +16,7 @@ from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.bases import sign_file
-from rdc.session.transfer.transfer import FileQueue, Transfer
+from rdc.session.transfer.destination import Destination, FileQueue, Transfer
 from rdc.signature.codec import group_references
 from rdc.signature.tree import DIGEST_BYTES
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Identity
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.transfer.bundles import Bundles
-    from rdc.session.transfer.destination import Destination
-    from rdc.session.transfer.whole_files import WholeFiles
+    from rdc.session.transfer.bundle import Bundles
+    from rdc.session.transfer.whole import WholeFiles
     from rdc.session.trees.small_file_digests import SmallFileDigests
 
 __all__ = ["ContentChecks"]

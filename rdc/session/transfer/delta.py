@@ -3,7 +3,7 @@
 `DeltaFile.bring_up_to_date` is the whole way of a file, top to bottom, in three stages:
 
 1. `compare` (rdc.session.transfer.compare) finds which parts of the new version the bases have: the recipe.
-2. `FileFetch` (rdc.session.transfer.fetch) requests what is missing.
+2. `FileFetch` (rdc.session.transfer.rebuild) requests what is missing.
 3. `Rebuild` (rdc.session.transfer.rebuild) writes and verifies the new version as the literals arrive.
 
 The generator yields what a conversation may ask for (rdc.session.runtime.commands), and NEXT_ANSWER where it
@@ -24,10 +24,10 @@ from rdc.errors import FileError, ProtocolError
 from rdc.lean.records import dataclass
 from rdc.limits.sessions import EQUAL_ROOTS
 from rdc.limits.wire import FILES_PER_MESSAGE
-from rdc.plan.descent import Reuse
+from rdc.plan.descent import Part, Reuse
 from rdc.protocol import messages
 from rdc.protocol.messages import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer, TreeRequest
-from rdc.session.runtime.commands import Flush, Send
+from rdc.session.runtime.commands import Conversation, Flush, Send
 from rdc.session.transfer.bases import Bases, ChangedBaseError, FileBases, Recipe, SignedFile, sign_file
 from rdc.session.transfer.compare import (
     FEW_FILES,
@@ -38,9 +38,9 @@ from rdc.session.transfer.compare import (
     Room,
     compare,
 )
-from rdc.session.transfer.fetch import FileFetch
-from rdc.session.transfer.transfer import FileQueue, Transfer
-from rdc.session.trees.errors import MismatchError
+from rdc.session.transfer.destination import Destination, FileQueue, Transfer
+from rdc.session.transfer.rebuild import FileFetch, Rebuild
+from rdc.session.trees.announced_entries import MismatchError
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, reference_width
 from rdc.signature.tree import DIGEST_BYTES
 
@@ -49,13 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.model.entries import Metadata
-    from rdc.plan.descent import Part
     from rdc.protocol.messages.content import FileMessage
-    from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.compare import Steps
-    from rdc.session.transfer.destination import Destination
-    from rdc.session.transfer.rebuild import Rebuild
-    from rdc.session.transfer.whole_files import WholeFiles
+    from rdc.session.transfer.whole import WholeFiles
 
 
 class DeltaFile(AskedFile):

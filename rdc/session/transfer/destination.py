@@ -1,35 +1,334 @@
-"""A destination: what was asked of it (`Terms`), and what its parts work with (`Destination`)."""
+"""A destination: what was asked of it (`Terms`), what its parts work with (`Destination`), and what a way
+of transfer is (`Transfer`).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections import deque
+
 from rdc.errors import ExitCode, FileError, one_line, printable
+from rdc.files.base.paths import OWN_DIRECTORIES, is_temporary_of, join
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import Kind
+from rdc.limits.sessions import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
+from rdc.model.entries import Identity, Kind, Metadata
 from rdc.progress import Problem
-from rdc.session.landing.guesses import Guesses
-from rdc.session.trees.destination_root import ANYWHERE, asked_attributes, asked_metadata, wants_listing
-from rdc.session.trees.destination_storage import DestinationStorage, known_facts
-from rdc.session.trees.made_modes import with_made_mode
-from rdc.tree.filters import FilteredTree
+from rdc.session.trees.announced_entries import with_made_mode
+from rdc.session.trees.destination_root import (
+    DestinationRoot,
+    DestinationStorage,
+    asked_attributes,
+    asked_metadata,
+    known_facts,
+    wants_listing,
+)
+from rdc.session.trees.sites import ANYWHERE, Site
+from rdc.tree.filters import FilteredTree, FilterList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from typing import Any, ClassVar
+
     from rdc.catalog.signer import FileSigner
     from rdc.catalog.store import SignatureStore
-    from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.entries import Identity, Metadata
+    from rdc.files.replace.cloning import StagedClones
+    from rdc.files.replace.delayed_group import Leftovers
+    from rdc.files.replace.partial_directory import PartialDirectory
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages import FileFailed, Start
-    from rdc.session.landing.file_commits import FileCommits
-    from rdc.session.landing.partial_files import PartialFiles
+    from rdc.protocol.messages import FileFailed, Message, Start
+    from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay, TransferProgress
-    from rdc.session.trees.destination_root import DestinationRoot, Site
+    from rdc.session.transfer.commits import FileCommits
     from rdc.session.trees.owner_mapping import OwnerMapping
-    from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
     from rdc.tree.selection import Selection
+
+
+# Guesses: bounds what a source may find out of local files by fingerprints that it made up.
+#
+# A destination looks for a source's fingerprints in its own files, and asks for the ranges that it did not
+# find. So a source that has no such content learns which of its guesses are here. An honest one has the
+# content: its claims hold, but for false matches, and its files come out right. One whose claims or files
+# fail too often gets no more answers of that kind from the file that it guessed about, and then from none:
+# everything else comes whole.
+
+
+class Guesses:
+    """What was claimed in a session, and what of that did not hold."""
+
+    def __init__(self) -> None:
+        self._claimed: dict[bytes, int] = {}
+        self._wrong: dict[bytes, int] = {}
+        """Check blocks, by path of the base. Bases without a wrong one are not kept in the second."""
+        self._failed: dict[bytes, int] = {}
+        """Attempts, by path of the base."""
+        self._failures = 0
+        self._all_claimed = self._all_wrong = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether no local file is to be compared any more in this session."""
+        if self._failures >= FAILED_FILES:
+            return True
+        return self._all_wrong > 0 and _too_many(self._all_wrong, self._all_claimed)
+
+    def is_spent(self, path: bytes) -> bool:
+        """Whether the local file at `path` is not to be compared any more."""
+        if self.spent or self._failed.get(path, 0) >= FAILED_OF_BASE:
+            return True
+        wrong = self._wrong.get(path, 0)
+        return wrong > 0 and _too_many(wrong, self._claimed.get(path, 0))
+
+    def claimed(self, paths: Iterable[bytes], cells: int) -> None:
+        """Notes that so many check blocks with content of the files at `paths` were claimed."""
+        for path in paths if cells else ():
+            self._claimed[path] = self._claimed.get(path, 0) + cells
+        self._all_claimed += cells
+
+    def wrong(self, paths: Iterable[bytes], cells: int) -> None:
+        """Notes that the source corrected so many of them."""
+        for path in paths:
+            self._wrong[path] = self._wrong.get(path, 0) + cells
+        self._all_wrong += cells
+
+    def failed(self, paths: Iterable[bytes]) -> None:
+        """Notes that what was made with content of the files at `paths` did not have the announced digest."""
+        self._failures += 1
+        for path in paths:
+            self._failed[path] = self._failed.get(path, 0) + 1
+
+
+def _too_many(wrong: int, claimed: int) -> bool:
+    """Whether more is wrong than an honest source's false matches are."""
+    return wrong > WRONG_CELLS and 2 * wrong > claimed
+
+
+# Partial files of interrupted runs: bases for the same files in this run, removed at its end.
+#
+# Only rdc's own temporaries count (rdc.files.replace.sweep_temporaries). Other entries with reserved names
+# stay.
+
+
+def _left_out(filters: FilterList, path: bytes) -> bool:
+    try:
+        return filters.excluded(path, False)
+    except FileError:
+        return True  # its rules cannot be read, so its directory is left alone, which the run reports
+
+
+def refused_name(path: bytes) -> str:
+    """The message for an entry of the source that is refused because of its name."""
+    return (
+        f"{printable(path)}: refused, because rdc keeps this form of names for its temporary files; rename it"
+        " at the source"
+    )
+
+
+def left_alone(path: bytes) -> str:
+    """The message for a local entry that has a reserved name and is not a temporary of rdc."""
+    return (
+        f"{printable(path)}: left alone: it has the name of a temporary file, but is no copy that rdc was"
+        " making; look at it, then rename or remove it"
+    )
+
+
+class PartialFiles:
+    """Entries with reserved names that listings found, by directory."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._names: dict[bytes, list[bytes]] = {}
+        self.any_found = False
+        """Whether any listing found such names. Most runs find none."""
+        self._elsewhere: list[Leftovers | PartialDirectory] = []
+        if root.writes.distant is not None:
+            from rdc.files.replace.delayed_group import Leftovers
+
+            self._elsewhere.append(Leftovers(root, root.writes.distant))
+        if root.writes.partials is not None:
+            from rdc.files.replace.partial_directory import PartialDirectory
+
+            if isinstance(root.writes.partials, PartialDirectory):
+                self._elsewhere.append(root.writes.partials)
+        self.any_found = any(self._elsewhere)
+        self._owners: dict[bytes, Leftovers | PartialDirectory] = {}
+        """Where each path that begins with a slash is."""
+
+    def note(self, directory: bytes, names: list[bytes]) -> None:
+        """Stores the reserved names that a listing found in a directory."""
+        self._names[directory] = names
+        self.any_found = True
+
+    def of(self, path: bytes) -> bytes | None:
+        """Path of the longest partial copy that rdc made of `path`; None if there is none. It begins with a
+        slash if the copy is in the directory of --temp-dir or --partial-dir.
+
+        Removes shorter partial copies of the same file.
+        """
+        for store in self._elsewhere:
+            found_there = store.of(path)
+            if found_there is not None:
+                self._owners[found_there] = store
+                return found_there
+        if not self._names:
+            return None
+        from rdc.files.replace.sweep_temporaries import is_own_partial
+
+        directory, name = os.path.split(path)
+        own = [found for found in self._names.get(directory, ()) if is_temporary_of(found, name)]
+        sized = []
+        # A temporary hard link to a finished file is no partial copy. The last sweep removes it: removing it
+        # now changes the finished file's ctime, which looks like a write by another program.
+        for found in own:
+            try:
+                here = self._root.directory(directory)
+                entry = os.stat(found, dir_fd=here.fd, follow_symlinks=False)
+                if is_own_partial(found, entry, os.fstat(here.fd)):
+                    sized.append((entry.st_size, found))
+            except (FileError, OSError):
+                continue  # another run finished it
+        if not sized:
+            return None
+        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+
+        sized.sort()
+        sweep_temporaries(self._root, directory, [found for _, found in sized[:-1]])
+        return join(directory, sized[-1][1])
+
+    def open(self, path: bytes) -> SourceFile:
+        """Opens a partial file. Raises FileError."""
+        store = self._owners.get(path)
+        return self._root.open_read(path) if store is None else store.open(path)
+
+    def remove(self, path: bytes) -> None:
+        """Removes one partial file."""
+        if path in self._owners:
+            self._owners.pop(path).remove([path])
+            return
+        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+
+        directory, name = os.path.split(path)
+        with contextlib.suppress(FileError):
+            sweep_temporaries(self._root, directory, [name])
+        self._names[directory] = [found for found in self._names.get(directory, ()) if found != name]
+
+    def foreign(
+        self, filters: FilterList, *, only: bytes | None, selection: Selection | None = None
+    ) -> list[bytes]:
+        """Paths of entries with reserved names that are not temporaries of rdc, except excluded ones.
+
+        `only`: the one name that counts in the top directory; None: all count. `selection`: what counts;
+        None: all.
+        """
+        if not self._names:
+            return []  # most runs end here and import nothing
+        from rdc.files.replace.sweep_temporaries import foreign_names
+
+        found = []
+        for directory, names in sorted(self._names.items()):
+            try:
+                foreign = foreign_names(self._root, directory, names)
+            except FileError:
+                continue  # the directory vanished
+            counted = (
+                name
+                for name in foreign
+                if (directory or (only in (None, name) and name not in OWN_DIRECTORIES))
+                and (selection is None or selection.takes(directory, name))
+            )
+            found += [join(directory, name) for name in counted]
+        return [path for path in found if not _left_out(filters, path)]
+
+    def sweep(self) -> None:
+        """Removes all remaining temporaries of rdc."""
+        for store in self._elsewhere:
+            store.remove()
+        if not self._names:
+            return
+        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+
+        for directory, names in self._names.items():
+            try:
+                sweep_temporaries(self._root, directory, names)
+            except FileError:
+                continue  # the directory vanished
+        self._names = {}
+
+
+class Transfer:
+    """One way in which content arrives. It is listed in Transfers from its first use on, which then asks it
+    after each message whether it has something to send, and hands it the answers to its requests."""
+
+    rank: ClassVar[int]
+    """Its place in the list. What finds out how a file comes precedes what brings it."""
+    answers: ClassVar[Collection[type[Message]]]
+    """The messages that it may have asked for."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is outstanding and no file waits."""
+        raise NotImplementedError
+
+    @property
+    def waits(self) -> bool:
+        """Whether `pump` may have something to send. After most messages it has nothing."""
+        return not self.idle
+
+    def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
+        """Sends the requests that may go now. `planned`: all files are known."""
+        raise NotImplementedError
+
+    def expects(self, message: Any) -> bool:
+        """Whether a message of `answers` is for this one. If not, the next in the list is asked."""
+        return True
+
+    def take(self, message: Any, round_: int) -> Conversation[None]:
+        """Takes a message that it expects. Raises ProtocolError if the message does not fit."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends the session. The next run resumes unfinished files from their partial files."""
+
+
+class FileQueue(deque[int]):
+    """Files that wait to be requested, in the order in which they were added."""
+
+    def drained(self, most: int) -> tuple[int, ...]:
+        """Takes up to `most` files from the front and sorts them, because requests name files in order."""
+        return tuple(sorted(self.popleft() for _ in range(min(most, len(self)))))
+
+
+class DeferredFiles:
+    """New files, deferred until the comparison is complete: only then is it known where their content may be.
+    They stay in the order in which they were listed."""
+
+    def __init__(self) -> None:
+        self._files = FileQueue()
+        self._hints: dict[int, tuple[bytes, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
+        """Adds a file that does not exist locally. `bases`: local files that may have its content."""
+        self._files.append(file)
+        if bases:
+            self._hints[file] = bases
+
+    def drained(self) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+        """Takes all files, each with its bases."""
+        while self._files:
+            file = self._files.popleft()
+            yield file, self._hints.pop(file, ())
+
+
+# A destination: what was asked of it (`Terms`), and what its parts work with (`Destination`).
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +503,7 @@ class Destination:
 
             return Overwrite(self.root, path, expected, size=size, allocated=allocated)
         if self.root.writes.distant is not None:
-            from rdc.files.replace.distant_replacement import DistantReplacement
+            from rdc.files.replace.delayed_group import DistantReplacement
 
             return DistantReplacement(
                 self.root, path, expected_size=size, allocated=allocated, reserved=reserved

@@ -14,10 +14,16 @@ from rdc.errors import ProtocolError, printable
 from rdc.kernel import assemble, plan_reads
 from rdc.lean.records import dataclass
 from rdc.limits.wire import CHECK_BLOCKS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
-from rdc.plan.base_reads import by_base
-from rdc.plan.check_blocks import check_block_digests, divided, divided_wholly, unverified_check_blocks
+from rdc.plan.check_blocks import (
+    by_base,
+    check_block_digests,
+    context_rows,
+    divided,
+    divided_wholly,
+    known_matches,
+    unverified_check_blocks,
+)
 from rdc.plan.descent import literal_rows
-from rdc.plan.known_context import context_rows, known_matches
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims, rests
 from rdc.protocol.wire.stream import unpack_literals
@@ -30,7 +36,7 @@ from rdc.session.binaries.filters import (
     displacement_counts,
     masked_blocks,
 )
-from rdc.session.trees.errors import MismatchError
+from rdc.session.trees.announced_entries import MismatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

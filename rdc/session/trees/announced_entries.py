@@ -1,36 +1,39 @@
-"""Checks that a source announces only what it was asked for and what the filter rules include.
-
-A source that could choose other names would choose what is written at the destination, and with --delete
-what is deleted there. It could send a key instead of a document, a whole directory instead of one entry, or
-keys that the user excluded.
-"""
+"""Checks of what a source announces, the modes of new entries, and the error of wrong content."""
 
 from __future__ import annotations
 
 import os
+from array import array
 
-from rdc.errors import ProtocolError, printable
-from rdc.files.base.relative_path import join
-from rdc.model.entries import Kind
+from rdc.errors import FileError, ProtocolError, printable
+from rdc.files.base.paths import join
+from rdc.files.base.syscalls import process_umask
+from rdc.lean.records import replace
+from rdc.model.entries import Kind, Listing, Metadata
 from rdc.protocol.messages import Start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rdc.model.entries import Listing
+    from rdc.model.preserved import Preserved
     from rdc.protocol.connection import Received
     from rdc.tree.filters import FilterList
     from rdc.tree.selection import Selection
 
-__all__ = [
-    "announced",
-    "check_announced",
-    "check_included",
-    "check_path",
-    "check_selected",
-    "entry_of",
-]
+
+# The error for content that does not match its digest. The caller then tries another way to get it.
+
+
+class MismatchError(FileError):
+    """Bytes do not match their digest: a short digest collided, or the base or the source changed."""
+
+
+# Checks that a source announces only what it was asked for and what the filter rules include.
+#
+# A source that could choose other names would choose what is written at the destination, and with --delete
+# what is deleted there. It could send a key instead of a document, a whole directory instead of one entry, or
+# keys that the user excluded.
 
 
 def entry_of(path: bytes) -> bytes:
@@ -97,3 +100,22 @@ def check_path(path: bytes, is_directory: bool, filters: FilterList) -> None:
 
 def _named(only: bytes) -> str:
     return f"'{printable(only)}'" if only else "the content of a directory"
+
+
+def with_made_modes(listing: Listing, preserved: Preserved) -> Listing:
+    """An announced listing with the modes that its entries get if they are new."""
+    if preserved.keeps_all_modes:
+        return listing
+    umask = process_umask()
+    modes = (
+        preserved.made_mode(kind, mode, umask)
+        for kind, mode in zip(listing.kinds, listing.modes, strict=True)
+    )
+    return replace(listing, modes=array("H", modes))
+
+
+def with_made_mode(metadata: Metadata, kind: Kind, preserved: Preserved) -> Metadata:
+    """The same for one entry."""
+    if preserved.keeps_all_modes:
+        return metadata
+    return replace(metadata, mode=preserved.made_mode(kind, metadata.mode, process_umask()))

@@ -1,38 +1,228 @@
-"""Opens the directory that the destination's tree goes into, and says what is known of it before."""
+"""Opens the directory that the destination's tree goes into, and says what is known of it before.
+
+Directories that an option names beside DST pass a gate here: where temporaries, parts and backups go,
+and alternates. Whoever may write below a directory may name any other one in it by such an option:
+
+1. It lies within what is served. Below that no link is followed.
+2. No component stands for a reserved name, in any letter case.
+3. It is no directory that only rdc works in, and lies in none, whatever its path says.
+
+What may be done in it is decided by those who work there, by the rights that the session has at DST:
+nothing is removed or replaced there but what rdc provably made (rdc/files/FILES.md).
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
 
-from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
+from rdc.errors import ExitCode, FileError, RdcError, TrustError, UsageError, printable
+from rdc.files.base.metadata import Shortfall
+from rdc.files.base.paths import lies_in_own_directory, refused_component
+from rdc.files.facts.file_systems import facts_by_type, mount_key
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import LONG_HOLE_BYTES, Root, WritePolicy
 from rdc.lean.records import dataclass, replace
 from rdc.model.entries import DEVICES, Kind
-from rdc.model.preserved import ALL_MODES, AttributeKinds, Preserved
+from rdc.model.preserved import ALL_MODES, AttributeKinds, FileSystemFacts, Preserved
+from rdc.progress import Problem
 from rdc.session.trees.sites import ANYWHERE, Site, parent_of, served_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.catalog.store import SignatureStore
     from rdc.model.options import Backup
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
-    from rdc.session.trees.alternate_directories import AlternateDirectories
-    from rdc.session.trees.directory_links import DirectoryLinks
+    from rdc.session.trees.destination_options import AlternateDirectories, DirectoryLinks
 
-__all__ = [
-    "ANYWHERE",
-    "DestinationRoot",
-    "Site",
-    "asked_attributes",
-    "asked_metadata",
-    "keeps",
-    "open_destination",
-    "unkept_attributes",
-    "wants_listing",
-]
+
+def known_facts(root: Root, catalog: SignatureStore) -> FileSystemFacts:
+    """What an earlier run learned of the file system of `root`, or what its type makes one assume."""
+    try:
+        found = catalog.facts_of(mount_key(root.fileno()))
+    except OSError:
+        found = None
+    return facts_by_type(root) if found is None else found
+
+
+class DestinationStorage:
+    """The file system of one destination during one run."""
+
+    def __init__(
+        self,
+        root: Root,
+        catalog: SignatureStore,
+        report: Callable[[Problem], None],
+        options: SyncOptions,
+        asked: Preserved,
+    ) -> None:
+        """`asked`: what the options ask to preserve. `root` has agreed on what both ends preserve."""
+        self._root = root
+        self._catalog = catalog
+        self._tell = report
+        self._asked = asked
+        self._tries = not (options.dry_run or root.append_only or root.reads.fakes)
+        self._before = root.storage.facts
+        self._kept = 0
+        self.doubts_times = False
+        """Times are kept, against what was remembered. So no run has set those of the files that are there,
+        and one that is near a source's is so by chance: contents are compared, in this run."""
+
+    @property
+    def preserved(self) -> Preserved:
+        """What both ends preserve, as far as is known by now."""
+        return self._root.storage.preserved
+
+    def before_writing(self, directory: bytes) -> bool:
+        """Find out what the file system keeps, once a run, before anything is written in a directory.
+
+        Returns whether less is preserved than was assumed, so that a comparison has to be made again.
+        """
+        storage = self._root.storage
+        if storage.is_learned or not self._tries:
+            return False
+        from rdc.files.facts.file_systems import learn_facts
+
+        learned = learn_facts(self._root, directory, owners=self._asked.owner and os.geteuid() == 0)
+        before, untimed = storage.preserved, storage.facts.keeps.untimed
+        if learned is None:
+            self._root.rely_on(storage.facts, learned=True)
+            return False
+        # A trial syncs nothing. The first refusal of a run shows.
+        self._root.rely_on(replace(learned.facts, syncs=storage.facts.syncs), learned=True)
+        self.doubts_times = Kind.FILE in untimed - learned.facts.keeps.untimed
+        self._report_lost(learned.facts.keeps, learned.refusals.get)
+        return storage.preserved != before
+
+    def _report_lost(self, keeps: Preserved, refused: Callable[[Shortfall], int | None]) -> None:
+        """Report what the options ask for and the file system does not keep, unless that was known."""
+        known, asked = self._before.keeps, self._asked
+        lost: list[str] = []
+        errors: list[int] = []
+
+        def lose(text: str, *causes: Shortfall) -> None:
+            lost.append(text)
+            errors.extend(number for number in map(refused, causes) if number is not None)
+
+        if asked.owner and known.owner and not keeps.owner:
+            lose("owners")
+            lose("groups")
+        modes = keeps.modes & keeps.directory_modes
+        if asked.keeps_all_modes and modes != ALL_MODES and known.modes & known.directory_modes != modes:
+            some = "" if not modes & 0o777 else f" (all but {modes:04o})"
+            lose(f"permissions{some}", Shortfall.MODE)
+        untimed = keeps.untimed - known.untimed - asked.untimed
+        names = {Kind.FILE: "files", Kind.DIRECTORY: "directories", Kind.SYMLINK: "symlinks"}
+        if Kind.SYMLINK in keeps.unmade:
+            untimed -= {Kind.SYMLINK}
+        if untimed:
+            of = _joined([name for kind, name in names.items() if kind in untimed])
+            lose(f"modification times of {of}", Shortfall.TIME)
+        if not lost:
+            return
+        what = _joined(lost)
+        text = f"{printable(self._root.label)}: its file system does not keep {what}; that is not compared"
+        if Kind.FILE in untimed:
+            text += ", but the contents of files whose times differ are"
+        code = ExitCode.PARTIAL if errors else ExitCode.OK
+        text += f" ({os.strerror(errors[0])}, {errno.errorcode.get(errors[0], errors[0])})" if errors else ""
+        self._tell(Problem(code, b"", text))
+
+    def note_kept(self, count: int) -> None:
+        """Note entries that are not deleted, since the source's file system has none of their kind."""
+        self._kept += count
+
+    def finish(self) -> None:
+        """Remember what was learned, and report what failed for some entries, a line for each kind."""
+        storage, label = self._root.storage, printable(self._root.label)
+        if self._kept:
+            text = f"{label}: {self._kept} symlinks or special files stay: the source's file system has none"
+            self._tell(Problem(ExitCode.OK, b"", text))
+            self._kept = 0
+        if storage.unsynced and storage.facts.syncs:
+            name = errno.errorcode.get(storage.unsynced, storage.unsynced)
+            text = f"{label}: its file system does not sync ({name}): a power cut may cost what a run wrote"
+            self._tell(Problem(ExitCode.OK, b"", text))
+            self._root.rely_on(replace(storage.facts, syncs=False), learned=storage.is_learned)
+        storage.unsynced = 0
+        self.remember()
+        for what, found in self._root.storage.shortfalls.items():
+            reason = f"{os.strerror(found.error)} ({errno.errorcode.get(found.error, found.error)})"
+            path = printable(self._root.shown(found.path))
+            if what in (Shortfall.SYMLINK, Shortfall.NODE):
+                many = f"{found.count} {what.value}{'s' if found.count > 1 else ''}"
+                why = f": {reason}" if found.error else ""
+                text = f"{many} could not be made, such as {path}{why}; the file system has none"
+            else:
+                entries = "an entry" if found.count == 1 else f"{found.count} entries"
+                text = f"{what.value} of {entries} could not be set, such as {path}: {reason}"
+            self._tell(Problem(ExitCode.PARTIAL, found.path, text))
+        self._root.storage.shortfalls.clear()
+
+    def remember(self) -> None:
+        """Remember what this run learned, if that is not what the type says, or another was remembered."""
+        storage = self._root.storage
+        if not storage.is_learned:
+            return
+        try:
+            key = mount_key(self._root.fileno())
+        except (OSError, FileError):
+            return
+        if storage.facts != facts_by_type(self._root) or self._catalog.facts_of(key) is not None:
+            self._catalog.remember_facts(key, storage.facts)
+
+
+def _joined(words: list[str]) -> str:
+    """The words as a list in a sentence."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def check_named(option: str, text: bytes) -> None:
+    """Raise UsageError if a component of the path `text` that `option` names stands for a reserved name."""
+    component = refused_component(text)
+    if component is not None:
+        raise UsageError(
+            f"{option}={printable(text)}: expected a directory of yours, found a name that rdc keeps for"
+            f" itself ({printable(component)}); name another one"
+        )
+
+
+def check_opened(option: str, root: Root) -> None:
+    """Raise TrustError, and release `root`, if it is a directory that only rdc works in, or lies in one."""
+    if lies_in_own_directory(root.fileno()):
+        shown = printable(root.label)
+        root.release()
+        raise TrustError(f"{option}: {shown} lies in a directory that rdc keeps for itself; name another one")
+
+
+def open_named(
+    option: str, directory: bytes, at: bytes, site: Site, *, create: bool = False, writable: bool = False
+) -> Root:
+    """Open the directory that `option` names, relative to the one at the path `at`. `create`: a missing last
+    component is made, with mode 0700. Raises RdcError."""
+    check_named(option, directory)
+    path = site.beside(at, directory)
+    if create:
+        check_above(option, path, site)
+    root = site.open(path, create=create, writable=writable, mode=0o700)
+    check_opened(option, root)
+    return root
+
+
+def check_above(option: str, path: bytes, site: Site) -> None:
+    """Raise TrustError if a directory that is made at `path` would lie in one that only rdc works in."""
+    while not site.has_directory(path):
+        above = os.path.dirname(path.rstrip(b"/")) or b"."
+        if above == path:
+            return
+        path = above
+    root = site.open(path)
+    check_opened(option, root)
+    root.release()
 
 
 def keeps_owner(options: SyncOptions) -> bool:
@@ -91,12 +281,10 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: 
     except RdcError:
         return preserved
     try:
-        from rdc.session.trees.destination_storage import known_facts
-
         found = known_facts(root, catalog).keeps
         kinds = AttributeKinds.NONE
         if preserved.attributes:
-            from rdc.files.facts.apply_xattrs import attribute_kinds_of
+            from rdc.files.facts.xattrs import attribute_kinds_of
 
             kinds = attribute_kinds_of(root, fakes=options.fake_super)
             if not preserved.owner or options.fake_super:
@@ -182,7 +370,7 @@ def open_destination(
         root = root.having(writes=writes)
     dirlinks = None
     if options.keep_dirlinks:
-        from rdc.session.trees.directory_links import follow_directory_links
+        from rdc.session.trees.destination_options import follow_directory_links
 
         dirlinks = follow_directory_links(root)
         root = dirlinks.root
@@ -194,8 +382,7 @@ def open_destination(
         root = _keeping_backups(root, here, options.backup, options, site)
     destination_root = replace(destination_root, root=root, dirlinks=dirlinks)
     if options.alternates is not None:
-        from rdc.session.trees.alternate_directories import open_alternates
-        from rdc.session.trees.named_directories import check_named, open_named
+        from rdc.session.trees.destination_options import open_alternates
 
         option = options.alternates.option
         for directory in options.alternates.directories:
@@ -253,8 +440,6 @@ def _writing_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site
 def _writing_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> Root:
     """Returns `root` as it writes new content in another directory first. No link is followed to one within
     DST: its peers might have made it."""
-    from rdc.session.trees.named_directories import check_named, check_opened, open_named
-
     option = "--temp-dir"
     check_named(option, directory)
     try:
@@ -273,7 +458,6 @@ def _keeping_partials(root: Root, path: bytes, directory: bytes, site: Site) -> 
     """Returns `root` as it keeps the parts of unfinished files in another directory. Raises UsageError,
     RdcError."""
     from rdc.files.replace.partial_directory import PartialDirectory
-    from rdc.session.trees.named_directories import check_named, open_named
 
     check_named("--partial-dir", directory)
     if not directory.startswith(b"/"):
@@ -305,8 +489,6 @@ def _keeping_backups(root: Root, path: bytes, backup: Backup, options: SyncOptio
     if backup.directory is None:
         backups = Backups(root, backup.suffix, fsync=options.fsync)
         return root.having(writes=replace(root.writes, backups=backups))
-    from rdc.session.trees.named_directories import check_above, check_named, check_opened
-
     check_named("--backup-dir", backup.directory)
     directory = os.path.join(path, backup.directory)
     try:

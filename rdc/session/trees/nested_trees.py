@@ -1,20 +1,21 @@
-"""Refuses a local sync if one tree contains the other and that does harm."""
+"""Where trees meet: one that contains the other, and the boundary of --one-file-system."""
 
 from __future__ import annotations
 
 import os
 
-from rdc.errors import UsageError, printable
+from rdc.errors import FileError, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.files.root.layered_root import LayeredRoot
+    from rdc.files.root.root import Root
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.tree.filters import FilterList
-
-__all__ = ["check_overlap", "check_selected"]
+    from rdc.tree.selection import Selection
 
 
 def check_overlap(
@@ -139,3 +140,72 @@ def _pattern(name: bytes, path: bytes) -> str:
 
 def _shown(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
+
+
+# The boundary of --one-file-system: where a tree leaves the file system of its top directory.
+
+
+class MountBoundary:
+    """Decides which directories a walk enters, and collects those beyond the boundary.
+
+    As in rsync, a different device number means another file system. A bind mount of the same file system
+    does not count; a btrfs subvolume does.
+    """
+
+    def __init__(self, root: Root, top: bytes) -> None:
+        """`top`: the directory below `root` whose file system counts; b"" is `root` itself."""
+        self._root = root
+        self._top = top
+        self._device: int | None = None
+        self.beyond: list[bytes] = []
+        """Directories that walks did not enter."""
+
+    def holds(self, path: bytes) -> bool:
+        """Whether the directory at `path` is on the top's file system. Raises FileError."""
+        if self._device is None:
+            self._device = self._device_of(self._top)
+        return self._root.identity(path).device == self._device
+
+    def enters(self, path: bytes) -> bool:
+        """Whether a walk enters the directory at `path`. It always enters the root, which may be above the
+        top."""
+        if not path or self.holds(path):
+            return True
+        self.beyond.append(path)
+        return False
+
+    def _device_of(self, top: bytes) -> int:
+        try:
+            return self._root.identity(top).device
+        except FileError:
+            # It does not exist, as in a dry run: it would be on the root's file system.
+            return self._root.identity(b"").device
+
+
+class SelectedBoundary(MountBoundary):
+    """The same for selected paths, each of which has a file system of its own.
+
+    Below a selected directory a walk stays on one file system. So it enters what is on that of the directory
+    above.
+    """
+
+    def __init__(self, root: LayeredRoot, selection: Selection) -> None:
+        super().__init__(root, b"")
+        self._layered = root
+        self._selection = selection
+
+    def holds(self, path: bytes) -> bool:
+        if self._selection.is_end(path) or self._selection.is_above(path):
+            return True
+        base = self._layered.base
+        crossed = {
+            base.identity(real).device != base.identity(real.rpartition(b"/")[0]).device
+            for real in self._layered.reals(path)
+        }
+        if len(crossed) > 1:
+            raise FileError(
+                path,
+                f"{printable(path)}: on another file system below one SRC, and not below another one; sync"
+                " one after the other, or leave out -x",
+            )
+        return crossed == {False}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from contextlib import closing
+from functools import partial
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.metadata import kind_of
-from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import refused_component
+from rdc.files.base.paths import join, refused_component
 from rdc.files.root.layered_root import Layer, LayeredRoot, PackedNames
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass
 from rdc.model.entries import Kind, strings
-from rdc.model.selection import SelectedName, read_name
+from rdc.model.selection import SelectedName, SelectedPaths, read_name
 from rdc.progress import Problem
+from rdc.session.trees.sites import ServedDirectory, Site
 from rdc.session.trees.source_tree import SourceTree, changes_of, read_policy
 from rdc.tree.filter_list import filter_list
 from rdc.tree.selection import Selection
@@ -24,12 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rdc.files.root.followed_links import FollowedLinks
-    from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
-    from rdc.session.trees.sites import Site
     from rdc.tree.filters import FilterList
 
-__all__ = ["open_selected", "selection_of"]
 
 _KINDS = tuple(Kind)
 
@@ -191,7 +190,7 @@ class _LookUp:
                 self._note_missing(paths.origin, name, error)
             return
         if self._choice is not None and self.links is None:
-            from rdc.session.trees.link_following import links_from
+            from rdc.session.trees.source_options import links_from
 
             self.links = links_from(self.base, self._choice, self._site, self._destination)
         filters = self._filters.for_operands(self.base, origin)
@@ -400,3 +399,17 @@ def _top(found: _FoundPaths) -> bytes:
 
 def _below(directory: bytes, path: bytes) -> bytes:
     return join(directory, path) if path else directory
+
+
+# The tree of a source on this machine of which the far side's list selects some (--files-from=:FILE).
+#
+# The names are no more trusted than any other message: they are bounded and plain, and are opened below SRC
+# without following a symlink.
+
+
+def open_listed(path: bytes, selected: Sequence[SelectedPaths], options: SyncOptions) -> SourceTree:
+    """Opens the tree at `path` with what is selected below it. Raises FileError if that is missing, or all
+    of it is behind symlinks."""
+    with closing(Root.open(path)) as top:
+        site = ServedDirectory(partial(os.dup, top.fileno()), "SRC", path)
+        return open_selected(selected, options, site)

@@ -7,9 +7,8 @@ import errno
 import os
 
 from rdc.errors import FileError, TrustError, printable
-from rdc.files.base.append_only import MadeEntries
-from rdc.files.base.own_directories import lies_in_own_directory
-from rdc.files.base.temporary_names import stands_for_reserved
+from rdc.files.base.paths import lies_in_own_directory, stands_for_reserved
+from rdc.files.root.policies import MadeEntries, WriteQuota
 from rdc.files.root.root import Root, WritePolicy
 from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind
@@ -17,8 +16,6 @@ from rdc.model.entries import Kind
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from rdc.files.base.write_quota import WriteQuota
 
 
 class Site(Protocol):

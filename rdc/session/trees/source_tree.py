@@ -7,14 +7,14 @@ from functools import reduce
 
 from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.errors import ExitCode, FileError, printable
-from rdc.files.base.temporary_names import stands_for_reserved
+from rdc.files.base.paths import stands_for_reserved
 from rdc.files.root.policies import ReadPolicy
 from rdc.lean.records import dataclass, replace
 from rdc.model.entries import Kind, Metadata, PackedListing
 from rdc.model.preserved import AttributeKinds, Preserved
 from rdc.protocol.messages import Start
 from rdc.session.trees.announced_entries import entry_of
-from rdc.session.trees.destination_storage import known_facts
+from rdc.session.trees.destination_root import known_facts
 from rdc.session.trees.sites import ANYWHERE, served_path
 from rdc.tree.filters import FilteredTree
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rdc.model.options import ModeChanges
     from rdc.model.sync import SyncOptions
     from rdc.progress import Problem
-    from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.nested_trees import MountBoundary
     from rdc.session.trees.sites import Site
-    from rdc.session.trees.source_removal import SourceRemoval
+    from rdc.session.trees.source_options import SourceRemoval
     from rdc.tree.selection import Selection
 
 __all__ = ["SourceTree", "changes_of", "read_policy"]
@@ -112,7 +112,7 @@ class SourceTree:
         root = self.root.having(read_policy(options, self.root.reads))
         if options.follows is None:
             return root
-        from rdc.session.trees.link_following import follow_links
+        from rdc.session.trees.source_options import follow_links
 
         return follow_links(root, self.only, options.follows, site, destination)
 
@@ -125,7 +125,7 @@ class SourceTree:
         """The mount boundary of walks; None for no boundary."""
         if not options.one_file_system:
             return None
-        from rdc.session.trees.mount_boundary import MountBoundary, SelectedBoundary
+        from rdc.session.trees.nested_trees import MountBoundary, SelectedBoundary
 
         if self.layered is not None and self.selection is not None:
             return SelectedBoundary(self.layered, self.selection)
@@ -138,7 +138,7 @@ class SourceTree:
         """
         if not options.remove_source_files:
             return None
-        from rdc.session.trees.source_removal import SourceRemoval
+        from rdc.session.trees.source_options import SourceRemoval
 
         return SourceRemoval(self.root, dry=options.dry_run)
 
@@ -146,7 +146,7 @@ class SourceTree:
         """The entries of a directory with the permissions that are announced."""
         if self.changes is None:
             return listing
-        from rdc.session.trees.mode_changes import changed_listing
+        from rdc.session.trees.source_options import changed_listing
 
         return changed_listing(listing, self.changes)
 
@@ -192,7 +192,7 @@ def changes_of(chmod: str) -> ModeChanges | None:
     """What `chmod` of SyncOptions changes. Raises UsageError if it is no change of permissions."""
     if not chmod:
         return None
-    from rdc.session.trees.mode_changes import mode_changes
+    from rdc.session.trees.source_options import mode_changes
 
     return mode_changes(chmod)
 
@@ -202,7 +202,7 @@ def _preserved(root: Root, kinds: AttributeKinds, catalog: SignatureStore) -> Pr
     preserved = known_facts(root, catalog).keeps
     if not kinds:
         return replace(preserved, attributes=AttributeKinds.NONE)
-    from rdc.files.facts.apply_xattrs import attribute_kinds_of
+    from rdc.files.facts.xattrs import attribute_kinds_of
 
     kinds &= preserved.attributes & attribute_kinds_of(root, fakes=root.reads.fakes)
     return replace(preserved, attributes=kinds)

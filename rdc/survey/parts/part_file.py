@@ -1,23 +1,184 @@
-"""Writes a scan's outcome as a part, for `rdc merge` to add up (SURVEY.md, "A part")."""
+"""The head of a part, which says what was scanned and with which options, and the writer of parts
+(SURVEY.md, "A part").
+"""
 
 from __future__ import annotations
 
 import os
 from array import array
 
+from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import Output, write_output
-from rdc.limits.searches import PART_ROWS
-from rdc.survey.parts.part_head import encode_head
-from rdc.survey.parts.sections import MAGIC, SCAN_PART, encode_section, packed, packed_names
+from rdc.lean.records import dataclass
+from rdc.limits.searches import PART_ROWS, SCAN_SLICES
+from rdc.model.scan import FIXED_LEVELS, ScanOptions
+from rdc.survey.count.counters import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, Outcome
+from rdc.survey.parts.sections import (
+    MAGIC,
+    NUMBER_LIMIT,
+    SCAN_PART,
+    decode_fields,
+    encode_section,
+    packed,
+    packed_names,
+)
+from rdc.survey.slices import SCAN, SliceSet, WalkTotals, are_options, check_equal, check_slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from rdc.survey.count.resembling_files import ResemblingFiles
-    from rdc.survey.scan.outcome import Outcome
+    from rdc.survey.count.chunk_locations import ResemblingFiles
 
-__all__ = ["encode_part", "write_part"]
+
+# PartHead: the first section of a part. It says what was scanned and with which options.
+
+METHOD = (
+    f"rdc survey 1; {FINE_PARAMS.id.hex()}; {' '.join(FOLDED)} folded by winnowing {FOLD_MIN} {FOLD_MAX};"
+    f" groups named by siphash; {FOLLOWED} followed"
+)
+"""The parameters that two parts must share, so that equal keys mean equal chunks."""
+
+COUNTERS = (
+    "files",
+    "bytes",
+    "allocated_bytes",
+    "hardlinks",
+    "holes_bytes",
+    "already_shared_bytes",
+    "found_files",
+    "found_bytes",
+    "known_bytes",
+    "more_problems",
+)
+"""Counters of an Outcome, in the order in which they are written."""
+
+REASONS = ("", "sample", "time", "interrupted")
+"""From the least to the most severe. A merged outcome gets the most severe reason of its parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartHead:
+    name: str
+    """The part's name in messages."""
+    fixed: tuple[str, ...]
+    compress: bool
+    paths: tuple[bytes, ...]
+    reason: str
+    counters: tuple[int, ...]
+    """In the order of COUNTERS."""
+    code: ExitCode
+    slices: SliceSet | None
+
+    @classmethod
+    def empty(
+        cls, name: str, paths: tuple[bytes, ...], options: ScanOptions, slices: SliceSet | None
+    ) -> PartHead:
+        """The head of a scan that has counted nothing yet."""
+        nothing = (0,) * len(COUNTERS)
+        return cls(name, options.fixed, options.compress, paths, "", nothing, ExitCode.OK, slices)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files found, as listed."""
+        return self.counters[COUNTERS.index("found_bytes")]
+
+    def options(self, memory: int) -> ScanOptions:
+        """Options of an outcome that this part can be added to, with `memory` bytes of tables."""
+        return ScanOptions(fixed=self.fixed, compress=self.compress, memory=memory)
+
+
+def encode_head(outcome: Outcome) -> bytes:
+    numbers, options = array("Q"), ""
+    slices = outcome.slices
+    if slices is not None:
+        # Totals of a walk are only compared with those of other slices: that of enough sparse files is cut.
+        totals = [
+            value
+            for each in (slices.fewest, slices.most)
+            for value in (each.files, min(each.bytes, NUMBER_LIMIT), each.directories, each.slice)
+        ]
+        numbers = array("Q", [slices.of, *totals, len(slices.roots), *slices.roots, *slices.numbers])
+        options = slices.options
+    counters = [getattr(outcome, name) for name in COUNTERS]
+    return encode_section(
+        b"HEAD",
+        METHOD,
+        " ".join(outcome.options.fixed),
+        int(outcome.options.compress),
+        packed_names(outcome.paths),
+        outcome.reason,
+        packed(array("Q", [*(one & NUMBER_LIMIT for one in counters), *(one >> 64 for one in counters)])),
+        int(outcome.code),
+        options,
+        packed(numbers),
+    )
+
+
+def decode_head(fields: list[bytes], name: str) -> PartHead:
+    """Raises UsageError for a part of another method, ValueError for content that no scan writes."""
+    if not fields or fields[0] != METHOD.encode():
+        found = printable(fields[0][:200]) if fields else "nothing"
+        raise UsageError(
+            f"{name}: made with other parameters, so its chunks cannot be compared; expected {METHOD!r}, "
+            f"found {found!r}; scan again with this version of rdc"
+        )
+    _, levels, compress, paths, reason, numbers, code, options, slices = decode_fields(b"HEAD", fields)
+    fixed = tuple(levels.split())
+    if not set(fixed) <= set(FIXED_LEVELS) or len(set(fixed)) < len(fixed):
+        raise ValueError("levels that do not exist, or twice")
+    if len(numbers) == len(COUNTERS):
+        numbers.extend([0] * len(COUNTERS))  # version 2
+    if reason not in REASONS or len(numbers) != 2 * len(COUNTERS):
+        raise ValueError("a head with other fields")
+    low, high = numbers[: len(COUNTERS)], numbers[len(COUNTERS) :]
+    return PartHead(
+        name=name,
+        fixed=fixed,
+        compress=bool(compress),
+        paths=tuple(paths),
+        reason=reason,
+        counters=tuple([one | more << 64 for one, more in zip(low, high, strict=True)]),
+        code=code,
+        slices=_slices(options, slices, len(paths)) if slices else None,
+    )
+
+
+def _slices(options: str, numbers: array[int], paths: int) -> SliceSet:
+    if len(numbers) < 10 or not are_options(options):
+        raise ValueError("slices that no scan has")
+    of, roots = numbers[0], numbers[9]
+    chosen = tuple(numbers[10 + roots :])
+    if not 1 <= of <= SCAN_SLICES or roots != paths or not chosen or sorted(set(chosen)) != list(chosen):
+        raise ValueError("slices that no scan has")
+    if chosen[0] < 1 or chosen[-1] > of:
+        raise ValueError("slices that no scan has")
+    return SliceSet(
+        of,
+        chosen,
+        options,
+        tuple(numbers[10 : 10 + roots]),
+        WalkTotals(*numbers[1:5]),
+        WalkTotals(*numbers[5:9]),
+    )
+
+
+def check_one_scan(heads: Sequence[PartHead]) -> None:
+    """Raises UsageError, with the part's name, unless the parts have the same levels and are all whole scans
+    or all different slices of one scan."""
+    first = heads[0]
+    for head in heads:
+        for what, a, b in (
+            ("--level", ", ".join(first.fixed), ", ".join(head.fixed)),
+            ("compression", _on(first.compress), _on(head.compress)),
+        ):
+            check_equal(first.name, head.name, what, a, b, SCAN)
+    check_slices(heads, SCAN)
+
+
+def _on(value: bool) -> str:
+    return "on" if value else "off"
+
 
 ROWS = PART_ROWS
 """Rows in one section of a table, at most 1.5 MB."""

@@ -3,38 +3,59 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from functools import partial
+from itertools import accumulate
+from operator import eq
 
 from blake3 import blake3
 
 from rdc.catalog.signer import BATCH_BYTES as SIGNED_BYTES
-from rdc.catalog.signer import FileSigner, Signed, SignTask, sign_in_order
+from rdc.catalog.signer import FileSigner, Signed, SignTask, replayed, sign_in_order
 from rdc.catalog.small_files import SMALL_BYTES
-from rdc.errors import ExitCode, FileError
-from rdc.files.bulk.read_many import TOUCHED, content_error
+from rdc.errors import ExitCode, FileError, RdcError
+from rdc.files.bulk.open_many import TOUCHED, content_error
 from rdc.files.root.root import Root
-from rdc.files.root.source_file import SPAN_BYTES
-from rdc.progress import Problem, Progressed
-from rdc.survey.count.chunk_locations import suffix_of
-from rdc.survey.count.counters import CountedFile
-from rdc.survey.count.granularities import FINE_PARAMS, keys_of, mean_of, root_key
-from rdc.survey.count.resembling_files import Candidate
-from rdc.survey.read.ordered_threads import in_order
-from rdc.survey.scan.counted_batch import count_chunks
-from rdc.survey.scan.found_files import Found
-from rdc.survey.scan.gatherer import Gatherer
-from rdc.survey.scan.large_file import LargeFile, count_tree
-from rdc.survey.scan.outcome import Outcome, shared_options
-from rdc.survey.scan.read_budget import ReadBudget
-from rdc.survey.scan.scanned_file import ScannedFile, SharingDevices
-from rdc.survey.scan.small_batch import (
+from rdc.files.root.source_file import SPAN_BYTES, SourceFile
+from rdc.kernel import Folder
+from rdc.progress import Event, Problem, Progressed, Reporter
+from rdc.signature.tree import DIGEST_BYTES, SignatureTree
+from rdc.survey.count.chunk_locations import Candidate, suffix_of
+from rdc.survey.count.counters import (
+    FILE_LEVEL,
+    FINE_PARAMS,
+    FOLD_MAX,
+    FOLD_MIN,
+    FOLDED,
+    FOLLOWED,
+    NO_HOLES,
+    CountedFile,
+    Counters,
+    FixedBlocks,
+    Holes,
+    Outcome,
+    keys_of,
+    mean_of,
+    root_key,
+    shared_options,
+)
+from rdc.survey.read import in_order
+from rdc.survey.scan.found_files import (
     BATCH_FILES,
     BATCH_MOST,
+    Found,
+    FoundFile,
+    Run,
+    ScannedFile,
+    SharingDevices,
+    SignedBatch,
     SmallBatch,
+    located,
     named,
+    reader,
     sign_batch,
 )
-from rdc.survey.scan.walk import Explorer, is_single_file
+from rdc.survey.scan.walk import Explorer, Gatherer, Walked, is_single_file
 from rdc.survey.slices import SliceDivision, SliceSet, WalkTotals
 
 TYPE_CHECKING = False
@@ -42,16 +63,245 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rdc.catalog.store import SignatureStore, SignedFiles
-    from rdc.errors import RdcError
-    from rdc.files.objects.object_tree import ObjectTree
-    from rdc.files.own.claims import Claims
-    from rdc.files.root.source_file import SourceFile
+    from rdc.files.objects.object_store import ObjectTree
+    from rdc.files.own.output_file import Claims
     from rdc.model.scan import ScanOptions
-    from rdc.progress import Event, Reporter
-    from rdc.survey.count.fixed_blocks import FixedBlocks
-    from rdc.survey.scan.found_files import FoundFile, Run
-    from rdc.survey.scan.gatherer import Walked
-    from rdc.survey.scan.small_batch import SignedBatch
+
+
+# ReadBudget: decides when a scan stops reading: at its time limit, at a complete sample, or on request.
+
+
+class ReadBudget:
+    """Knows why reading ends. A request or the time limit stops the scan at once. A complete sample does not:
+    files already selected are still read."""
+
+    def __init__(self, options: ScanOptions, stopped: Callable[[], bool], clock: Callable[[], float]) -> None:
+        """`stopped`: whether the caller wants to end. `clock`: seconds, starting now."""
+        self._options = options
+        self._asked_to_stop = stopped
+        self._clock = clock
+        self._deadline = None if options.seconds is None else clock() + options.seconds
+        self._enough: float = float("inf")
+        self.total = 0
+        """Approximate bytes to be read."""
+        self.reason = ""
+        """As in Coverage; "" while there is no reason to stop."""
+
+    @property
+    def of_a_part(self) -> bool:
+        """Whether only a part of the files may be read. Files must then come in random order."""
+        return self._options.seconds is not None or self._options.sample is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether reading has ended, without asking again."""
+        return self.reason in ("interrupted", "time")
+
+    def expect(self, found: int) -> None:
+        """Announces the bytes that were found."""
+        self.total = found
+        sample = self._options.sample
+        if sample is not None and sample < 1:
+            self._enough = sample * found
+            self.total = int(self._enough)
+
+    def stopped(self) -> bool:
+        """Asks whether reading must end."""
+        if not self.over:
+            if self._asked_to_stop():
+                self.reason = "interrupted"
+            elif self._deadline is not None and self._clock() >= self._deadline:
+                self.reason = "time"
+        return self.over
+
+    def wanted(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """The runs to read, until there is a reason to stop. The sample ends after the file that completes
+        it."""
+        taken = 0
+        for run in runs:
+            if self.stopped():
+                return
+            if taken and taken >= self._enough:
+                self.reason = self.reason or "sample"
+                return
+            if self._enough != float("inf"):
+                taken += run.bytes
+            yield run
+
+
+# LargeFile: counts one large file, or one with holes, chunk by chunk at every level.
+
+PERIOD = FOLD_MAX ** (len(FOLDED) - 1)
+"""Equal chunks after which a run repeats itself at every level. Groups of equal keys have the maximal
+length."""
+
+LEAD_IN = 2 * PERIOD
+"""Equal chunks after which the groups of every level are full and equal. The first group may end up to
+FOLD_MAX items into the run, and likewise on the level above."""
+
+
+def rows_with_long_runs(counts: Sequence[int], digests: bytes) -> list[int]:
+    """The files that have a run of equal chunks so long that LargeFile counts a part of it by number, and
+    perhaps others. Columns: chunks of each file, digests of all chunks."""
+    # Of such a run's LEAD_IN + PERIOD chunks, one is at a multiple of LEAD_IN, and the next one is equal.
+    column, step = memoryview(digests).cast("Q"), LEAD_IN * DIGEST_BYTES // 8
+    same = map(eq, column[::step], column[DIGEST_BYTES // 8 :: step])
+    found = [number * LEAD_IN for number, equal in enumerate(same) if equal]
+    if not found:
+        return []
+    ends = list(accumulate(counts))
+    rows = sorted({bisect_right(ends, chunk) for chunk in found})
+    return [row for row in rows if counts[row] >= LEAD_IN + PERIOD]
+
+
+class LargeFile:
+    """A ChunkTaker that counts one file. After an error, `finish` counts the part that came.
+
+    A chunk that lies wholly in a hole takes no space and is not counted at any level.
+    """
+
+    def __init__(
+        self,
+        counters: Counters,
+        location: int,
+        read: Callable[[int, int], bytes | None],
+        holes: Holes,
+    ) -> None:
+        self._counters = counters
+        self._location = location
+        self._read = read
+        self._holes = holes
+        self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
+        self._offsets = [0] * len(FOLDED)
+        """Where the next chunk of each level begins."""
+        self.size = 0
+        """Bytes received so far."""
+
+    def add(self, digests: list[bytes], lengths: list[int], /) -> None:
+        if not digests:
+            return
+        keys, sizes = keys_of(b"".join(digests)), array("Q", lengths).tobytes()
+        self.size += sum(lengths)
+        self._take(0, keys, sizes)
+
+    def repeat(self, digest: bytes, length: int, count: int, /) -> None:
+        """Counts a long run in constant time. The middle of the run is a multiple of PERIOD chunks; in it,
+        each level repeats one group. So these groups are counted by number, and leaving them out only shifts
+        what follows."""
+        middle = max(0, count - LEAD_IN) // PERIOD * PERIOD
+        self.add([digest] * min(count, LEAD_IN), [length] * min(count, LEAD_IN))
+        if middle:
+            keys, sizes = keys_of(digest), array("Q", [length]).tobytes()
+            self.size += middle * length
+            for number, level in enumerate(FOLDED):
+                if number:
+                    scratch = Folder(FOLD_MIN, FOLD_MAX)
+                    scratch.feed(keys * FOLD_MAX, sizes * FOLD_MAX)
+                    keys, sizes = scratch.finish()
+                self._count_run(number, level, keys, sizes, middle // FOLD_MAX**number)
+        rest = count - min(count, LEAD_IN) - middle
+        self.add([digest] * rest, [length] * rest)
+
+    def finish(self, key: int, counted: int) -> None:
+        """Ends the file. `key`: of the whole file. `counted`: its bytes without holes."""
+        for number, folder in enumerate(self._folders, 1):
+            keys, sizes = folder.finish()
+            self._take(number, keys, sizes)
+        self._counters.levels[FILE_LEVEL].add(array("Q", [key]).tobytes(), array("Q", [counted]).tobytes())
+        self._counters.locations.count(self._location, counted)
+        self._counters.compress_file(key, self.size, self._read_data, self._holes)
+
+    def _read_data(self, offset: int, length: int) -> bytes | None:
+        """A range's content outside of holes; None if there is none. Zeros of holes would make the rest seem
+        to compress well."""
+        if self._holes.cover(offset, offset + length):
+            return None
+        content = self._read(offset, length)
+        return None if content is None else self._holes.data(content, offset)
+
+    def _take(self, number: int, keys: bytes, sizes: bytes) -> None:
+        # long because it counts each chunk in one pass, and a call for each would cost more than the work
+        if not keys:
+            return
+        counters, level, start = self._counters, FOLDED[number], self._offsets[number]
+        lengths = memoryview(sizes).cast("Q")
+        self._offsets[number] += sum(lengths)
+        if number + 1 < len(FOLDED):
+            self._take(number + 1, *self._folders[number].feed(keys, sizes))
+        if self._holes:
+            offsets = list(accumulate(lengths, initial=start))
+            hollow = map(self._holes.cover, offsets, offsets[1:])
+            remaining = [row for row, left_out in enumerate(hollow) if not left_out]
+            if len(remaining) < len(lengths):
+                column = memoryview(keys).cast("Q")
+                keys = array("Q", [column[row] for row in remaining]).tobytes()
+                sizes = array("Q", [lengths[row] for row in remaining]).tobytes()
+                offsets = [offsets[row] for row in remaining]
+        else:
+            offsets = []
+        counters.levels[level].add(keys, sizes)
+        sample = counters.compression.get(level)
+        if sample is not None:
+            column, lengths = memoryview(keys).cast("Q"), memoryview(sizes).cast("Q")
+            for row in sample.wanted(keys):
+                at = offsets[row] if offsets else start + sum(lengths[:row])
+                content = self._read(at, lengths[row])
+                if content is not None and column[row] not in sample.sizes:
+                    sample.take(column[row], content)
+        if level == FOLLOWED:
+            counters.references.add(keys, sizes, array("I", [self._location]) * (len(keys) // 8))
+
+    def _count_run(self, number: int, level: str, keys: bytes, sizes: bytes, count: int) -> None:
+        length, start = memoryview(sizes).cast("Q")[0], self._offsets[number]
+        self._offsets[number] += length * count
+        count -= self._holes.covered(start, length, count)
+        counts = array("Q", [count]).tobytes()
+        self._counters.levels[level].add(keys, sizes, counts)
+        if level == FOLLOWED and count:
+            # At most two references: they show that the chunk repeats, without a million rows.
+            self._counters.references.add(
+                keys * min(count, 2), sizes * min(count, 2), array("I", [self._location]) * min(count, 2)
+            )
+
+
+def count_tree(
+    counters: Counters,
+    tree: SignatureTree,
+    location: int,
+    read: Callable[[int, int], bytes | None],
+    holes: Holes,
+) -> None:
+    """Counts a whole file by its signature. `read`: reads content again, given offset and length in bytes."""
+    stream = LargeFile(counters, location, read, holes)
+    for _ in replayed(tree, stream):
+        pass
+    stream.finish(root_key(tree.root), tree.size - holes.total(tree.size))
+
+
+def count_chunks(counters: Counters, batch: SmallBatch, signed: SignedFiles) -> None:
+    """Counts all chunks.
+
+    Files with long runs of equal chunks are counted as large files are, so that a file counts the same
+    however it was read.
+    """
+    signatures, locations, read = signed.signatures, located(batch, signed), reader(batch, signed)
+    repeating = rows_with_long_runs(signatures.counts, signatures.digests)
+    if not repeating:
+        counters.add_columns(signatures, locations, read)
+        return
+    firsts = array("Q", accumulate(signatures.counts, initial=0))
+    for number in repeating:
+        tree = signatures.tree(number, firsts[number])
+        count_tree(counters, tree, locations[number], partial(read, number), NO_HOLES)
+    rest = sorted(set(range(len(signed.rows))).difference(repeating))
+    counters.add_columns(
+        signatures.chosen(rest),
+        [locations[number] for number in rest],
+        lambda number, offset, size: read(rest[number], offset, size),
+    )
+
+
+# Scanner: reads every file that was found once, and counts it. If stopped, it keeps what was counted.
 
 STREAMED_BYTES = SIGNED_BYTES
 """Files of at least this size are read one at a time, by all threads together."""
@@ -206,7 +456,7 @@ class Scanner:
     def _sign(self, batch: SmallBatch) -> SignedBatch:
         """Signs a batch. Runs in any thread."""
         if not isinstance(batch.root, Root):
-            from rdc.survey.scan.object_batch import sign_objects
+            from rdc.survey.scan.objects import sign_objects
 
             return sign_objects(batch, batch.root, FINE_PARAMS)
         return sign_batch(batch, FINE_PARAMS, self._store, self._sharing, keep=self._options.compress)
@@ -256,7 +506,7 @@ class Scanner:
     def _opening(self, found: FoundFile) -> ScannedFile:
         blocks = None
         if self._options.fixed:
-            from rdc.survey.count.fixed_blocks import FixedBlocks
+            from rdc.survey.count.counters import FixedBlocks
 
             blocks = FixedBlocks(tuple(mean_of(level) for level in self._options.fixed))
         return ScannedFile(found, self._sharing, blocks)
@@ -264,7 +514,7 @@ class Scanner:
     def _tasks(self, files: Sequence[FoundFile]) -> Iterator[SignTask[ScannedFile]]:
         opening = [self._opening(found) for found in files]
         if not all(isinstance(found.root, Root) for found in files):
-            from rdc.survey.scan.object_batch import fetch_objects
+            from rdc.survey.scan.objects import fetch_objects
 
             fetch_objects(opening)
             if self._budget.over:

@@ -1,4 +1,4 @@
-"""Explorer: walks the paths of a scan, each directory once, however it is reached."""
+"""The walk of a scan: each directory once, however it is reached, and what one slice has of it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,154 @@ import os
 import stat
 
 from rdc.errors import ExitCode, FileError, printable
-from rdc.files.base.relative_path import join
-from rdc.files.objects.object_url import is_url, parse_url
+from rdc.files.base.paths import join
+from rdc.files.objects.object_store import ObjectTree, is_url, parse_url
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind, strings
-from rdc.progress import Problem
-from rdc.survey.scan.gatherer import Walked
+from rdc.progress import Event, Problem, Reporter
+from rdc.survey.slices import SliceDivision
 from rdc.survey.walk.file_columns import FileRows, Met
-from rdc.survey.walk.storage_use import StorageUse
-from rdc.survey.walk.unique_walk import UniqueWalk
+from rdc.survey.walk.walk_paths import StorageUse, UniqueWalk
 from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.files.objects.object_tree import ObjectTree
-    from rdc.files.own.claims import Claims
+    from rdc.files.own.output_file import Claims
     from rdc.model.scan import ScanOptions
-    from rdc.progress import Event
-    from rdc.survey.scan.gatherer import Taker
-    from rdc.survey.scan.object_walk import ObjectWalk
+    from rdc.survey.count.chunk_locations import ChunkLocations
+    from rdc.survey.scan.found_files import Found
+    from rdc.survey.scan.objects import ObjectWalk
     from rdc.tree.walk import WalkedDirectory
 
-__all__ = ["Explorer", "is_single_file", "single_file"]
+
+# Gatherer: takes what a walk meets into Found and ChunkLocations, all of it or what one slice has.
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk over all paths of a scan met, whichever slice it belongs to."""
+
+    roots: tuple[int, ...]
+    """Inode number of each path; 0 if it could not be looked at, and of a URL."""
+    single_files: bool
+    """Whether a path named a single file, which a walk may find again although it has one link."""
+    directories: int
+    files: int
+    """Names of regular files."""
+    bytes: int
+
+
+class Taker(Protocol):
+    """What a walk gives what it meets."""
+
+    def take(self, met: Met) -> None:
+        """Takes the files of a directory, in the order of the walk, which goes into the depth first."""
+
+    def take_problem(self, operand: int, problem: Problem) -> None:
+        """Takes a problem of the walk."""
+
+
+class Step:
+    """A directory on the way to the one that a walk is in."""
+
+    __slots__ = ("given", "number", "path", "shown", "walked")
+
+    def __init__(self, met: Met) -> None:
+        self.path = met.path
+        self.shown = met.shown
+        self.walked = met.walked
+        self.number = -1
+        """Its number in ChunkLocations, once it has one."""
+        self.given: set[int] = set()
+        """The slices that have it in their list."""
+
+
+class Way:
+    """The directories on the way to the current one, of a walk that goes into the depth first."""
+
+    def __init__(self) -> None:
+        self.operand = -1
+        """Number of the path of the scan that is walked."""
+        self.steps: list[Step] = []
+
+    def enter(self, met: Met) -> None:
+        """Makes a directory the current one."""
+        if met.operand != self.operand:
+            self.operand, self.steps = met.operand, []
+        step = Step(met)
+        above = step.path.rpartition(b"/")[0]
+        while self.steps and not (step.path and self.steps[-1].path == above):
+            self.steps.pop()
+        self.steps.append(step)
+
+
+ALL = SliceDivision(1, by_inode=False)
+"""One slice has everything."""
+
+
+class Gatherer:
+    """What other slices have is left out, and their problems are not reported: all slices meet them, and the
+    one that they belong to reports them.
+
+    A slice counts few of the directories that it walks, so only those and the ones above them get a number.
+    Numbers still increase in the order of the walk. A directory without a number has no numbered directory
+    below it. So when it gets one, all directories with smaller numbers came before it.
+    """
+
+    def __init__(
+        self,
+        found: Found,
+        locations: ChunkLocations,
+        reporter: Reporter,
+        division: SliceDivision = ALL,
+        number: int = 1,
+    ) -> None:
+        """`number`: of the slice that is gathered."""
+        self._found = found
+        self._locations = locations
+        self._reporter = reporter
+        self._division = division
+        self._number = number
+        self._way = Way()
+
+    def take(self, met: Met) -> None:
+        share = self._division.shares(met).get(self._number)
+        if not met.is_single:
+            self.enter(met)
+        if share is not None:
+            self.add(met, share)
+
+    def enter(self, met: Met) -> None:
+        """Makes a directory the current one, of which all or nothing may be added."""
+        self._way.enter(met)
+
+    def add(self, met: Met, files: FileRows) -> None:
+        """Adds files of the current directory, or a file that is a path of the scan, and numbers the
+        directory."""
+        if met.is_single:
+            number = self._locations.add_directory(met.shown, -1, met.operand, met.walked)
+        else:
+            number = -1
+            for step in self._way.steps:
+                if step.number < 0:
+                    step.number = self._locations.add_directory(step.shown, number, met.operand, step.walked)
+                number = step.number
+        self._found.add_met(met, number, files)
+
+    def take_problem(self, operand: int, problem: Problem) -> None:
+        if self._division.of_directory(operand, problem.path) == self._number:
+            self.report(problem)
+
+    def report(self, problem: Problem) -> None:
+        """Reports a problem of this slice."""
+        self._reporter(problem)
+
+
+# Explorer: walks the paths of a scan, each directory once, however it is reached.
 
 
 def is_single_file(path: bytes) -> bool:
@@ -112,7 +236,7 @@ class Explorer:
 
     def _explore_objects(self, path: bytes) -> None:
         if self._objects is None:
-            from rdc.survey.scan.object_walk import ObjectWalk
+            from rdc.survey.scan.objects import ObjectWalk
 
             self._objects = ObjectWalk(
                 self._options, self._paths, self._report, self._stopped, self._walk.use.rate

@@ -1,5 +1,6 @@
 """The files of a survey as packed columns: those of one directory as a walk meets them, and those below
-several paths together, some forty bytes a file and no object each."""
+several paths together, some forty bytes a file and no object each.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from rdc.files.root.root import Root
+from rdc.kernel import equal_rows
 from rdc.lean.records import dataclass
 from rdc.model.entries import (
     Kind,
@@ -22,11 +24,58 @@ from rdc.model.preserved import packed_time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rdc.files.objects.object_listing import ListedObjects
-    from rdc.files.objects.object_tree import ObjectTree
+    from _typeshed import ReadableBuffer
+
+    from rdc.files.objects.object_store import ListedObjects, ObjectTree
     from rdc.files.root.source_file import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    members: array[int]
+    """Typecode 'I': the rows of the first group, then those of the next."""
+    counts: array[int]
+    """Typecode 'I': number of rows in each group."""
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __iter__(self) -> Iterator[array[int]]:
+        """The rows of each group."""
+        at = 0
+        for count in self.counts:
+            yield self.members[at : at + count]
+            at += count
+
+    @classmethod
+    def of_rows(cls, groups: Iterable[array[int]]) -> Groups:
+        """Makes groups from an iterable of their rows."""
+        members, counts = array("I"), array("I")
+        for group in groups:
+            members.extend(group)
+            counts.append(len(group))
+        return cls(members, counts)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Groups]) -> Groups:
+        members, counts = array("I"), array("I")
+        for part in parts:
+            members.extend(part.members)
+            counts.extend(part.counts)
+        return cls(members, counts)
+
+    def of(self, rows: array[int]) -> Groups:
+        """Replaces each row number by the entry of `rows` at that position."""
+        return Groups(array("I", map(rows.__getitem__, self.members)), self.counts)
+
+
+def equal_groups(column: ReadableBuffer, width: int) -> Groups:
+    """Groups of rows of `column`, `width` bytes each, with equal values. Groups are in order of value."""
+    members, counts = equal_rows(column, width)
+    return Groups(little_endian_integers("I", members), little_endian_integers("I", counts))
+
 
 WINDOW_FILES = 1 << 16
 """Files whose paths are in memory at a time, to be sorted by inode: some ten megabytes."""
@@ -344,3 +393,42 @@ def _interleaved(rows: Sequence[int], *columns: array[int]) -> array[int]:
     for at, column in enumerate(columns):
         made[at::width] = array("Q", map(column.__getitem__, rows))
     return made
+
+
+# Hard links: which rows count as files, and which are other names of these files.
+
+
+class OtherNames:
+    """For each row that counts as a file, the rows of its other names. Twelve bytes per name."""
+
+    def __init__(self, pairs: list[tuple[int, int]]) -> None:
+        """`pairs`: a row that counts as a file, and a row of another name of it."""
+        pairs.sort()
+        self._firsts = array("I", [first for first, _ in pairs])
+        self.rows = array("I", [other for _, other in pairs])
+        """The rows of all other names."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, row: int) -> array[int]:
+        """The other names of `row`, in increasing order."""
+        start = bisect_left(self._firsts, row)
+        return self.rows[start : bisect_left(self._firsts, row + 1, start)]
+
+
+def split_names(files: FileColumns, rows: Sequence[int]) -> tuple[array[int], OtherNames]:
+    """Splits `rows` into those that count as files, each the first name of its file, and their other
+    names."""
+    groups = equal_groups(files.identities(rows), 16)
+    if not len(groups):
+        return array("I", rows), OtherNames([])
+    pairs = []
+    other = bytearray(len(rows))
+    for positions in groups:
+        first = min(rows[position] for position in positions)
+        for position in positions:
+            if rows[position] != first:
+                other[position] = 1
+                pairs.append((first, rows[position]))
+    return array("I", [row for position, row in enumerate(rows) if not other[position]]), OtherNames(pairs)

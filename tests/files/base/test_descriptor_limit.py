@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.base.descriptor_limit import ENOUGH_DESCRIPTORS, share_of_descriptors
+from rdc.files.base.syscalls import ENOUGH_DESCRIPTORS, share_of_descriptors
 from tests.support.project_paths import PSEUDO_SSH
 from tests.support.running.syncing import FAR, RDC, Way
 from tests.support.trees.trees import describe, read_tree
@@ -46,7 +46,7 @@ def under(hard: int, *words: str) -> list[str]:
 def test_the_limit_is_raised_as_far_as_it_may_be(soft: int, hard: int, raised: int) -> None:
     script = (
         "import resource, sys\n"
-        "from rdc.files.base.descriptor_limit import raise_descriptor_limit\n"
+        "from rdc.files.base.syscalls import raise_descriptor_limit\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
         "raise_descriptor_limit()\n"
         "print(*resource.getrlimit(resource.RLIMIT_NOFILE))\n"

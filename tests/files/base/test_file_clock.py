@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.base import file_clock as clock_module
-from rdc.files.base.file_clock import FUTURE_NS, file_clock, outlast
-from rdc.files.bulk.open_many import OpenedFiles
-from rdc.files.bulk.read_listed import read_small
-from rdc.files.bulk.snapshot import look
+from rdc.files.base import entry_check as clock_module
+from rdc.files.base.entry_check import FUTURE_NS, file_clock, outlast
+from rdc.files.bulk.open_many import OpenedFiles, look
+from rdc.files.bulk.small_files import read_small
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.files.base.own_directories import lies_in_own_directory
-from rdc.files.base.temporary_names import (
+from rdc.files.base.paths import (
     OWN_DIRECTORIES,
     PARTS_NAME,
     RESERVED_PATTERN,
     is_reserved,
+    lies_in_own_directory,
     refused_component,
     refused_rows,
     stands_for_reserved,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
-from rdc.files.base.write_quota import ENTRY_BYTES, WriteQuota
 from rdc.files.replace.replacement import Replacement
+from rdc.files.root.policies import ENTRY_BYTES, WriteQuota
 from rdc.files.root.root import Root, WritePolicy
 
 SIZE = 3 * ENTRY_BYTES

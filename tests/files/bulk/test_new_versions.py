@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from rdc.errors import FileError, RdcError
 from rdc.files import _files
 from rdc.files.base import directory_descriptors as directory_module
-from rdc.files.base.write_quota import WriteQuota
 from rdc.files.bulk import small_files as small
+from rdc.files.bulk.open_many import identities_of
 from rdc.files.bulk.small_files import NewVersions
-from rdc.files.bulk.snapshot import identities_of
 from rdc.files.facts.extents import holes
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
+from rdc.files.root.policies import WriteQuota
 from rdc.files.root.root import HOLE_BYTES, Root, WritePolicy
 from rdc.model.entries import ComparedFields, Identity, IdentityColumns, Metadata
 from tests.support.share import examples

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import FileChangedError, FileError
 from rdc.files import _files
-from rdc.files.bulk import read_many as contents
-from rdc.files.bulk.read_many import REPLACED, RESIZED, TOUCHED, Contents, content_bytes, content_error
+from rdc.files.bulk import open_many as contents
+from rdc.files.bulk.open_many import REPLACED, RESIZED, TOUCHED, Contents, content_bytes, content_error
 from rdc.files.root import lister
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors

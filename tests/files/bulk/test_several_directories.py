@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileError
-from rdc.files.base.temporary_names import is_temporary
-from rdc.files.bulk.read_listed import ListedFiles, read_small, read_together
+from rdc.files.base.paths import is_temporary
+from rdc.files.bulk.small_files import ListedFiles, read_small, read_together
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root, WritePolicy

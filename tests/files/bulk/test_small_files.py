@@ -17,10 +17,9 @@ import pytest
 
 from rdc.errors import FileError
 from rdc.files import _files
-from rdc.files.base.temporary_names import is_temporary, is_temporary_of
+from rdc.files.base.paths import is_temporary, is_temporary_of
 from rdc.files.bulk import small_files as small
-from rdc.files.bulk.read_listed import read_small
-from rdc.files.bulk.small_files import StagedFiles, stage_small
+from rdc.files.bulk.small_files import StagedFiles, read_small, stage_small
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.sweep_temporaries import sweep_temporaries

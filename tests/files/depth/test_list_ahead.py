@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileError
-from rdc.files.depth import list_ahead
 from rdc.files.depth.depth import Depths, Looking
-from rdc.files.depth.list_ahead import ListAhead
 from rdc.limits.wire import DIRECTORY_BYTES, ENTRY_BYTES
 from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, Listed, PackedListing, strings
+from rdc.tree import walk as list_ahead
+from rdc.tree.walk import ListAhead
 from tests.support.share import examples
 from tests.support.storage.slow_storage import SlowStorage
 from tests.support.trees.trees import tree, write_tree

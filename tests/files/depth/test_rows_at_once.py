@@ -155,7 +155,7 @@ def test_no_thread_may_be_started(storage: SlowStorage, source: Path, tmp_path: 
     """As below a limit of a cgroup. A sync between processes starts no thread of its own."""
     script = """
 import os, sys
-from rdc.files.bulk.snapshot import look
+from rdc.files.bulk.open_many import look
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 root = Root.open(os.fsencode(sys.argv[1]))

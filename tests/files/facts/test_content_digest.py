@@ -11,8 +11,8 @@ from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.files.facts.content_digest import PIECE_BYTES, ContentDigest, spans_with_data
 from rdc.files.facts.extents import data_ranges
+from rdc.files.facts.file_facts import PIECE_BYTES, ContentDigest, spans_with_data
 from tests.support.share import examples
 
 STEP = 2 * PIECE_BYTES

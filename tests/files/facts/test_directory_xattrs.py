@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import FileChangedError, FileError
 from rdc.files import _files
-from rdc.files.facts import directory_xattrs as xattrs
-from rdc.files.facts.directory_xattrs import read_entry_attributes
+from rdc.files.facts import xattrs
+from rdc.files.facts.xattrs import read_entry_attributes
 from rdc.model.entries import strings
 from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
 from tests.files.facts.xattr_reads import take

@@ -14,13 +14,13 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.files import _files
-from rdc.files.facts import directory_xattrs as xattrs
-from rdc.files.facts.directory_xattrs import read_directory_attributes
+from rdc.files.facts import xattrs
+from rdc.files.facts.xattrs import read_directory_attributes
 from rdc.files.root.root import Root
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.preserved import AttributeKinds
 from rdc.model.sync import SyncOptions
-from rdc.session.trees import tree_xattrs as tree_attributes
+from rdc.session.trees import wanted_xattrs as tree_attributes
 from tests.support.running.syncing import run_sync
 from tests.support.trees.trees import Directory, Link, tree, write_tree
 from tests.support.trees.xattr_ways import Read, read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rdc.files.facts import directory_xattrs as xattrs
+from rdc.files.facts import xattrs
 from tests.support.trees.xattr_ways import WAYS
 
 

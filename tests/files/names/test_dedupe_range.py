@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-import rdc.files.names.dedupe_range
+import rdc.files.names.leased_files
 from rdc.errors import ExitCode, FileError, OutOfSpaceError
-from rdc.files.facts.block_sharing_volume import volume_of
-from rdc.files.facts.extents import EXTENTS_PER_CALL, extents, shared_bytes
-from rdc.files.facts.shared_space import measure_sharing
-from rdc.files.names.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
+from rdc.files.facts.extents import EXTENTS_PER_CALL, extents, measure_sharing, shared_bytes, volume_of
+from rdc.files.names.leased_files import SLICE_BYTES, can_share, dedupe_range, sharing_failure
 from rdc.files.root.root import Root
 from tests.support.trees.loop_images import free_bytes, places_on_disk, settle
 
@@ -216,7 +214,7 @@ def answering(status: int, done: int) -> Callable[..., int]:
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EROFS, errno.ETXTBSY, errno.EINVAL, errno.ENOSPC])
 def test_a_status_becomes_an_error(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rdc.files.names.dedupe_range, "ioctl", answering(-number, 0))
+    monkeypatch.setattr(rdc.files.names.leased_files, "ioctl", answering(-number, 0))
     with pytest.raises(OSError) as caught:
         dedupe_range(3, 0, 10, 4, 0)
     assert caught.value.errno == number
@@ -224,15 +222,15 @@ def test_a_status_becomes_an_error(number: int, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("done", [11, 0, 1 << 63])
 def test_answers_that_make_no_sense(done: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rdc.files.names.dedupe_range, "ioctl", answering(0, done))
+    monkeypatch.setattr(rdc.files.names.leased_files, "ioctl", answering(0, done))
     with pytest.raises(OSError):
         dedupe_range(3, 0, 10, 4, 0)
 
 
 def test_less_than_asked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rdc.files.names.dedupe_range, "ioctl", answering(0, 4))
+    monkeypatch.setattr(rdc.files.names.leased_files, "ioctl", answering(0, 4))
     assert dedupe_range(3, 0, 10, 4, 0) == 4
-    monkeypatch.setattr(rdc.files.names.dedupe_range, "ioctl", answering(1, 0))
+    monkeypatch.setattr(rdc.files.names.leased_files, "ioctl", answering(1, 0))
     assert dedupe_range(3, 0, 10, 4, 0) is None
 
 

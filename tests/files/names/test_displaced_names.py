@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from rdc.files.base.temporary_names import is_temporary
+from rdc.files.base.paths import is_temporary
 from rdc.files.names.name_change import displaced_name, is_displaced
 from rdc.model.entries import Metadata
 

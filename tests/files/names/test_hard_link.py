@@ -12,8 +12,8 @@ import pytest
 
 import rdc.files.names.name_change
 from rdc.errors import FileChangedError, FileError
-from rdc.files.base.durability import make_durable
 from rdc.files.base.syscalls import rename_exchange
+from rdc.files.base.taking_names import make_durable
 from rdc.files.names.leased_files import LeasedFile, same_bytes
 from tests.files.names.link_pairs import Pair
 from tests.support.trees.saved_files import CONTENT, TIME, replace

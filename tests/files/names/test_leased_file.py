@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, FileChangedError, FileError
-from rdc.files.base.lease import take_lease
+from rdc.files.base.syscalls import take_lease
 from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
 from rdc.files.root.root import Root
 from tests.support.trees.saved_files import CONTENT, TIME, unlink_copy

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileChangedError
-from rdc.files.base.durability import make_durable
+from rdc.files.base.taking_names import make_durable
 from rdc.files.names.name_change import Move
 from rdc.files.root.root import Root
 from tests.files.names.link_pairs import Pair

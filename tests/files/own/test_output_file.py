@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.own import output_file
-from rdc.files.own.claims import Claims, ExistingFile, claim_log
-from rdc.files.own.output_file import Output, OutputKind, claim_outputs, write_output
+from rdc.files.own.output_file import (
+    Claims,
+    ExistingFile,
+    Output,
+    OutputKind,
+    claim_log,
+    claim_outputs,
+    write_output,
+)
 from rdc.model.entries import PackedInodes
 from tests.support.share import examples
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
-from rdc.files.base import durability as durable_module
+from rdc.files.base import taking_names as durable_module
 from rdc.files.base import taking_names as rename_module
-from rdc.files.base.descriptor_limit import OTHER_DESCRIPTORS
 from rdc.files.base.entry_check import ANYTHING
-from rdc.files.base.temporary_names import is_temporary, temporary_name
+from rdc.files.base.paths import is_temporary, temporary_name
+from rdc.files.base.syscalls import OTHER_DESCRIPTORS
 from rdc.files.replace import commit_group as commit_module
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError, OutOfSpaceError, RdcError
-from rdc.files.replace import reservation
+from rdc.files.replace import replacement as reservation
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root, WritePolicy

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from hypothesis import strategies as st
 
 from rdc.files import _files
-from rdc.files.base.temporary_names import RESERVED_PATTERN
-from rdc.files.root import lister, listing_reference
+from rdc.files.base.paths import RESERVED_PATTERN
+from rdc.files.root import lister
+from rdc.files.root import lister as listing_reference
 from rdc.limits.wire import DIRECTORY_BYTES
 from rdc.model.entries import Kind, Listed
 

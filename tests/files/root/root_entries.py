@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from hypothesis import strategies as st
 
 from rdc.files.base.entry_check import ANYTHING
-from rdc.files.base.temporary_names import is_temporary
+from rdc.files.base.paths import is_temporary
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root

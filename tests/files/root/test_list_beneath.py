@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
 from rdc.files import _files
-from rdc.files.base.temporary_names import temporary_name
+from rdc.files.base.paths import temporary_name
 from rdc.files.root import lister
 from rdc.files.root.root import Root
 from rdc.limits.wire import NAME_BYTES, PATH_BYTES

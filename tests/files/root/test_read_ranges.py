@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import FileChangedError, FileError
 from rdc.files import _files
+from rdc.files.bulk.open_many import MemoryFile
 from rdc.files.root import source_file
-from rdc.files.root.memory_file import MemoryFile
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 

@@ -10,9 +10,16 @@ from rdc.limits.wire import DATA_BYTES
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data
 from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel
-from rdc.session.runtime import compression_policy as pressure_module
-from rdc.session.runtime.commands import Send, SetCompression
-from rdc.session.runtime.compression_policy import FAST, HARD_FIRST, SLOW, CompressionPolicy, Content
+from rdc.session.runtime import commands as pressure_module
+from rdc.session.runtime.commands import (
+    FAST,
+    HARD_FIRST,
+    SLOW,
+    CompressionPolicy,
+    Content,
+    Send,
+    SetCompression,
+)
 from tests.session.runtime.test_session_driver import destination, source
 from tests.support.running.driven_pairs import Talk, both_threads, pipes
 

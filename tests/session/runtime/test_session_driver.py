@@ -20,7 +20,7 @@ from rdc.protocol.connection import Connection
 from rdc.session.runtime.commands import Flush, Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.transport.base import Exchange
-from rdc.transport.stdio import ChildTransport
+from rdc.transport.pipes import ChildTransport
 from tests.support.project_paths import TOP
 from tests.support.running.driven_pairs import (
     LIMIT,
@@ -76,7 +76,7 @@ from tests.support.wire.wire_script import HELLO
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Role
 from rdc.session.runtime.driver import run
-from rdc.transport.stdio import StdioTransport
+from rdc.transport.pipes import StdioTransport
 transport = StdioTransport()
 run(follow(Role.DESTINATION, False), Connection(False, HELLO), transport)
 transport.close()

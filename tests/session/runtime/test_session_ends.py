@@ -157,7 +157,7 @@ def test_a_garbled_stream_is_refused_aloud() -> None:
 
 
 def test_a_far_side_that_is_stuck_does_not_hold_our_error_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.session.runtime.byte_link.REFUSE_SECONDS", 0.1)
+    monkeypatch.setattr("rdc.session.runtime.driver.REFUSE_SECONDS", 0.1)
     near, far = pair(100)
     far.exchange(memoryview(PREAMBLE + raw(HELLO)), False, 1)
     far.exchange(memoryview(raw(opening(), 1)), False, 1)

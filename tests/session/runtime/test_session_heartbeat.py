@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from rdc.errors import RdcError
-from rdc.session.runtime.keepalive import Keepalive
+from rdc.session.runtime.driver import Keepalive
 
 SHORT = 0.004
 """Seconds: of a limit whose beats come at once. Nothing here depends on how soon."""

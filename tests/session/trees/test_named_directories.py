@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
-from rdc.files.base.temporary_names import is_reserved
+from rdc.files.base.paths import is_reserved
 from rdc.model.options import Alternates, AlternateUse, Backup
 from rdc.model.sync import SyncOptions
 from tests.cli.test_serve_root import forced

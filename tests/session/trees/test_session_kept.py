@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.files.facts import facts_by_type as by_type
-from rdc.files.facts.facts_by_type import facts_by_type
-from rdc.files.facts.filesystem_id import path_of
-from rdc.files.facts.filesystem_id import type_of as real_type_of
-from rdc.files.facts.learned_facts import TRIED
+from rdc.files.facts import file_systems as by_type
+from rdc.files.facts.file_systems import TRIED, facts_by_type, path_of
+from rdc.files.facts.file_systems import type_of as real_type_of
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.model.preserved import GRANULARITIES, PLAIN, Granularity, Preserved, Rounding, granularity_of

@@ -7,7 +7,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.session.trees.skipped_entries import SkippedEntries
+from rdc.session.trees.destination_options import SkippedEntries
 from rdc.tree.hard_links import LinkTable
 
 ROWS = 12

@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.session.trees.digest_cache import DigestCache
+from rdc.session.trees.small_file_digests import DigestCache
 
 ENTRIES = 4
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rdc.transport.stdio import Process, start_process
+from rdc.transport.pipes import Process, start_process
 from tests.support.project_paths import PSEUDO_SSH, TOP
 
 __all__ = ["REQUEST_BYTES", "FarProcess", "FarServer", "ForcedCommand"]

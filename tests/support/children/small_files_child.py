@@ -19,9 +19,8 @@ from itertools import count
 from pathlib import Path
 
 from rdc.errors import FileError, OutOfSpaceError
-from rdc.files.bulk import several_directories  # noqa: F401 - loaded before any call fails
-from rdc.files.bulk.read_listed import ListedFiles
-from rdc.files.bulk.small_files import NewVersions
+from rdc.files.bulk import small_files  # noqa: F401 - loaded before any call fails
+from rdc.files.bulk.small_files import ListedFiles, NewVersions
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.policies import ReadPolicy

@@ -20,16 +20,13 @@ from unittest.mock import patch
 
 from rdc.daemon import arrivals as arrivals_module
 from rdc.daemon.access import Access
-from rdc.daemon.arrivals import SHAKE_SECONDS, Arrivals
+from rdc.daemon.arrivals import PAUSE_SECONDS, SHAKE_SECONDS, Arrivals, EventLoop, bind
 from rdc.daemon.config import Address, DaemonConfig, Limits, Module
-from rdc.daemon.event_loop import EventLoop
-from rdc.daemon.listening import PAUSE_SECONDS, bind
 from rdc.daemon.log import Log
 from rdc.daemon.server import Server
 from rdc.errors import RdcError
 from rdc.transport.keys import KeyRing
-from rdc.transport.tls import TlsTransport
-from rdc.transport.tls_trust import dialling_context
+from rdc.transport.tls import TlsTransport, dialling_context
 from tests.support.daemon.daemons import certificate
 from tests.support.daemon.tls_pair import ring
 
@@ -92,7 +89,7 @@ class Listener(socket.socket):
 
 
 class Processes:
-    """What rdc.daemon.processes asks of `os`."""
+    """What rdc.daemon.server asks of `os`."""
 
     WNOHANG = os.WNOHANG
     WIFSIGNALED = staticmethod(os.WIFSIGNALED)
@@ -201,7 +198,7 @@ class DrivenDaemon:
         for module in ("arrivals", "listening", "processes", "server"):
             self._stack.enter_context(patch(f"rdc.daemon.{module}.time", clock))
         self.processes = Processes(self.wrong)
-        self._stack.enter_context(patch("rdc.daemon.processes.os", self.processes))
+        self._stack.enter_context(patch("rdc.daemon.server.os", self.processes))
         self._stack.enter_context(patch.object(arrivals_module, "TlsTransport", self._transport))
         self._stack.enter_context(patch.object(EventLoop, "watch", self._checked_watch(EventLoop.watch)))
         self._stack.enter_context(patch.object(Arrivals, "_advance", self._checked(Arrivals._advance)))

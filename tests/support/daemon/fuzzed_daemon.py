@@ -13,8 +13,7 @@ from unittest.mock import patch
 from rdc.errors import ExitCode, RdcError
 from rdc.transport.base import Exchange
 from rdc.transport.keys import KeyRing
-from rdc.transport.tls import TlsTransport
-from rdc.transport.tls_trust import dialling_context
+from rdc.transport.tls import TlsTransport, dialling_context
 from tests.support.daemon.daemons import Daemon, wait_until
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
 from tests.support.wire.hostile_peer import SESSION_KB, dial

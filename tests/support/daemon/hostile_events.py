@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rdc.transport.tls_trust import dialling_context
+from rdc.transport.tls import dialling_context
 from tests.support.daemon.daemons import Daemon, certificate, wait_until
 from tests.support.daemon.fuzzed_daemon import mutated
 from tests.support.daemon.tls_pair import ring

@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 from rdc.transport.keys import KeyRing
-from rdc.transport.tls import TlsTransport
-from rdc.transport.tls_trust import answering_context, dialling_context
+from rdc.transport.tls import TlsTransport, answering_context, dialling_context
 from tests.support.daemon.daemons import certificate, key_directory
 
 __all__ = ["ring", "shake_hands", "tls_ends", "tls_pair"]

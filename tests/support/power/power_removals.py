@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 from rdc.duplicates.journal import Change, JournalWriter, read_journal
-from rdc.files.base.temporary_names import is_reserved
+from rdc.files.base.paths import is_reserved
 from rdc.lean.records import replace
 from tests.support.power.power_checks import Scene
 from tests.support.power.power_cut import State

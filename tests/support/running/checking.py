@@ -9,10 +9,10 @@ from pathlib import Path
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers
 from rdc.checking.run import CheckRun, operands_of
 from rdc.errors import ExitCode
 from rdc.library.trees import check
-from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem

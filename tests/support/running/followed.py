@@ -10,20 +10,19 @@ from types import TracebackType
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import WatchEvent, WatchOptions
 from rdc.progress import Event, Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Opened, Role
 from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Conversation, Receive, Send
-from rdc.session.runtime.runner import Runner
+from rdc.session.runtime.driver import Runner
 from rdc.session.serve import answer, greeting
 from rdc.tree.filter_list import filter_list
+from rdc.watching.announced_tree import InodeStamps
 from rdc.watching.events import TreeEvents
-from rdc.watching.follower import Follower
-from rdc.watching.inode_stamps import InodeStamps
+from rdc.watching.follower import Follower, Origin
 from rdc.watching.listeners import NearUser
-from rdc.watching.origin import Origin
+from rdc.watching.records import WatchEvent, WatchOptions
 from tests.support.running.run_pair import End
 
 __all__ = ["Followed"]

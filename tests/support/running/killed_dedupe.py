@@ -9,12 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import rdc.files.base.durability
-import rdc.files.names.dedupe_range
+import rdc.files.base.taking_names
 import rdc.files.names.leased_files
 import rdc.files.names.name_change
 import rdc.files.names.return_name
-from rdc.files.base.temporary_names import is_temporary
+from rdc.files.base.paths import is_temporary
 from rdc.files.names.name_change import is_displaced
 from tests.support.running.deduping import Run, dedupe
 
@@ -39,10 +38,10 @@ _STEPS: dict[ModuleType, tuple[str, ...]] = {
         "utime",
         "write",
     ),
-    rdc.files.base.durability: ("syncfs",),
+    rdc.files.base.taking_names: ("syncfs",),
     rdc.files.names.name_change: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),
     rdc.files.names.return_name: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),
-    rdc.files.names.dedupe_range: ("ioctl",),
+    rdc.files.names.leased_files: ("ioctl",),
 }
 """Every call that changes something, and the opening of files: a kill between a lease and its use."""
 

@@ -17,7 +17,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
-import rdc.files.base.replace_kind
 import rdc.files.base.taking_names
 import rdc.files.names.entry_names
 from rdc.model.location import RemoteShell
@@ -226,7 +225,7 @@ _STEPS = {
         "utime",
     ),
     rdc.files.base.taking_names: ("rename_no_replace",),
-    rdc.files.base.replace_kind: ("rename_exchange",),
+    rdc.files.base.taking_names: ("rename_exchange",),
     rdc.files.names.entry_names: ("rename_no_replace_between",),
 }
 """Every way in which the destination is changed."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from rdc.errors import RdcError
 from rdc.protocol.messages import Refused
-from rdc.session.runtime.runner import Runner, unknown_there
+from rdc.session.runtime.driver import Runner, unknown_there
 
 if TYPE_CHECKING:
     from rdc.protocol.connection import Connection

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TypeAlias
 
 from rdc.files import _files
-from rdc.files.facts import directory_xattrs as xattrs
-from rdc.files.facts.directory_xattrs import read_directory_attributes
+from rdc.files.facts import xattrs
+from rdc.files.facts.xattrs import read_directory_attributes
 from rdc.files.root.root import Root
 from rdc.model.preserved import AttributeKinds, Attributes
 from tests.support.running.refused_calls import refuse

@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rdc.files.base.temporary_names import UNDO_NAME
-from rdc.model.undo import UndoItem, UndoOptions, UndoReport
+from rdc.files.base.paths import UNDO_NAME
 from rdc.progress import Problem
+from rdc.undoing.records import UndoItem, UndoOptions, UndoReport
 from rdc.undoing.undo import undo_latest
 from tests.support.trees.trees import Tree, read_tree
 

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import rdc.files.base.metadata
-import rdc.files.base.replace_kind
 import rdc.files.base.taking_names
 import rdc.files.bulk.small_files
 import rdc.files.names.entry_names
-import rdc.undoing.steps
+import rdc.undoing.undo
 
 __all__ = ["ended_at_step"]
 
@@ -25,10 +24,10 @@ _STEPS: dict[Any, tuple[str, ...]] = {
         *("rmdir", "setxattr", "symlink", "unlink", "utime", "write"),
     ),
     rdc.files.base.metadata: ("chmod_no_follow",),
-    rdc.files.base.replace_kind: ("rename_exchange",),
+    rdc.files.base.taking_names: ("rename_exchange",),
     rdc.files.names.entry_names: ("rename_no_replace_between",),
     rdc.files.base.taking_names: ("rename_no_replace",),
-    rdc.undoing.steps: ("rename_no_replace_between",),
+    rdc.undoing.undo: ("rename_no_replace_between",),
 }
 """Every way in which a destination and its records are changed, but for what C does in bulk."""
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rdc.errors import ExitCode
-from rdc.files.base.temporary_names import UNDO_NAME, is_reserved
+from rdc.files.base.paths import UNDO_NAME, is_reserved
 from rdc.files.root.root import Root
 from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions
-from rdc.model.undo import UndoItem, UndoOptions, UndoReport
 from rdc.progress import Problem
-from rdc.undoing.journal import Moved
-from rdc.undoing.store import UndoStore
+from rdc.undoing.records import UndoItem, UndoOptions, UndoReport
+from rdc.undoing.store import Moved, UndoStore
 from rdc.undoing.undo import list_syncs, undo_latest
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.random_changes import Changes

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import rdc.session.runtime.bandwidth
+import rdc.session.runtime.driver
 from rdc.chunking import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.sync import SyncOptions
@@ -17,11 +17,10 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
 from rdc.protocol.wire.fields import encode_varint
 from rdc.protocol.wire.stream import frame_head
-from rdc.session.runtime.bandwidth import TokenBucket
+from rdc.session.runtime.driver import TokenBucket
 from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing
-from rdc.transport.tls import TlsTransport
-from rdc.transport.tls_dial import connect
+from rdc.transport.tls import TlsTransport, connect
 from tests.support.daemon.daemons import WAIT_SECONDS, Daemon, running_daemon, wait_until
 from tests.support.running.syncing import Ended
 
@@ -151,7 +150,7 @@ class Client:
             try:
                 if halt_after is not None:
                     _HaltingBucket.halt_after = halt_after
-                    setattr(rdc.session.runtime.bandwidth, "TokenBucket", _HaltingBucket)  # noqa: B010 - a class
+                    setattr(rdc.session.runtime.driver, "TokenBucket", _HaltingBucket)  # noqa: B010 - a class
                 ended = daemon.sync(*words, who=who)
                 os.write(writer, pickle.dumps(ended))
             finally:

@@ -14,29 +14,28 @@ from unittest.mock import patch
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.checking.records import CheckOptions
 from rdc.checking.run import CheckRun, operands_of
 from rdc.errors import RdcError, StreamError
 from rdc.lean.records import replace
-from rdc.model.check import CheckOptions
 from rdc.model.location import Location
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import WatchOptions
 from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Open, Opened, Role
 from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Conversation, Receive, Send
+from rdc.session.runtime.driver import Runner
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from rdc.watching.events import TreeEvents
-from rdc.watching.follower import Follower
+from rdc.watching.follower import Follower, following
 from rdc.watching.listeners import NearUser
-from rdc.watching.receiver import Receiver
-from rdc.watching.remote_follower import following
+from rdc.watching.records import WatchOptions
+from rdc.watching.watch import Receiver
 from tests.support.running.followed import Followed
 from tests.support.running.run_pair import End, run_ends
 from tests.support.trees.trees import Directory, File, Link, Tree, tree, write_tree
@@ -178,7 +177,7 @@ def _fixed() -> Iterator[None]:
     with (
         patch.object(EventRelay.__init__, "__defaults__", (lambda: 0.0,)),
         patch("rdc.session.sync_run.new_secret", lambda: SECRET),
-        patch("rdc.watching.origin._mark", lambda tree: b"a recorded place"),
+        patch("rdc.watching.follower._mark", lambda tree: b"a recorded place"),
         patch("tests.support.running.followed.SECRET", SECRET),
         patch.dict(Follower.__init__.__kwdefaults__, clock=lambda: 0.0, make_events=_no_events),
     ):

@@ -8,7 +8,7 @@ from rdc.chunking import SYNC_PARAMS
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Message, Turn
 from rdc.session.runtime.commands import Conversation
-from rdc.session.runtime.runner import Runner
+from rdc.session.runtime.driver import Runner
 from rdc.session.serve import greeting
 
 __all__ = ["meet"]

@@ -9,8 +9,8 @@ from array import array
 import pytest
 
 from rdc.kernel import ChunkTable
-from rdc.survey.parts import row_adder
-from rdc.survey.parts.row_adder import RowAdder
+from rdc.survey.parts import merge
+from rdc.survey.parts.merge import RowAdder
 
 
 def rows(seed: int, count: int) -> tuple[array[int], array[int], array[int]]:
@@ -22,8 +22,8 @@ def rows(seed: int, count: int) -> tuple[array[int], array[int], array[int]]:
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_adder, "THREAD_ROWS", 100)
-    monkeypatch.setattr(row_adder, "usable_workers", lambda: 2)
+    monkeypatch.setattr(merge, "THREAD_ROWS", 100)
+    monkeypatch.setattr(merge, "usable_workers", lambda: 2)
 
 
 def test_all_rows_are_in_their_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_one_table_is_waited_for() -> None:
 def test_few_rows_and_one_processor_take_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     adder, table = RowAdder(), ChunkTable(1 << 20)
     adder.add(table, *rows(1, 50))
-    monkeypatch.setattr(row_adder, "usable_workers", lambda: 1)
+    monkeypatch.setattr(merge, "usable_workers", lambda: 1)
     adder.add(table, *rows(2, 500))
     assert not [thread.name for thread in threading.enumerate() if "rdc merge" in thread.name]
     assert table.chunks == sum(sum(rows(seed, count)[2]) for seed, count in ((1, 50), (2, 500)))

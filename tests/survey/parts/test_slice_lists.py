@@ -18,17 +18,14 @@ from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Problem, silent
 from rdc.survey.container import PartError
 from rdc.survey.count.chunk_locations import ChunkLocations
+from rdc.survey.count.counters import Outcome
 from rdc.survey.parts import slice_lists
-from rdc.survey.parts.list_columns import OWN, ListColumns, ListedRow, directories_in
-from rdc.survey.parts.listed_walk import ListedWalk
 from rdc.survey.parts.part_file import encode_part
 from rdc.survey.parts.sections import MAGIC, encode_section, read_sections
-from rdc.survey.parts.slice_lists import SliceLists
+from rdc.survey.parts.slice_lists import OWN, ListColumns, ListedRow, ListedWalk, SliceLists, directories_in
 from rdc.survey.scan.found_files import Found
-from rdc.survey.scan.gatherer import Gatherer, Walked
-from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.scan import survey
-from rdc.survey.scan.walk import Explorer, is_single_file
+from rdc.survey.scan.walk import Explorer, Gatherer, Walked, is_single_file
 from rdc.survey.slices import SliceDivision
 from rdc.survey.walk.file_columns import FileRows, Met
 from tests.support.share import examples

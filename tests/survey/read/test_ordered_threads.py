@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.survey.read.ordered_threads import in_order
+from rdc.survey.read import in_order
 from tests.support.storage.slow_storage import SlowStorage
 
 HERE = threading.current_thread().name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.model.check import CheckOptions, Sample
+from rdc.checking.records import CheckOptions, Sample
 from rdc.model.sync import SyncOptions
 from tests.support.running.checking import check_in_turns
 from tests.support.running.syncing import Way

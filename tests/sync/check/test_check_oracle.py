@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc.checking.records import CheckOptions
 from rdc.errors import ExitCode
-from rdc.model.check import CheckOptions
 from rdc.model.sync import SyncOptions
 from tests.support.running.checking import Checked, check_in_turns, compare_slowly, run_check, snapshot
 from tests.support.running.syncing import Way

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from rdc.catalog.store import NoCatalog
+from rdc.checking.records import CheckOptions
 from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, IncompatiblePeerError, RdcError
-from rdc.files.base.temporary_names import temporary_name
+from rdc.files.base.paths import temporary_name
 from rdc.files.root.source_file import SourceFile
 from rdc.library.trees import check
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.check import CheckOptions
 from rdc.model.location import Location
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions

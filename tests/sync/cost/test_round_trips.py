@@ -22,7 +22,7 @@ from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Done, Role
-from rdc.session.runtime.runner import Runner
+from rdc.session.runtime.driver import Runner
 from rdc.session.serve import answer, greeting
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree

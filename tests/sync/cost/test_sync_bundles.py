@@ -12,9 +12,9 @@ import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
+from rdc.files.bulk import open_many as snapshot_module
 from rdc.files.bulk import small_files as small_module
-from rdc.files.bulk import snapshot as snapshot_module
-from rdc.files.bulk.snapshot import Look
+from rdc.files.bulk.open_many import Look
 from rdc.files.root.root import Root
 from rdc.limits.sessions import BUNDLE_BYTES, BUNDLED_FILE_BYTES
 from rdc.model.sync import SyncOptions
@@ -22,9 +22,9 @@ from rdc.protocol.messages import BundleRequest, Message
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session import sync_run
 from rdc.session.runtime.commands import Send
-from rdc.session.source import bundle_answers as bundle_source_module
+from rdc.session.source import range_answers as bundle_source_module
 from rdc.session.transfer import bundle as bundle_module
-from rdc.session.transfer import bundles as bundles_module
+from rdc.session.transfer import bundle as bundles_module
 from rdc.session.transfer.bundle import Rebuilt
 from rdc.session.transfer.compare import MASKING_BYTES
 from tests.support.running.paired_sync import sync_in_turns

@@ -11,12 +11,12 @@ from rdc.errors import ExitCode, FileChangedError, ProtocolError
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import RangeRequest
 from rdc.session.runtime.commands import Conversation
-from rdc.session.source import sent_contents
+from rdc.session.source import file_sender
 from rdc.session.source.answers import FileAnswers
-from rdc.session.source.sent_contents import SentContents, SentFile
+from rdc.session.source.file_sender import SentContents, SentFile
 from rdc.session.transfer import delta as equals_module
 from rdc.session.transfer.delta import DuplicateContents
-from rdc.session.transfer.whole_files import WholeFiles
+from rdc.session.transfer.whole import WholeFiles
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.trees import File, describe, litter, read_tree, tree, write_tree
@@ -169,7 +169,7 @@ def test_files_that_differ_where_no_sample_is_are_sent_each(tmp_path: Path) -> N
 def test_beyond_the_limit_new_equal_files_come_each(
     limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sent_contents, "EQUAL_FILES", limit)
+    monkeypatch.setattr(file_sender, "EQUAL_FILES", limit)
     source, destination = places(tmp_path, dict.fromkeys("abcd", BLOB), {})
     run = synced(source, destination, Way.HERE)
     assert same(source, destination)

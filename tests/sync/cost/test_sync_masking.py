@@ -14,7 +14,7 @@ from rdc.model.sync import SyncOptions
 from rdc.plan import check_blocks as cells_module
 from rdc.protocol.messages import Correction, Role, Targets
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
-from rdc.session.binaries.x86_masking import (
+from rdc.session.binaries.filters import (
     SEARCH_FILLER,
     looks_like,
 )
@@ -22,7 +22,7 @@ from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.range_answers import corrections
 from rdc.session.transfer import compare as gaps_module
-from rdc.session.transfer import fetch as file_fetch_module
+from rdc.session.transfer import rebuild as file_fetch_module
 from rdc.session.transfer.range_requests import AskedRanges, literal_requests
 from tests.kernel.test_kernel_masking import fields_in, hidden
 from tests.session.binaries.test_x86_masking import held

@@ -17,10 +17,9 @@ from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Items, Notice, decode, encode
-from rdc.session.runtime import bandwidth
-from rdc.session.runtime.bandwidth import TokenBucket
+from rdc.session.runtime import driver
 from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
-from rdc.session.runtime.driver import run
+from rdc.session.runtime.driver import TokenBucket, run
 from rdc.session.runtime.event_relay import PROGRESS_SECONDS, EventRelay
 from tests.support.running.fake_environment import FakeClock
 from tests.support.running.syncing import Way, run_sync
@@ -81,7 +80,7 @@ class CountedBucket(TokenBucket):
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[CountedBucket]:
     CountedBucket.rates, CountedBucket.taken = [], 0
-    monkeypatch.setattr(bandwidth, "TokenBucket", CountedBucket)
+    monkeypatch.setattr(driver, "TokenBucket", CountedBucket)
     return CountedBucket
 
 

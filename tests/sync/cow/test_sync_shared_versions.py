@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.base.clone_range import clone_range
+from rdc.files.base.syscalls import clone_range
 from rdc.files.replace import cloning
 from rdc.files.root.root import Root
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
-from rdc.session.transfer import fetch as file_fetch
+from rdc.session.transfer import rebuild as file_fetch
 from tests.support.running.syncing import Way, run_sync
 from tests.sync.cow.reflinks import own_bytes, reflink, rewrite
 

@@ -28,7 +28,7 @@ from rdc.library.trees import sync
 from rdc.model.options import Alternates, AlternateUse, Backup, KeepUndo
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, Problem
-from rdc.session.applying.directory_changes import DirectoryChanges
+from rdc.session.destination.directory_changes import DirectoryChanges
 from tests.support.running.failing_calls import Made, with_fault
 from tests.support.share import examples
 from tests.support.trees.tree_strategies import edited, plain_trees

@@ -15,11 +15,11 @@ from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Landed, Open, Role
-from rdc.session.landing import confirmed_files
-from rdc.session.landing.confirmed_files import ConfirmedFiles
+from rdc.session.destination import finish
+from rdc.session.destination.finish import ConfirmedFiles
 from rdc.session.runtime.commands import Conversation
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.trees.source_removal import SourceRemoval
+from rdc.session.trees.source_options import SourceRemoval
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.manifest import Manifest
 from tests.cli.test_serve_root import forced
@@ -58,7 +58,7 @@ FILES = {path for path, node in SOURCE.items() if isinstance(node, (File, Link))
 @pytest.fixture(autouse=True)
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk of the tests is busy with others. tests/sync/hostile_world/test_power_cut.py waits for it."""
-    monkeypatch.setattr(confirmed_files, "sync_file_systems", lambda fds: True)
+    monkeypatch.setattr(finish, "sync_file_systems", lambda fds: True)
 
 
 def both(top: Path) -> tuple[Path, Path]:
@@ -237,7 +237,7 @@ def test_what_the_disk_does_not_have_stays(tmp_path: Path, monkeypatch: pytest.M
     def fails(fd: int) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(confirmed_files, "sync_file_systems", lambda fds: False)
+    monkeypatch.setattr(finish, "sync_file_systems", lambda fds: False)
     monkeypatch.setattr(os, "fsync", fails)
     monkeypatch.setattr(os, "sync", lambda: None)
     source, destination = both(tmp_path)

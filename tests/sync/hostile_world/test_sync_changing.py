@@ -17,7 +17,7 @@ from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import NodeRequest
 from rdc.session.runtime.commands import Conversation
-from rdc.session.source import signed_files as asked_files_module
+from rdc.session.source import answers as asked_files_module
 from rdc.session.source.answers import FileAnswers
 from rdc.session.transfer import compare as file_comparison_module
 from rdc.session.transfer.delta import DeltaFile

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.base.temporary_names import is_temporary_of
+from rdc.files.base.paths import is_temporary_of
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.project_paths import PSEUDO_SSH, RELAY_SSH
 from tests.support.running.syncing import FAR, RDC, Way

@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from rdc.errors import ExitCode, FileError
-from rdc.files.base import replace_kind as exchange_module
 from rdc.files.base import taking_names
-from rdc.files.base.lease import take_lease
-from rdc.files.base.syscalls import rename_exchange, rename_no_replace
+from rdc.files.base import taking_names as exchange_module
+from rdc.files.base.syscalls import rename_exchange, rename_no_replace, take_lease
 from rdc.files.replace import set_metadata_if_unchanged as settle_module
 from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
 from rdc.files.root.root import Root

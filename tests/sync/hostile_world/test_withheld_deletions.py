@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import rdc
 from rdc.errors import RdcError
-from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.files.base.paths import UNDO_NAME
 from rdc.library.trees import sync
 from rdc.model.options import Backup, KeepUndo
 from rdc.model.sync import SyncOptions

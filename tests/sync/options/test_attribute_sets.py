@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError, RdcError
-from rdc.files.facts.apply_xattrs import write_entry_attributes
-from rdc.files.facts.directory_xattrs import read_entry_attributes
+from rdc.files.facts.xattrs import read_entry_attributes, write_entry_attributes
 from rdc.files.root.root import Root
 from rdc.limits.wire import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE
 from rdc.model.entries import Kind, Metadata

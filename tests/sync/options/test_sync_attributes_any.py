@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.model.entries import Metadata
-from rdc.session.applying.set_xattrs import XattrSetter
+from rdc.session.destination.finish import XattrSetter
 from tests.support.running.syncing import run_sync
 from tests.support.share import examples
 from tests.support.trees.trees import Directory, Link, tree, write_tree

@@ -20,9 +20,9 @@ from rdc.model.preserved import (
 )
 from rdc.plan.compare import Decision
 from rdc.progress import Problem
-from rdc.session.applying.set_xattrs import XattrSetter
-from rdc.session.landing.file_commits import FileCommits
-from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
+from rdc.session.destination.finish import XattrSetter
+from rdc.session.transfer.commits import FileCommits
+from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import command, run_sync
 from tests.support.trees.trees import Directory, Link, tree, write_tree
@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_named_and_left_alone(
 ) -> None:
     run_sync(source, destination, BOTH)
     give(destination / "marked", a="kept")
-    monkeypatch.setattr("rdc.session.trees.tree_xattrs.ATTRIBUTE_SET_BYTES", 200)
+    monkeypatch.setattr("rdc.session.trees.wanted_xattrs.ATTRIBUTE_SET_BYTES", 200)
     (source / "marked").write_bytes(b"a new version")
     run = run_sync(source, destination, BOTH)
     assert run.done.exit is ExitCode.PARTIAL
@@ -107,7 +107,7 @@ def test_a_file_that_did_not_come_keeps_its_own(source: Path, destination: Path)
             super().run(top, within=within)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rdc.session.applying.set_xattrs.XattrSetter", Late)
+        patch.setattr("rdc.session.destination.finish.XattrSetter", Late)
         run_sync(source, destination, BOTH)
     assert dict(attributes_of(destination).get("marked", ())).get(b"user.a") != b"of the new version"
 
@@ -140,9 +140,7 @@ def test_a_file_that_is_written_to_meanwhile_has_them(
 def test_where_a_file_system_keeps_none(
     source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "rdc.files.facts.apply_xattrs.attribute_kinds_of", lambda root, **_: AttributeKinds.NONE
-    )
+    monkeypatch.setattr("rdc.files.facts.xattrs.attribute_kinds_of", lambda root, **_: AttributeKinds.NONE)
     run = run_sync(source, destination, BOTH)
     assert run.done.exit is ExitCode.OK
     (notice,) = [event for event in run.events if isinstance(event, Problem)]

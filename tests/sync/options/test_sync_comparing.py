@@ -17,7 +17,7 @@ from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
-from rdc.plan.equal_times import with_equal_time, with_equal_times
+from rdc.plan.compare import with_equal_time, with_equal_times
 from rdc.protocol.messages import Open, Role
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Node, describe, read_tree, tree, write_tree

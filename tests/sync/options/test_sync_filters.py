@@ -13,8 +13,8 @@ from rdc.errors import ExitCode, ProtocolError
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
+from rdc.tree.directory_filters import UnboundFilters
 from rdc.tree.filters import FilterList
-from rdc.tree.unbound_filters import UnboundFilters
 from tests.support.oracle.cases import Case
 from tests.support.oracle.filter_cases import filter_cases, filter_differences
 from tests.support.running.paired_sync import sync_in_turns

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
-from rdc.files.depth.list_ahead import ListAhead
 from rdc.library.trees import sync
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import Listed
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged
-from rdc.tree.walk import Walk
+from rdc.tree.walk import ListAhead, Walk
 from tests.support.running.syncing import Way, command, contents_of, run_sync
 from tests.support.trees.trees import Directory, Tree, describe, read_tree, tree, write_tree
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody

@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.files.base.temporary_names import temporary_name
+from rdc.files.base.paths import temporary_name
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Decision
 from rdc.protocol.messages import HardLinks, Role
-from rdc.session.landing.file_commits import FileCommits
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description
+from rdc.session.transfer.commits import FileCommits
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples

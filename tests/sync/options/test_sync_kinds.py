@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import rdc.files.base.replace_kind
+import rdc.files.base.taking_names
 from rdc.errors import ExitCode
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
@@ -50,7 +50,7 @@ def test_in_place_of(
         def refuse(*names: object) -> None:
             raise OSError(refusal, os.strerror(refusal))
 
-        monkeypatch.setattr(rdc.files.base.replace_kind, "rename_exchange", refuse)
+        monkeypatch.setattr(rdc.files.base.taking_names, "rename_exchange", refuse)
     run = run_sync(place, destination, SyncOptions(delete=delete, fsync=False))
 
     blocked = held == "directory" and source in {"file", "link"} and not delete
@@ -103,7 +103,7 @@ def test_something_put_into_the_directory_at_the_last_moment_stays(
     """The exchange finds the directory not empty any more, and takes it back."""
     source = write_tree(tmp_path / "s", SOURCES["file"])
     destination = write_tree(tmp_path / "d", HELD["empty directory"])
-    exchange = rdc.files.base.replace_kind.rename_exchange  # type: ignore[attr-defined]
+    exchange = rdc.files.base.taking_names.rename_exchange  # type: ignore[attr-defined]
     late = destination / "x" / "late"
 
     def exchange_late(one: bytes, other: bytes, directory: int) -> None:
@@ -111,7 +111,7 @@ def test_something_put_into_the_directory_at_the_last_moment_stays(
             late.write_bytes(b"mine")
         exchange(one, other, directory)
 
-    monkeypatch.setattr(rdc.files.base.replace_kind, "rename_exchange", exchange_late)
+    monkeypatch.setattr(rdc.files.base.taking_names, "rename_exchange", exchange_late)
     run = run_sync(source, destination)
     assert run.done.exit == ExitCode.PARTIAL
     assert "x: cannot put its new content in place" in run.problems[0].message

@@ -18,7 +18,7 @@ from rdc.library.trees import watch
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import WatchOptions
+from rdc.watching.records import WatchOptions
 from tests.support.running.syncing import Run, Way, command, run_sync
 from tests.support.share import share
 from tests.support.trees.trees import (

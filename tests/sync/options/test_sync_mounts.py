@@ -219,7 +219,7 @@ def test_watch_does_not_take_it(tmp_path: Path) -> None:
     assert "-x" in ended.err
     from rdc.library.trees import watch
     from rdc.model.location import Location
-    from rdc.model.watch import WatchOptions
+    from rdc.watching.records import WatchOptions
 
     place = Location(None, os.fsencode(tmp_path))
     with pytest.raises(RdcError, match="one-file-system"):

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rdc.files.replace.replacement import Replacement
-from rdc.files.replace.sparse import HOLE_BYTES, data_and_holes, data_spans, may_have_holes
-from rdc.files.root.root import Root, WritePolicy
+from rdc.files.replace.replacement import Replacement, data_and_holes, data_spans, may_have_holes
+from rdc.files.root.root import HOLE_BYTES, Root, WritePolicy
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, command, run_sync

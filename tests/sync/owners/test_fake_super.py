@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.base.faked_stat import FAKED_NAME
+from rdc.files.root.listing_view import FAKED_NAME
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import FAR, PSEUDO_SSH, Way, command, run_sync

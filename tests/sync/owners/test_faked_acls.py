@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.files.facts.faked_acls import packed_acl, unpacked_acl
+from rdc.files.facts.xattrs import packed_acl, unpacked_acl
 from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, run_sync

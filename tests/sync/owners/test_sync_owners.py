@@ -16,7 +16,7 @@ from rdc.model.entries import little_endian
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Owners
-from rdc.session.source.owner_names import OwnerNames
+from rdc.session.source.tree_description import OwnerNames
 from rdc.session.trees import owner_mapping as mapping_module
 from rdc.session.trees.owner_mapping import owner_mapping
 from tests.support.running.syncing import Run, Way, run_sync

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.files.base.paths import UNDO_NAME
 from rdc.lean.records import replace
 from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 
 from rdc.errors import ExitCode, RdcError
-from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.files.base.paths import UNDO_NAME
 from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import command, run_sync

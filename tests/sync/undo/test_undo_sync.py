@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.files.base.paths import UNDO_NAME
 from rdc.model.options import Backup, KeepUndo
 from rdc.model.sync import SyncOptions
 from rdc.undoing.undo import list_syncs

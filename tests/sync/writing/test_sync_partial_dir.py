@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.base.temporary_names import PARTS_NAME
+from rdc.files.base.paths import PARTS_NAME
 from rdc.files.replace.partial_directory import PartialDirectory
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root, WritePolicy

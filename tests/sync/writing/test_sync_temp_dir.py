@@ -12,7 +12,7 @@ import pytest
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.replace.commit_group import CommitGroup
-from rdc.files.replace.distant_replacement import DistantReplacement
+from rdc.files.replace.delayed_group import DistantReplacement
 from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions

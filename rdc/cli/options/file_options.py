@@ -1,0 +1,241 @@
+"""The options of all verbs that walk trees: which files are chosen, and the catalog of their signatures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from rdc.cli.environment import Environment, OptionGroup, Words
+from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.lean.records import dataclass
+from rdc.limits.wire import FILTER_BYTES
+from rdc.model.options import Option
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.catalog.catalog import Catalog, UserCatalog
+    from rdc.catalog.store import SignatureStore
+    from rdc.tree.rule_text import RuleDefaults
+
+
+CATALOG_OPTION = Option(
+    ("--catalog",),
+    "keep it in DIR (default: RDC_CATALOG, or your cache directory)",
+    "DIR",
+    note="""A directory that you name is made, with those above it. `RDC_CATALOG` sets it for all
+                runs, and `off` means none. See [The catalog](../../explanation/catalog.md).""",
+)
+
+CATALOG_GROUP = OptionGroup(
+    "The catalog (signatures of files that were read before, on this side)",
+    (CATALOG_OPTION, Option(("--no-catalog",), "read every file again and remember nothing")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChoice:
+    """The catalog that a command line chose."""
+
+    directory: str | None = None
+    """The directory of --catalog, as typed. None means the user's own catalog."""
+    off: bool = False
+
+    @contextlib.contextmanager
+    def store(self) -> Iterator[SignatureStore | UserCatalog | None]:
+        """Open the chosen catalog for one job. Yields the `catalog` argument of rdc.sync."""
+        from rdc.catalog.catalog import USER_CATALOG
+
+        if self.off:
+            yield None
+        elif self.directory is None:
+            yield USER_CATALOG
+        else:
+            from rdc.catalog.catalog import Catalog
+
+            with Catalog(self.directory) as catalog:
+                yield catalog
+
+    def catalog(self, environ: Mapping[str, str]) -> Catalog:
+        """Open the catalog for a verb that maintains it. Raises UsageError if no catalog is configured."""
+        from rdc.catalog.catalog import VARIABLE, Catalog, chosen_catalog
+
+        catalog = chosen_catalog(environ) if self.directory is None else Catalog(self.directory)
+        if catalog is None:
+            raise UsageError(
+                f"there is no catalog ({VARIABLE} is {environ.get(VARIABLE) or 'not set, nor is HOME'});"
+                " name its directory with --catalog=DIR"
+            )
+        return catalog
+
+
+def read_choice(words: Words) -> CatalogChoice:
+    """Read --catalog and --no-catalog; the last one decides. Raises UsageError for an empty directory."""
+    last = words.last("--catalog", "--no-catalog")
+    if last is None:
+        return CatalogChoice()
+    if last.key == "--no-catalog":
+        return CatalogChoice(off=True)
+    if not last.value:
+        raise UsageError("--catalog needs a directory, such as: --catalog=/var/cache/rdc")
+    return CatalogChoice(last.value)
+
+
+ReadRuleFile = Callable[[str], bytes]
+"""Maps the name of a rule file to its content; '-' is stdin. Raises RdcError."""
+
+FILTER_GROUP = OptionGroup(
+    "Choosing files (one list in the order given, the first rule that matches decides)",
+    (
+        Option(
+            ("--exclude",),
+            "leave out what matches",
+            "PATTERN",
+            note="""The patterns are rsync's: see [Filters](../filters.md). What is excluded is not deleted
+                either, unless with `--delete-excluded`.""",
+        ),
+        Option(
+            ("--include",),
+            "take what matches",
+            "PATTERN",
+            example="--include='*.c' --exclude='*' src/ backup/",
+        ),
+        Option(
+            ("--exclude-from",),
+            "one pattern a line, ';' and '#' begin comments",
+            "FILE",
+            note="`-` is stdin.",
+        ),
+        Option(
+            ("--include-from",),
+            "the same for --include ('-' is stdin)",
+            "FILE",
+            example="--include-from=keep.txt --exclude='*' src/ backup/",
+        ),
+        Option(
+            ("-f", "--filter"),
+            "a rule: '- PATTERN', 'P PATTERN', '. FILE', ': FILE' and others",
+            "RULE",
+            rsync="see [Filters](filters.md)",
+        ),
+        Option(
+            ("-F",),
+            "rules in the .rsync-filter of each directory; -FF also leaves these files out",
+            note="""The same as `--filter=': /.rsync-filter'`, and the second time `--filter='-
+                .rsync-filter'`.""",
+        ),
+        Option(
+            ("--gitignore",),
+            "rules in the .gitignore of each directory",
+            note="""The lines mean what they mean to git: the last line that matches decides, and a file
+                counts before those of the directories above it. git's own files, settings and index are
+                not looked at, and `.git` itself is taken unless `--exclude=.git/` is there, too.""",
+        ),
+        Option(
+            ("--exclude-caches",),
+            "leave out what is beside a CACHEDIR.TAG with its signature",
+            note="""As in tar: the directory and its tag are taken, and nothing else in it. The tag is a
+                regular file `CACHEDIR.TAG` that begins with `Signature:
+                8a477f597d28d172789f06886806bc55`.""",
+        ),
+        Option(
+            ("-C", "--cvs-exclude"),
+            "leave out what CVS ignores: *.o, *~, .git/ and others",
+            note="""The patterns of cvs(1), then those of `~/.cvsignore` and `CVSIGNORE`, and in each
+                directory those of `.cvsignore`. They come after all other rules. `--filter=:C` and
+                `--filter=-C` put the two parts anywhere.""",
+            rsync="with the `~/.cvsignore` of the side where it is typed",
+        ),
+    ),
+)
+
+
+_KEYS = frozenset(option.key for option in FILTER_GROUP.options)
+
+
+_RULE_FILES = {
+    "--gitignore": (b".gitignore", RuleSyntax.GIT),
+    "--exclude-caches": (b"CACHEDIR.TAG", RuleSyntax.CACHE_TAG),
+}
+
+
+def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule | DirectoryRules, ...]:
+    """Return the rules of all options of FILTER_GROUP, in the order typed. Raises RdcError."""
+    chosen = [given for given in words.given if given.key in _KEYS]
+    if not chosen:
+        return ()
+    from rdc.tree.filter_list import filter_list
+    from rdc.tree.rule_text import RuleListBuilder
+
+    def cvs(defaults: RuleDefaults) -> list[FilterRule]:
+        from rdc.tree.rule_text import cvs_rules
+
+        return cvs_rules(defaults, _own_cvs_lists(read_rule_file))
+
+    builder = RuleListBuilder(read_rule_file, cvs=cvs)
+    short = 0
+    for given in chosen:
+        if given.key == "-F":
+            builder.add_filter(b"- .rsync-filter" if short else b": /.rsync-filter")
+            short += 1
+            continue
+        if given.key in _RULE_FILES:
+            name, syntax = _RULE_FILES[given.key]
+            builder.add_directory_rules(DirectoryRules(name, syntax), given.key)
+            continue
+        if given.key == "--cvs-exclude":
+            continue
+        action = RuleAction.INCLUDE if given.key.startswith("--include") else RuleAction.EXCLUDE
+        if given.key.endswith("-from"):
+            data = read_rule_file(given.value)
+            try:
+                builder.add_lines(data, action, name=given.value)
+            except UsageError as error:
+                raise UsageError(f"{given.key}={error}") from error
+        elif given.key == "--filter":
+            builder.add_filter(os.fsencode(given.value))
+        else:
+            builder.add_pattern(os.fsencode(given.value), action)
+    if words.has("--cvs-exclude"):
+        # As in rsync, they come after all others, wherever -C stands.
+        builder.add_filter(b":C")
+        builder.add_filter(b"-C")
+    rules = builder.rules()
+    # Checks the bounds of the list, so that the user sees a mistake before rdc connects.
+    filter_list(rules)
+    return rules
+
+
+def _own_cvs_lists(read_rule_file: ReadRuleFile) -> list[bytes]:
+    """Return what the user has CVS ignore: in ~/.cvsignore and in CVSIGNORE."""
+    home, found = os.environ.get("HOME"), []
+    if home and os.path.exists(path := os.path.join(home, ".cvsignore")):
+        found.append(read_rule_file(path))
+    return [*found, os.fsencode(os.environ.get("CVSIGNORE", ""))]
+
+
+def read_rule_file(
+    name: str, environment: Environment, *, limit: int = FILTER_BYTES, of: str = "patterns"
+) -> bytes:
+    """Return the content of a rule file; '-' is stdin. Raises RdcError if it is unreadable or too long.
+
+    `limit`: in bytes. `of`: what the file holds, for error messages.
+    """
+    if name == "-":
+        data = environment.stdin.read(limit + 1)
+    else:
+        try:
+            # O_NONBLOCK: a fifo without a writer must not block the run.
+            with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+                # A pipe has a writer, such as <(find src), which may still be at work.
+                os.set_blocking(file.fileno(), True)
+                data = file.read(limit + 1)
+        except OSError as error:
+            raise RdcError(f"{name}: cannot read {of}: {error.strerror}", code=ExitCode.FILE_IO) from error
+    if len(data) > limit:
+        raise UsageError(
+            f"{name}: more than {limit:,} bytes of {of}, which are the most: name directories rather than"
+            " what is in them, or sync parts one by one"
+        )
+    return data

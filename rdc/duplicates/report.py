@@ -1,0 +1,218 @@
+"""A deduplication and a removal of duplicates as text: results on stdout, the summary on stderr."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from rdc.errors import ExitCode, printable
+from rdc.lean.records import dataclass, replace
+from rdc.model.duplicates import Action, DedupeReport, Instance
+from rdc.report.output import Bar, TerminalOutput, counted, size_text
+
+TYPE_CHECKING = False
+
+
+FOLDERS_SHOWN = 20
+"""Folders that a dry run names, so that the sums fit on a screen."""
+
+FOLDERS_COUNTED = 100_000
+"""Folders that are summed up apart from each other, to bound memory."""
+
+_BETWEEN = {
+    Action.SHARE: "with",
+    Action.LINK: "to",
+    Action.SEPARATE: "from",
+    Action.CLEAR: "which is",
+    Action.RESTORE: "as",
+    Action.DELETE: "which is",
+    Action.MOVE: "which is",
+    Action.SYMLINK: "to",
+    Action.RETURN: "from",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeStyle:
+    dry_run: bool
+    undo: bool = False
+    quiet: bool = False
+    returned: bool = False
+    """Whether removed duplicates come back, rather than links being separated."""
+    folders: bool = False
+    """Sums by folder in place of a line for each file."""
+
+
+class InstanceTerminal(TerminalOutput):
+    """What both have in common: the summary, and how to undo the run."""
+
+    def finish(self, report: DedupeReport) -> None:
+        super().finish(report)
+        if report.journal is not None and not self._quiet:
+            self._talk(f"to undo it: rdc dedupe --undo {printable(report.journal)}\n")
+
+
+class DedupeTerminal(InstanceTerminal):
+    """Shows one deduplication, or its undo."""
+
+    def __init__(
+        self,
+        style: DedupeStyle,
+        data: Callable[[str], None],
+        talk: Callable[[str], None],
+        bar: Bar | None = None,
+    ) -> None:
+        """`data` writes whole lines to stdout, `talk` to stderr."""
+        super().__init__(data, talk, bar, quiet=style.quiet)
+        self._style = style
+        self._files_by_folder: dict[bytes, int] = {}
+        self._bytes_by_folder: dict[bytes, int] = {}
+
+    def __call__(self, event: object, /) -> None:
+        if isinstance(event, Instance):
+            if event.action is Action.RETURN and not self._style.returned:
+                self._style = replace(self._style, returned=True)
+            if self._style.folders:
+                self._add(event)
+            elif not self._style.quiet:
+                self._data(instance_line(event) + "\n")
+        else:
+            super().__call__(event)
+
+    def summary(self, report: DedupeReport) -> str:
+        for line in self._folder_lines():
+            self._data(line + "\n")
+        return summary_line(report, self._style)
+
+    def _add(self, instance: Instance) -> None:
+        folder = os.path.dirname(instance.path) or b"."
+        if folder not in self._files_by_folder and len(self._files_by_folder) == FOLDERS_COUNTED:
+            folder = b""
+        won = instance.bytes if self._style.undo else instance.won
+        self._files_by_folder[folder] = self._files_by_folder.get(folder, 0) + 1
+        self._bytes_by_folder[folder] = self._bytes_by_folder.get(folder, 0) + won
+
+    def _folder_lines(self) -> list[str]:
+        """The folders with most to win, then the sum of the others: `   1.2 MB  3 files  a/b`."""
+        sums = self._bytes_by_folder
+        ranked = sorted((folder for folder in sums if folder), key=lambda folder: (-sums[folder], folder))
+        rows = [
+            (sums[folder], self._files_by_folder[folder], printable(folder) + "/")
+            for folder in ranked[:FOLDERS_SHOWN]
+        ]
+        others = [*ranked[FOLDERS_SHOWN:], *(b"" for _ in range(b"" in sums))]
+        if others:
+            files = sum(self._files_by_folder[folder] for folder in others)
+            rows.append((sum(sums[folder] for folder in others), files, "in other folders"))
+        return [f"{size_text(won):>9}  {counted(files, 'file'):>12}  {name}" for won, files, name in rows]
+
+
+def instance_line(instance: Instance) -> str:
+    """`share    a/copy with a/first: 1.2 MB`."""
+    line = f"{instance.action.value:<8} {printable(instance.path)}"
+    line += f" {_BETWEEN[instance.action]} {printable(instance.source)}"
+    if instance.action in {Action.SEPARATE, Action.RETURN}:
+        return line + f": {size_text(instance.bytes)}"
+    if instance.won or instance.perhaps:
+        line += f": {size_text(instance.won)}"
+    return line + perhaps_text(instance)
+
+
+def perhaps_text(found: Instance | DedupeReport) -> str:
+    """Return what may become free beside what was won, and when."""
+    line = f", {size_text(found.compressed)} of compressed content" if found.compressed else ""
+    if found.held:
+        line += f", {size_text(found.held)} more once what else shares them lets go"
+    unsure = found.perhaps - found.compressed - found.held
+    return line + (f", perhaps {size_text(unsure)} more" if unsure else "")
+
+
+def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
+    """The last line of a run: bytes freed, or that a dry run would free."""
+    files = counted(report.files, "file")
+    if style.undo:
+        line = f"{files} of {size_text(report.bytes)} "
+        if style.returned:
+            line += "to bring back" if style.dry_run else "brought back"
+        else:
+            line += "would be separate" if style.dry_run else "made separate"
+    else:
+        line = f"{files} in {counted(report.groups, 'group')}: {size_text(report.won)}"
+        line += " to win" if style.dry_run else " won"
+        line += perhaps_text(report)
+        if report.already:
+            line += f"; {size_text(report.already)} were shared already"
+    if report.skipped:
+        line += f"; {counted(report.skipped, 'file')} skipped"
+    if report.errors:
+        line += f"; {counted(report.errors, 'problem')}"
+    if report.capped:
+        line += "; stopped by --max-files or --max-bytes"
+    if style.dry_run:
+        line += " (dry run: nothing was changed" + ("" if style.undo else "; --apply acts") + ")"
+    return line + (f"; exit code {int(report.exit)}" if report.exit is not ExitCode.OK else "")
+
+
+_OF_A_SET = (Action.DELETE, Action.MOVE, Action.SYMLINK)
+
+
+class RemovalTerminal(InstanceTerminal):
+    """Shows one removal of duplicates, set by set."""
+
+    def __init__(
+        self,
+        data: Callable[[str], None],
+        talk: Callable[[str], None],
+        bar: Bar | None = None,
+        *,
+        dry_run: bool,
+        quiet: bool,
+    ) -> None:
+        """`data` writes whole lines to stdout, `talk` to stderr."""
+        super().__init__(data, talk, bar, quiet=quiet)
+        self._dry_run = dry_run
+        self._moves = False
+        self._original: bytes | None = None
+
+    def __call__(self, event: object, /) -> None:
+        if not isinstance(event, Instance):
+            super().__call__(event)
+        elif not self._quiet:
+            if event.action in _OF_A_SET and event.source != self._original:
+                blank = "" if self._original is None else "\n"
+                self._original = event.source
+                self._moves = event.action is Action.MOVE
+                self._data(f"{blank}keep     {printable(event.source)}\n")
+            self._data(removal_line(event) + "\n")
+
+    def summary(self, report: DedupeReport) -> str:
+        return removal_summary(report, dry_run=self._dry_run, moves=self._moves)
+
+
+def removal_line(instance: Instance) -> str:
+    """`move     a/copy to there/a/copy: 1.2 MB`."""
+    line = f"{instance.action.value:<8} {printable(instance.path)}"
+    if instance.destination:
+        line += f" to {printable(instance.destination)}"
+    elif instance.action is Action.RESTORE:
+        line += f" as {printable(instance.source)}"
+    if instance.won or instance.perhaps:
+        line += f": {size_text(instance.won)}"
+    return line + perhaps_text(instance)
+
+
+def removal_summary(report: DedupeReport, *, dry_run: bool, moves: bool) -> str:
+    """The last line of a run: files and bytes that go, or that a dry run would take."""
+    line = f"{counted(report.files, 'file')} in {counted(report.groups, 'set')}: {size_text(report.won)}"
+    if moves:
+        line += " to move" if dry_run else " moved"
+    else:
+        line += " to free" if dry_run else " freed"
+        line += perhaps_text(report)
+    if report.skipped:
+        line += f"; {counted(report.skipped, 'file')} left alone"
+    if report.errors:
+        line += f"; {counted(report.errors, 'problem')}"
+    if dry_run:
+        line += " (dry run: nothing was changed; --apply acts)"
+    return line + (f"; exit code {int(report.exit)}" if report.exit is not ExitCode.OK else "")

@@ -1,1 +1,0 @@
-"""Finds similar files and folders, for `rdc similar`."""

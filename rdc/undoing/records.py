@@ -1,0 +1,80 @@
+"""Options and results of `rdc undo`."""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class UndoOptions:
+    """The options of `rdc.undo`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.UndoOptions(dry_run=True).dry_run
+    True
+    """
+
+    dry_run: bool = False
+    """Only report what would be done."""
+    fsync: bool = True
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoableSync:
+    """One sync of which a destination keeps what undoing it needs.
+
+    >>> import rdc
+    >>> rdc.undoable_syncs(".")
+    ()
+    """
+
+    number: int
+    """Later syncs have higher numbers."""
+    seconds: int
+    """When it began: seconds since 1970."""
+    entries: int
+    """Entries that were made, replaced, moved, removed or changed."""
+    bytes: int
+    """Space that its old versions take."""
+    complete: bool
+    """Whether the sync came to its end."""
+    left_alone: int | None
+    """Entries that an undo left alone because of newer work; None: no undo came to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoItem:
+    """One entry that was taken back, or would be in a dry run."""
+
+    action: str
+    """"restored", "removed", "moved" or "changed"."""
+    path: bytes
+    """Relative to the destination."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReport:
+    """The result of `rdc.undo`.
+
+    >>> import rdc
+    >>> rdc.undo(".").number is None
+    True
+    """
+
+    number: int | None
+    """The sync that was undone; None: there is none to undo."""
+    restored: int
+    removed: int
+    moved: int
+    changed: int
+    """Entries whose metadata were set back."""
+    left_alone: int
+    """Entries that stay as they are, because they are newer work or cannot be changed."""
+    older: int
+    """Syncs that can still be undone."""
+    exit: ExitCode

@@ -1,0 +1,350 @@
+"""`rdc watch SRC DST`: keeps a directory equal to another. Either may be on another host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.options.file_options import read_rule_file
+from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
+from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
+from rdc.errors import ExitCode, RdcError, UsageError, one_line
+from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import Protocol
+from rdc.limits.sessions import RESCAN_SECONDS
+from rdc.model import sync as model
+from rdc.model.options import ALWAYS, Option
+from rdc.progress import Progressed
+from rdc.report.output import Output, counted, duration_text, size_text
+from rdc.report.progress_display import PhaseProgress, StatusLine, progress_text
+from rdc.report.sync_terminal import SyncTerminal, TerminalStyle
+from rdc.watching.records import (
+    Disconnected,
+    Halted,
+    InStep,
+    Limited,
+    Resumed,
+    WatchOptions,
+    WatchReport,
+    WatchReporter,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from rdc.catalog.catalog import UserCatalog
+    from rdc.catalog.store import SignatureStore
+    from rdc.model.location import Location, RemoteShell
+
+
+SUMMARY = "keep a directory in step with another, here, over ssh or with a daemon (rdc://)"
+
+_INTRODUCTION = """\
+Usage: rdc watch [OPTIONS] SRC DST
+
+Examples:
+  rdc watch --delete src/ backup/          make backup/ equal to src/ and keep it so
+  rdc watch --exclude='*.o' . host:work/   follow what is edited here, over ssh
+  rdc watch host:logs/ logs/               follow what happens there
+  rdc watch src/ rdc://host/module/src/    to a module of a daemon (rdc serve, rdc keys)
+  rdc watch --json src/ host:copy/         tell of each turn as one JSON event a line
+  rdc watch --delete one:src/ two:copy/    between two other hosts, through this machine
+
+SRC is a directory; SRC, DST or both may be on other hosts, where an rdc follows or receives. The trees are
+compared once, as rdc sync does; from then on one session stays open, in which each change is told and fetched
+as it happens. It ends with Ctrl-C or SIGTERM.
+"""
+
+_CLOSING = """
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 usage, 5 refused by a daemon; those of rdc sync when the first
+comparison fails. A lost connection is dialled again; a source that is gone, empty or unmounted halts the
+watch until it is back.
+"""
+
+_WITHOUT = {
+    option
+    for declared in model.OPTIONS.values()
+    for option in declared.options
+    if not declared.watch and option.sets is not ALWAYS and option.sets != declared.default
+}
+"""Options of fields that a watch does not take. Those that say what holds anyway stay."""
+
+OPTIONS = (
+    OptionGroup(
+        "Watching",
+        (
+            Option(
+                ("--rescan",),
+                f"compare the whole trees every so often (default: {WatchOptions().rescan}; 0: never)",
+                "SECONDS",
+                note="It repairs what others change at DST. It costs 600 bytes where nothing did.",
+                example="--rescan=3600 src/ host:backup/",
+            ),
+            Option(
+                ("--on-sync",),
+                "run CMD, without a shell, when the trees are in step and quiet after changes",
+                "CMD",
+                note="""CMD is split as a shell would, and no shell runs it. It runs after the first
+                comparison as well, if that changed something. A run begins after a second without a
+                change, and never beside another. `RDC_WATCH_CHANGED`, `RDC_WATCH_DELETED`,
+                `RDC_WATCH_FILES` and `RDC_WATCH_TURNS` in its environment are counts. What it
+                prints goes to stderr. Its failure is named, and the watch goes on.""",
+                example="--on-sync='systemctl reload nginx' host:site/ /srv/site/",
+            ),
+        ),
+    ),
+    *(
+        OptionGroup(group.title, remaining)
+        for group in SYNC_OPTIONS
+        if (remaining := tuple(option for option in group.options if option.watch and option not in _WITHOUT))
+    ),
+)
+
+
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+
+
+class Watcher(Protocol):
+    """The signature of rdc.watch, which tests replace."""
+
+    def __call__(
+        self,
+        source: Location,
+        destination: Location,
+        options: WatchOptions,
+        *,
+        shell: RemoteShell,
+        reporter: WatchReporter,
+        catalog: SignatureStore | UserCatalog | None,
+        keys: str | PathLike[str] | None,
+    ) -> WatchReport: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    sync: SyncRequest
+    options: WatchOptions
+
+
+def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | None = None) -> ExitCode:
+    """Runs `rdc watch` with the words after it. Raises RdcError, which the caller prints."""
+    with reporting_usage(words, environment):
+        parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
+        if help_text.shown(parsed, environment):
+            return ExitCode.OK
+        request = _read(parsed, environment)
+    if watcher is None:
+        watcher = _watcher()
+    return _perform(request, environment, watcher)
+
+
+def _watcher() -> Watcher:
+    try:
+        # The library would load it when it is called, which is too late for an answer in one line.
+        import_module("rdc.watching.watch")
+    except ImportError as error:
+        # watchdog cannot load without inotify.
+        raise RdcError(f"rdc watch needs Linux's inotify: {error}", code=ExitCode.USAGE) from error
+    from rdc.library.trees import watch
+
+    return watch
+
+
+def _read(words: Words, environment: Environment) -> _Request:
+    last = words.last("--rescan")
+    rescan = WatchOptions().rescan
+    if last is not None:
+        if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 9):
+            raise UsageError(f"--rescan={last.value}: a number of seconds, 0 or more, is expected")
+        rescan = int(last.value)
+    if rescan > RESCAN_SECONDS:
+        raise UsageError(f"--rescan={rescan}: at most {RESCAN_SECONDS} seconds (0: never)")
+    request = read_request(words, lambda name: read_rule_file(name, environment), command="rdc watch")
+    # A second -v or -i says nothing more: unchanged entries would be listed in each turn.
+    return _Request(
+        request, WatchOptions(replace(request.options, list_unchanged=False), rescan, _hook(words))
+    )
+
+
+def _hook(words: Words) -> tuple[str, ...]:
+    """The words of --on-sync; () without it."""
+    last = words.last("--on-sync")
+    if last is None:
+        return ()
+    from rdc.transport.pipes import shell_words
+
+    try:
+        found = tuple(shell_words(last.value))
+    except ValueError as error:
+        raise UsageError(f"--on-sync={last.value}: {error}; quote it as for a shell") from error
+    if not found:
+        raise UsageError("--on-sync needs a command, such as: --on-sync='systemctl reload nginx'")
+    return found
+
+
+def _perform(request: _Request, environment: Environment, watcher: Watcher) -> ExitCode:
+    output = json_output(environment) if request.sync.json else _terminal(request.sync, environment)
+
+    def watch() -> WatchReport:
+        with request.sync.catalog.store() as catalog:
+            return watcher(
+                request.sync.source,
+                request.sync.destination,
+                request.options,
+                shell=request.sync.shell,
+                reporter=output,
+                catalog=catalog,
+                keys=None if request.sync.keys is None else Path(request.sync.keys),
+            )
+
+    perform(output, watch)
+    return ExitCode.OK
+
+
+def _terminal(request: SyncRequest, environment: Environment) -> Output:
+    style, status = request.style, None
+    # Names that scroll on the same terminal would interrupt a status line.
+    scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
+    if environment.can_redraw and not style.quiet and not scrolling:
+        status = StatusLine(environment.stderr, color=environment.color)
+    return WatchTerminal(style, environment.data, environment.flush, environment.talk, status)
+
+
+SHOW_AFTER = 0.5
+"""Seconds of a turn after which its progress is shown."""
+
+REFRESH_SECONDS = 0.1
+"""Seconds between two redraws for progress."""
+
+
+class WatchTerminal(SyncTerminal):
+    """A status line where one can be redrawn, and a line per problem."""
+
+    def __init__(
+        self,
+        style: TerminalStyle,
+        data: Callable[[str], None],
+        flush: Callable[[], None],
+        talk: Callable[[str], None],
+        status: StatusLine | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        time_of_day: Callable[[], str] = lambda: time.strftime("%H:%M:%S"),
+    ) -> None:
+        """`data` writes to stdout, `flush` flushes stdout, `talk` writes to stderr. All take whole lines.
+        `clock`: seconds that never go back. `status` is None if no line can be redrawn."""
+        super().__init__(style, data, self._above, clock=clock)
+        self._flush = flush
+        self._write = talk
+        self._status = status
+        self._time_of_day = time_of_day
+        self._turns = self._changed = self._deleted = self._sent = self._received = 0
+        self._trouble: str | None = None
+        """The last problem printed that stops the watch; None while it runs."""
+        self._status_words: tuple[str, ...] = ("resumed",)
+        """The status at the end of the last turn."""
+        self._turn_began: float | None = None
+        """Time of this turn's first progress event."""
+        self._drawn = 0.0
+
+    def __call__(self, event: object, /) -> None:
+        if isinstance(event, InStep):
+            self._in_step(event)
+        elif isinstance(event, Resumed):
+            self._trouble = None
+            self._talk("rdc: resumed: the source is back\n")
+            self._show(*self._status_words, good=True)
+        elif isinstance(event, Limited):
+            self._talk(f"rdc: {trouble_line(event)}\n")
+        elif isinstance(event, Halted | Disconnected):
+            line = trouble_line(event)
+            if line != self._trouble:
+                # A far side that is away for a night is reported once, not every minute.
+                self._trouble = line
+                self._talk(f"rdc: {line}\n")
+            later = f"next try in {event.seconds:g} s" if isinstance(event, Disconnected) else ""
+            self._show(*filter(None, (line, later)), good=False)
+        else:
+            super().__call__(event)
+            if self._status is not None and isinstance(event, Progressed):
+                self._progress(self._status, event)
+
+    def finish(self, report: Any) -> None:
+        """Show the totals of a WatchReport."""
+        self.close()
+        if not self._quiet:
+            self._talk(
+                f"stopped after {counted(report.turns, 'turn')}: {report.changed:,} changed, "
+                f"{report.deleted:,} deleted, sent {size_text(report.bytes_sent)}, "
+                f"received {size_text(report.bytes_received)}\n"
+            )
+
+    def close(self) -> None:
+        super().close()
+        if self._status is not None:
+            self._status.close()
+
+    def _in_step(self, event: InStep) -> None:
+        self.settle()
+        self._flush()
+        first, again = not self._turns, self._trouble is not None
+        self._trouble, self._turn_began = None, None
+        self._turns += 1
+        self._changed += event.changed
+        self._deleted += event.deleted
+        self._sent += event.bytes_sent
+        self._received += event.bytes_received
+        if again or (first and self._status is None and not self._quiet):
+            self._talk(f"in step{' again' if again else ''}: {counted(event.files, 'file')}; watching\n")
+        self._status_words = (
+            f"in step: {counted(event.files, 'file')}",
+            f"last {self._time_of_day()}, {_short(event.seconds)}",
+            f"{self._changed:,} changed",
+            f"{self._deleted:,} deleted",
+            f"sent {size_text(self._sent)}",
+            f"received {size_text(self._received)}",
+        )
+        self._show(*self._status_words, good=True)
+
+    def _progress(self, status: StatusLine, event: Progressed) -> None:
+        """Shows the progress of a turn that takes longer than SHOW_AFTER."""
+        now = self._clock()
+        if self._turn_began is None:
+            self._turn_began = now
+        if now - self._turn_began >= SHOW_AFTER and now - self._drawn >= REFRESH_SECONDS:
+            self._drawn = now
+            status.show([progress_text(PhaseProgress(event.phase, event.done, event.total))])
+
+    def _show(self, *parts: str, good: bool) -> None:
+        if self._status is not None:
+            self._status.show(parts, good=good)
+
+    def _above(self, text: str) -> None:
+        """Writes to stderr, above the status line."""
+        if self._status is None or not self._status.line(text.rstrip("\n")):
+            self._write(text)
+
+
+def trouble_line(event: Halted | Limited | Disconnected) -> str:
+    """Describes what keeps a watch from working."""
+    reason = one_line(event.reason)
+    if isinstance(event, Halted):
+        return f"halted: {reason}"
+    if isinstance(event, Limited):
+        return (
+            f"not every directory can be watched: {reason}; the tree is read every {event.seconds} seconds"
+            " instead"
+        )
+    return f"interrupted: {reason}"
+
+
+def _short(seconds: float) -> str:
+    """`85 ms`, `3.2 s`, `12:34`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else duration_text(seconds)

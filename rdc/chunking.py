@@ -8,8 +8,6 @@ from functools import cached_property
 from blake3 import blake3
 
 from rdc.errors import UsageError
-from rdc.kernel import Cutter
-from rdc.kernel.blake3_many import NAME_BYTES, name_many
 from rdc.lean.checks import check_argument, check_fields
 from rdc.lean.records import dataclass
 from rdc.limits.wire import (
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from array import array
 
     from typing_extensions import Buffer
-
-
-# From bytes to chunks: parameters, the streaming chunker, and chunk digests. No I/O.
 
 
 # ChunkParams: the chunk sizes, and the id that names them together with every algorithm they imply.
@@ -147,6 +142,8 @@ class Chunker:
     def __init__(self, params: ChunkParams) -> None:
         if not isinstance(params, ChunkParams):
             check_argument("Chunker", "params", params, ChunkParams)
+        from rdc.kernel import Cutter  # a side that only greets needs the parameters, and no kernel
+
         self._cutter = Cutter(params.min_size, params.max_size)
         self._rest = bytearray()
         self._start = 0  # stream offset of _rest, and of the next chunk
@@ -211,6 +208,8 @@ class Chunker:
 
 def name_chunks(chunk_views: list[Buffer]) -> ChunkColumns:
     """Names chunks that were cut. Threads may name chunks of one stream in parallel."""
+    from rdc.kernel.blake3_many import NAME_BYTES, name_many
+
     names = name_many(chunk_views)
     return ChunkColumns(
         list(map(len, chunk_views)),  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
@@ -238,6 +237,8 @@ def chunks(source: Buffer | Iterable[Buffer], params: ChunkParams) -> Iterator[C
 def cuts(data: Buffer, params: ChunkParams) -> array[int]:
     """Ends of the chunks of `data`, typecode 'Q'. The last is len(data); empty data has none."""
     from array import array
+
+    from rdc.kernel import Cutter
 
     cutter = Cutter(params.min_size, params.max_size)
     return array("Q", cutter.feed(data) + cutter.finish())

@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.database import Database
 
-__all__ = ["FILE_NAME", "FileSystemMemory"]
 
 FILE_NAME = "file-systems"
 

@@ -16,7 +16,6 @@ from rdc.lean.checks import check_argument, check_method
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Generic, Protocol, TypeVar
 from rdc.limits.wire import NODE_RECORDS_MAX
-from rdc.signature.tree import DIGEST_BYTES, SignatureTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.lean.threads import Task, Threads
     from rdc.model.entries import Identity
+    from rdc.signature.tree import SignatureTree
 
 
 K = TypeVar("K")
@@ -378,16 +378,19 @@ class TopColumn:
     resulting tree has a valid root; its other levels are incomplete and must not be used.
     """
 
-    __slots__ = ("_data", "_over")
+    __slots__ = ("_data", "_most", "_over")
 
     def __init__(self) -> None:
+        from rdc.signature.tree import DIGEST_BYTES
+
+        self._most = NODE_RECORDS_MAX * DIGEST_BYTES
         self._data = bytearray()
         self._over = False
 
     def append(self, data: bytes) -> None:
         if not self._over:
             self._data += data
-            if len(self._data) > NODE_RECORDS_MAX * DIGEST_BYTES:
+            if len(self._data) > self._most:
                 self._over, self._data = True, bytearray()
 
     def view(self) -> memoryview:

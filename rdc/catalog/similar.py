@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rdc.chunking import ChunkParams
     from rdc.similarity.index import Match
 
-__all__ = ["SimilarFile", "SimilarFiles", "SimilarityQuery"]
 
 T = TypeVar("T")
 

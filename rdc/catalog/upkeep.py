@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Pruned", "Summary", "forget", "forget_all", "prune", "summary"]
 
 PAGE = 1_000
 """Rows examined between two statements, so that other processes can write in between."""

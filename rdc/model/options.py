@@ -22,7 +22,6 @@ Every start loads the declarations, so they are plain tuples of constants: 0.3 m
 from __future__ import annotations
 
 import os
-import re
 from enum import Enum
 
 from rdc.errors import UsageError
@@ -253,12 +252,6 @@ def check_options(record: object, declared: Mapping[str, Declared]) -> None:
 
 
 # What texts of option values mean: sizes and rates, changes of permissions, maps of users and groups.
-#
-# A run that is given none of them does not load this module.
-
-_SIZE = re.compile(
-    r"(\d{1,19}(?:\.\d{0,9})?|\.\d{1,9})(?: ?(?:(b)|([kmgtp])(b|ib)?))?", re.ASCII | re.IGNORECASE
-)
 
 
 def parse_size(text: str, *, unit: int = 1) -> int | None:
@@ -267,7 +260,12 @@ def parse_size(text: str, *, unit: int = 1) -> int | None:
     K, M, G, T, P (and KiB ...) are powers of 1024; KB, MB ... are powers of 1000; B is a byte; case does not
     matter. unit: the bytes that a number without a letter counts.
     """
-    found = _SIZE.fullmatch(text)
+    import re  # most syncs are given no size
+
+    size = re.compile(
+        r"(\d{1,19}(?:\.\d{0,9})?|\.\d{1,9})(?: ?(?:(b)|([kmgtp])(b|ib)?))?", re.ASCII | re.IGNORECASE
+    )
+    found = size.fullmatch(text)
     if found is None:
         return None
     number, byte, letter, ending = found.groups()

@@ -8,25 +8,6 @@ from rdc.lean.records import dataclass, field
 from rdc.limits.searches import SCAN_SLICES
 from rdc.model.selection import DirectoryRules, FilterRule
 
-__all__ = [
-    "DEFAULT_MEMORY",
-    "FIXED_LEVELS",
-    "SHIFT_MOST",
-    "Attribution",
-    "Bin",
-    "Coverage",
-    "DirectorySummary",
-    "LevelSummary",
-    "Overlap",
-    "MergeOptions",
-    "ScanOptions",
-    "ScanProblem",
-    "ScanReport",
-    "ScanSlice",
-    "SimilarFiles",
-    "TypeSummary",
-]
-
 FIXED_LEVELS = ("fixed-4096", "fixed-131072")
 """Optional levels: blocks at fixed offsets, as block-based stores cut them."""
 

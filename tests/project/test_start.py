@@ -125,7 +125,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
         "rdc.session.runtime.driver",
         "rdc.session.destination.by_manifest",
     }
-    idle |= {"rdc.session.runtime.driver", "rdc.session.source.file_sender", "rdc.catalog.database"}
+    idle |= {"rdc.session.runtime.driver", "rdc.session.source.file_sender"}
     idle |= {
         "rdc.session.transfer.transfers",
         "rdc.session.destination.directory_changes",
@@ -133,7 +133,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
         "rdc.files.replace.commit_group",
     }
     idle |= {"rdc.session.destination.in_sync_tree", "rdc.plan.compare"}
-    idle |= {"rdc.chunking", "rdc.plan.descent", "rdc.plan.search", "rdc.signature.tree"}
+    idle |= {"rdc.kernel.blake3_many", "rdc.plan.descent", "rdc.plan.search", "rdc.signature.tree"}
     check(start, heavy=(SLOW | idle) - {"threading"})
 
 

@@ -8,25 +8,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = [
-    "CommandMissingError",
-    "ExitCode",
-    "FileChangedError",
-    "FileError",
-    "IncompatiblePeerError",
-    "OutOfSpaceError",
-    "ProtocolError",
-    "RdcError",
-    "StoppedError",
-    "StreamError",
-    "TrustError",
-    "UsageError",
-    "escaped",
-    "one_line",
-    "printable",
-    "worse",
-]
-
 
 class ExitCode(IntEnum):
     """The exit codes of the process; also the `code` of a JSON error event.

@@ -10,19 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-__all__ = [
-    "STOP_SECONDS",
-    "Event",
-    "ItemChanged",
-    "PlanKnown",
-    "Problem",
-    "Progressed",
-    "Reporter",
-    "StopSignal",
-    "check_stop",
-    "silent",
-    "stopping",
-]
 
 STOP_SECONDS = 0.1
 """The longest wait after which a waiting job looks at its StopSignal."""

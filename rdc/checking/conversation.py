@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from rdc.session.trees.nested_trees import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
 
-__all__ = ["Check", "ClosedDirectories", "Counts", "near_tree"]
 
 CLOSED_DIRECTORIES = 1 << 16
 """Most unreadable directories of the far end that are remembered. Entries of others may be reported as only

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.protocol.messages import Start
 
-__all__ = ["CheckRun", "operands_of", "run_check"]
-
 
 def run_check(
     source: Location,

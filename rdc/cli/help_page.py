@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
 
-__all__ = ["folded", "page_width"]
 
 USUAL_WIDTH = 80
 """The width of help texts in pipes and files, in columns."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-__all__ = ["entry", "run"]
-
 READER_GONE: int = 128 + signal.SIGPIPE
 """The exit code when the reader of stdout has left, as in `rdc sync -v ... | head`.
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from rdc.cli.verb import Verb
 
-__all__ = ["VERB_EVENTS", "manual", "verb_manual"]
 
 DATED = "2026-11-21"
 """The date of this version, at the foot of the page. A constant keeps the page reproducible."""

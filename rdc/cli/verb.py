@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 
     from rdc.report.output import Output
 
-__all__ = [
-    "VERBS",
-    "HelpText",
-    "Verb",
-    "json_output",
-    "keep_freed_memory",
-    "load_verb",
-    "load_verbs",
-    "perform",
-    "reporting",
-    "reporting_usage",
-    "stop_requests",
-]
 
 R = TypeVar("R")
 

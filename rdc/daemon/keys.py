@@ -14,8 +14,6 @@ from rdc.lean.records import dataclass
 from rdc.limits.sessions import CERTIFICATES_PER_NAME
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
 
-__all__ = ["DAYS", "KeyFacts", "describe", "distrust", "make_identity", "own_certificate", "pem", "trust"]
-
 DAYS = 3650
 """Days that a new key is valid. Both sides replace keys by hand: rarely, but not never."""
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["NAME_BYTES", "name_many", "name_parts", "variants"]
 
 NAME_BYTES = 32
 

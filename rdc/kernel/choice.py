@@ -7,8 +7,6 @@ import os
 from rdc.errors import UsageError
 from rdc.kernel import _kernel
 
-__all__ = ["VARIANTS", "choose"]
-
 VARIANTS = ("avx512", "avx2", "neon", "c")
 """Every variant, fastest first."""
 

@@ -5,28 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = [
-    "FEW_FEATURES_BELOW",
-    "GOLDEN",
-    "LEAD_CONSTANT",
-    "LEAD_FEW",
-    "LEAD_POLYNOMIAL",
-    "LEAD_WINDOW",
-    "LOW_POLYNOMIAL",
-    "LOW_WINDOW",
-    "QUIET_BYTES",
-    "SKETCH_BYTES",
-    "TRAIT_COUNT",
-    "TRAIT_MULTIPLIERS",
-    "WINDOW_BYTES",
-    "bit_matrix",
-    "fold_multipliers",
-    "mix",
-    "reduction_multipliers",
-    "reflected_table",
-    "trait_mix",
-]
-
 LEAD_WINDOW = 16
 """Bytes that lead() covers: four doublings of one byte."""
 

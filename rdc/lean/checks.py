@@ -17,20 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "COUNT_MOST",
-    "check_argument",
-    "check_buffer",
-    "check_callable",
-    "check_count",
-    "check_fields",
-    "check_method",
-    "checked_count",
-    "checked_number",
-    "checked_seed",
-    "checked_share",
-    "found_type",
-]
 
 COUNT_MOST = (1 << 63) - 1
 """The largest count of any kind."""

@@ -42,17 +42,6 @@ if TYPE_CHECKING:
     from rdc.duplicates.run_totals import DedupeReporter
     from rdc.progress import Event
 
-__all__ = [
-    "Operand",
-    "Operands",
-    "RunSearch",
-    "find_groups",
-    "groups_of_report",
-    "location_of",
-    "open_operands",
-    "read_report",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Operand:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rdc.library.duplicate_groups import Operands
     from rdc.progress import Event, Reporter, StopSignal
 
-__all__ = ["dedupe", "dupes", "remove_duplicates"]
-
 
 def dupes(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],

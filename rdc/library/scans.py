@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rdc.model.scan import ScanReport
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["merge", "scan", "scan_claimed", "scan_parts"]
-
 
 def scan(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],

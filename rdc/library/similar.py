@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from rdc.documents.gather import Gathered
     from rdc.progress import Reporter, StopSignal
 
-__all__ = [
-    "document_parts",
-    "document_slice",
-    "merge_claimed",
-    "merge_documents",
-    "search_claimed",
-    "similar",
-    "similar_documents",
-    "stage_of",
-]
-
 
 def similar(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
     from rdc.similarity.index import SimilarityIndex
 
-__all__ = ["BinaryReader", "chunks", "cuts", "open_index", "sign"]
 
 READ_BYTES = 512 << 10
 """Bytes that one read asks for."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rdc.undoing.undo import UndoReporter
     from rdc.watching.records import WatchOptions, WatchReport, WatchReporter
 
-__all__ = ["check", "sync", "undo", "undoable_syncs", "watch"]
-
 
 def _ignore(event: object, /) -> None:
     """A reporter that ignores every event."""

@@ -262,10 +262,10 @@ def parse_size(text: str, *, unit: int = 1) -> int | None:
     """
     import re  # most syncs are given no size
 
-    size = re.compile(
+    pattern = re.compile(
         r"(\d{1,19}(?:\.\d{0,9})?|\.\d{1,9})(?: ?(?:(b)|([kmgtp])(b|ib)?))?", re.ASCII | re.IGNORECASE
     )
-    found = size.fullmatch(text)
+    found = pattern.fullmatch(text)
     if found is None:
         return None
     number, byte, letter, ending = found.groups()

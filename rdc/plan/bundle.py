@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-__all__ = ["BundleLayout", "BundleSearch", "chunk_copies"]
-
-
 @dataclass(frozen=True, slots=True)
 class BundleLayout:
     """The order and the offsets of the files in a bundle."""

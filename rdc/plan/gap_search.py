@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
-__all__ = [
-    "END_MARGIN",
-    "NOWHERE",
-    "RUN_BLOCKS",
-    "STRAY_LOOK",
-    "TAIL_BYTES",
-    "Find",
-    "Match",
-    "Outcome",
-    "Span",
-    "search_gap",
-]
 
 NOWHERE = (1 << 64) - 1
 """Offset of a block that was not found."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rdc.tree.fold import Fold, Tier
     from rdc.tree.manifest import Manifest
 
-__all__ = ["Ask", "ManifestDescent", "first_tier"]
 
 ALL = Group.NAMES | Group.ATTRIBUTES | Group.MTIMES
 

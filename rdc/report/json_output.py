@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | None
 
-__all__ = ["EVENT_VERSION", "PROGRESS_INTERVAL", "JsonOutput", "json_fields", "json_line", "path_fields"]
 
 EVENT_VERSION = 1
 """`v` of each event. Within one version, fields may be added but never renamed or removed."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-__all__ = ["PhaseProgress", "ProgressBar", "ProgressLines", "ProgressTrack", "StatusLine", "progress_text"]
 
 PHASES = {
     "compare": "comparing",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rdc.model.location import Location, RemoteShell
     from rdc.session.sync_run import SyncRun
 
-__all__ = ["check_between", "run_between"]
-
 
 def check_between(sources: Iterable[Location], destination: Location, options: SyncOptions) -> None:
     """Raises UsageError for what cannot be between two other hosts."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["ListedEntry", "list_source"]
-
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:

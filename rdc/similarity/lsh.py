@@ -24,8 +24,6 @@ DIMENSIONS_MOST = (1 << 32) - 1
 NUMBERS_MOST = 1 << 28
 """Random numbers of a family: 2 GiB of them."""
 
-__all__ = ["Family", "Plan", "cosine", "hamming", "l1", "l2", "plan"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

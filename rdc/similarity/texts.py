@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
     from typing_extensions import Buffer
 
-__all__ = ["FeatureColumn", "TextColumn", "html_text", "shingles", "url_bigrams"]
-
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["Duplicates", "find_duplicates"]
-
 
 class Duplicates:
     """The result. Iterate for the groups in the chosen order, as often as needed.

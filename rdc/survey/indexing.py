@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.progress import Reporter
 
-__all__ = ["IndexedFiles", "TreeIndexer"]
 
 BATCH_FILES = 512
 BATCH_BYTES = 1 << 20

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Exchange", "Transport", "Waitable", "timed_out", "waitable"]
-
 
 @dataclass(frozen=True, slots=True)
 class Exchange:

@@ -23,8 +23,6 @@ from rdc.lean.records import dataclass
 from rdc.limits.sessions import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
 from rdc.model.location import config_directory
 
-__all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
-
 VARIABLE = "RDC_KEYS"
 """Environment variable with the key directory."""
 

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-__all__ = ["filter_list"]
-
-
 def filter_list(rules: Sequence[FilterRule | DirectoryRules]) -> FilterList:
     """The filters for rules of any kind. Raises UsageError if a bound of rdc.limits is exceeded."""
     if are_plain(rules):

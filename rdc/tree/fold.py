@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.tree.manifest import Manifest
 
-__all__ = ["GROUPS", "Fold", "Group", "Tier"]
 
 DIGEST_BYTES = 32
 

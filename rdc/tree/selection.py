@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
 
-__all__ = ["Selection"]
-
 _NOTHING: frozenset[bytes] = frozenset()
 
 _REMEMBERED = 8

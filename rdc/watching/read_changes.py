@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
     from rdc.watching.events import Batch, MoveSeen, TreeEvents
 
-__all__ = ["Retries", "ReadChanges"]
 
 RACY_NS = 20_000_000
 """Nanoseconds. A file that changed this shortly before its listing may change again with the same mtime,

@@ -42,11 +42,9 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "kernel": (("constants",), ("cut",), ("",)),
     "session": (
         ("binaries", "runtime", "trees"),
-        ("landing", "source"),
+        ("source",),
         ("far",),
         ("transfer",),
-        ("renames",),
-        ("applying",),
         ("destination",),
         ("",),
     ),

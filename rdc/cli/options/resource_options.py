@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from rdc.cluster.engines import EngineUrl
     from rdc.model.scan import ScanSlice
 
-__all__ = [
-    "CLUSTER",
-    "DEPTH",
-    "MAX_MEMORY",
-    "MAX_RATE",
-    "OVERWRITE",
-    "SLICE",
-    "SLICES",
-    "Slicing",
-    "read_depth",
-    "read_max_memory",
-    "read_max_rate",
-    "read_slicing",
-]
 
 MAX_MEMORY = OPTIONS["max_memory"].options[0]
 

@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
 
-__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "show, prune or empty the catalog of signatures"
 

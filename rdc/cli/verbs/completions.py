@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.verb import Verb
 
-__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "completion_rules", "help_text", "run"]
 
 SUMMARY = "print the completion rules for a shell"
 

@@ -17,8 +17,6 @@ from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
 
-__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
-
 SUMMARY = "show the settings that hold for all runs, and where each comes from"
 
 SUBVERBS = ("show",)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rdc.survey.walk.walk_paths import StorageUse
     from rdc.tree.filters import FilterList
 
-__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "sign the files of a directory ahead, so that later syncs need not read them"
 

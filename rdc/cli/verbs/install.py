@@ -9,8 +9,6 @@ from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
 
-__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
-
 SUMMARY = "install rdc on another machine over ssh, in a private directory"
 
 OPTIONS = (

@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.transport.keys import Certificate
 
-__all__ = ["KEYS_OPTION", "OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "make and show this machine's key, and trust those of others (rdc://)"
 

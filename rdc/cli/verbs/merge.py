@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rdc.model.similar import DocumentReport
     from rdc.progress import Reporter
 
-__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "one report of several scans, or of several corpora of documents"
 

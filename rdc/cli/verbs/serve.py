@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rdc.session.runtime.commands import Conversation
     from rdc.session.serve import Admission, FollowedTree, Following
 
-__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "answer syncs: one through a remote shell, or many as a daemon (rdc://)"
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rdc.chunking import ChunkParams
     from rdc.signature.tree import Level, SignatureTree
 
-__all__ = ["OPTIONS", "SUMMARY", "SignFile", "help_text", "run"]
 
 SUMMARY = "print the signature tree of a file"
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter, StopSignal
     from rdc.session.listing import ListedEntry
 
-__all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
 OPTIONS = SYNC_OPTIONS
 

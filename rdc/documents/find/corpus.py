@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from rdc.documents.parts.open_parts import OpenParts
 
-__all__ = ["Corpus", "Names", "Run"]
 
 READ_ROWS = 256
 """Documents of a block read at a time, where blocks are merged or names are needed."""

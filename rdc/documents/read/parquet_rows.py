@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from rdc.documents.read.file_kinds import FileRange
 
-__all__ = ["check_pyarrow", "read_parquet"]
 
 STREAM_BYTES = 1 << 20
 """Bytes of a column that Arrow reads at a time."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from rdc.survey.walk.file_columns import FileColumns
 
-__all__ = ["UnitReader"]
 
 NEAR_BYTES = 1 << 20
 """Bytes of an object that may be read beside others."""

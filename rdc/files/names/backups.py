@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
 
-__all__ = ["Backups"]
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 """Errors of file systems without hard links, of files with too many, and of other mounts below the tree."""

@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
 
-__all__ = ["Spool"]
 
 TAIL_BYTES = 1 << 20
 """Bytes gathered before a write to the file. Records have about 30 bytes and must not cost a system call

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
-__all__ = ["copy_file", "set_metadata_if_unchanged"]
 
 _DOING = "set its metadata"
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-__all__ = ["NO_ATIME", "ConfinedRoot"]
-
 T = TypeVar("T")
 
 NO_ATIME: int = getattr(os, "O_NOATIME", 0)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rdc.files.root.policies import Confined
     from rdc.progress import Reporter
 
-__all__ = ["FollowedLinks", "UnfollowedError"]
 
 LINKS_IN_A_PATH = 40
 """Followed links in one path; as many as the kernel follows in one."""

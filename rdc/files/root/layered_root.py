@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rdc.files.root.followed_links import FollowedLinks
     from rdc.files.root.policies import ReadPolicy
 
-__all__ = ["Layer", "LayeredRoot", "PackedNames"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layer:

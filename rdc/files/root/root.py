@@ -49,17 +49,6 @@ if TYPE_CHECKING:
 
     from rdc.files.base.directory_descriptors import Directory
 
-__all__ = [
-    "HOLE_BYTES",
-    "LONG_HOLE_BYTES",
-    "BackupKeeper",
-    "Chosen",
-    "PartKeeper",
-    "Placed",
-    "Root",
-    "UndoKeeper",
-    "WritePolicy",
-]
 
 Chosen: TypeAlias = "Callable[[Metadata, os.stat_result], Metadata]"
 """Returns what of an entry's wanted metadata is set, given its stat."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rdc.errors import FileError
     from rdc.files.depth.depth import ReadRate
 
-__all__ = ["SourceFile", "read_ranges_into"]
 
 SPAN_BYTES = 1 << 20
 """Bytes per span. Python's cost per span vanishes, and a span stays in the second-level cache."""

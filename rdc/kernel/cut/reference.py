@@ -39,7 +39,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["Cutter", "Winnower", "cut_many"]
 
 _MASK = (1 << 64) - 1
 

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
     from rdc.model.scan import Bin, LevelSummary, Overlap, ScanReport
 
-__all__ = [
-    "SCAN_PAGE",
-    "directories_chart",
-    "label",
-    "levels_chart",
-    "overlaps_chart",
-    "scan_html",
-    "sizes_chart",
-    "write_html",
-]
 
 SCAN_PAGE = OutputKind("a page of a scan", lambda head: b"<title>rdc scan</title>" in head)
 """page.html has the mark in its head."""

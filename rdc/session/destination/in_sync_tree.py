@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Start
     from rdc.tree.filters import FilterList
 
-__all__ = ["InSyncTree"]
 
 _NOTHING = EMPTY_LISTING.packed()
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Message
     from rdc.session.runtime.driver import TokenBucket
 
-__all__ = ["InProcessLink"]
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
 
-__all__ = ["Source"]
-
 
 class Source:
     """The source's side of one sync."""

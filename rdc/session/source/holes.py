@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rdc.files.root.source_file import SourceFile
 
-__all__ = ["SentContent", "announced_holes", "digest_of", "has_holes"]
 
 HOLLOW_BYTES = 16 << 10
 """Bytes that a file must take less than its size, to be looked at for holes."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rdc.session.runtime.commands import Conversation
     from rdc.tree.manifest import Manifest
 
-__all__ = ["Changes", "DirectoryChange", "TurnSource"]
-
 
 @dataclass(frozen=True, slots=True)
 class DirectoryChange:

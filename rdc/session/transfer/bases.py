@@ -41,17 +41,6 @@ if TYPE_CHECKING:
 
     Reader: TypeAlias = Callable[[int, int], bytes]
 
-__all__ = [
-    "Bases",
-    "ChangedBaseError",
-    "Chunks",
-    "FileBases",
-    "OpenBase",
-    "Recipe",
-    "SignedFile",
-    "sign_file",
-]
-
 
 QUIET_BYTES = 1 << 20
 """Files up to this size, in bytes, are signed without progress events."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rdc.session.transfer.whole import WholeFiles
     from rdc.session.trees.small_file_digests import SmallFileDigests
 
-__all__ = ["ContentChecks"]
 
 ALIKE_FILES = 32
 """With at least this many files of another mtime and the same size, roots are compared first, by short

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from rdc.session.transfer.bases import Recipe
     from rdc.session.transfer.destination import Destination
 
-__all__ = ["AskedRanges", "Corrections", "KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
-
 
 class Corrections:
     """The corrections of one file, for its range requests, which are answered in order.

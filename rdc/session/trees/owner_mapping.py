@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Owners
     from rdc.tree.manifest import Manifest
 
-__all__ = ["IdMapping", "OwnerMapping", "owner_mapping"]
 
 NO_ID = 0xFFFF_FFFF
 """The id that nobody has."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rdc.session.trees.source_options import SourceRemoval
     from rdc.tree.selection import Selection
 
-__all__ = ["SourceTree", "changes_of", "read_policy"]
-
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:

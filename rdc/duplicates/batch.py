@@ -20,14 +20,14 @@ from rdc.files.base.os_errors import changed
 from rdc.files.base.paths import leading_to
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.base.taking_names import make_durable
-from rdc.files.facts.extents import measure_sharing
+from rdc.files.facts.extents import Sharing, measure_sharing
 from rdc.files.facts.xattrs import read_attributes
 from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, difference
 from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, field
 from rdc.limits.wire import PATH_BYTES
-from rdc.model.duplicates import Action, Instance, RemovalOptions, RootedPath, Sharing
+from rdc.model.duplicates import Action, Instance, RemovalOptions, RootedPath
 from rdc.model.entries import Metadata
 from rdc.model.preserved import packed_time
 

@@ -15,10 +15,10 @@ from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.base.paths import join
 from rdc.files.facts.extents import DiskUse, disk_use
-from rdc.files.facts.file_facts import facts_at, facts_of
+from rdc.files.facts.file_facts import FileFacts, facts_at, facts_of
 from rdc.files.names.name_change import is_displaced
 from rdc.lean.records import dataclass, field
-from rdc.model.duplicates import FileFacts, IdenticalFiles, KeepOrder, KeepRule, RootedPath
+from rdc.model.duplicates import IdenticalFiles, KeepOrder, KeepRule, RootedPath
 from rdc.model.preserved import real_time
 
 TYPE_CHECKING = False

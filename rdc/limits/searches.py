@@ -81,7 +81,7 @@ DOCUMENT_BYTES = 64 << 20
 """Bytes of one document's text. Its features take up to eight times as much while it is sampled. A longer one
 is a collection rather than a document; it is named and left out."""
 
-LINE_BYTES = 128 << 20
+TEXT_LINE_BYTES = 128 << 20
 """Bytes of one line of a JSONL file. JSON's escapes and other fields may double a text. The rest of a longer
 line is skipped in pieces, so a row of any length takes no more memory than this."""
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeAlias
 
-    from rdc.model.entries import Identity, Metadata
-    from rdc.model.preserved import Attributes
-
 
 class DuplicateOrder(Enum):
     """Order of the groups."""
@@ -171,41 +168,6 @@ class EqualRuns:
 
     def __len__(self) -> int:
         return len(self.offsets)
-
-
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """Facts about one file."""
-
-    identity: Identity
-    metadata: Metadata
-    links: int
-    """Number of the file's names in all places."""
-    allocated: int
-    """Bytes on disk, with shared ones."""
-    attributes: Attributes
-    """Extended attributes, if they were requested."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """The disk space of a range of a file in relation to a range of another."""
-
-    same: int
-    """Bytes that both already share."""
-    own: int
-    """Bytes that only this range uses: what sharing frees."""
-    compressed: int = 0
-    """Bytes that only this range uses, and that take less on disk."""
-    held: int = 0
-    """Bytes that become free once their other users release them."""
-    partial: int = 0
-    """Bytes in extents that are freed only as a whole, or in places that are not known."""
-
-    @property
-    def perhaps(self) -> int:
-        """Bytes of which it is not certain that, or how much of the disk, sharing them frees."""
-        return self.compressed + self.held + self.partial
 
 
 class Action(Enum):

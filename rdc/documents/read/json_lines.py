@@ -16,7 +16,6 @@ from rdc.kernel import json_texts
 from rdc.lean.typed import Protocol
 from rdc.limits.searches import (
     DOCUMENT_BYTES,
-    LINE_BYTES,
     READ_BYTES,
     UNPACKED_BYTES_LEAST,
     UNPACKED_SHARE,
@@ -24,6 +23,7 @@ from rdc.limits.searches import (
     WINDOW_BYTES_MOST,
     WINDOW_SHARE,
 )
+from rdc.limits.searches import TEXT_LINE_BYTES as LINE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,29 @@ from fcntl import ioctl
 
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
-from rdc.model.duplicates import Sharing
 
 TYPE_CHECKING = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The disk space of a range of a file in relation to a range of another."""
+
+    same: int
+    """Bytes that both already share."""
+    own: int
+    """Bytes that only this range uses: what sharing frees."""
+    compressed: int = 0
+    """Bytes that only this range uses, and that take less on disk."""
+    held: int = 0
+    """Bytes that become free once their other users release them."""
+    partial: int = 0
+    """Bytes in extents that are freed only as a whole, or in places that are not known."""
+
+    @property
+    def perhaps(self) -> int:
+        """Bytes of which it is not certain that, or how much of the disk, sharing them frees."""
+        return self.compressed + self.held + self.partial
 
 
 _FIEMAP = 0xC020660B

@@ -15,9 +15,9 @@ from rdc.files.base.os_errors import changed
 from rdc.files.base.paths import WithoutProcError
 from rdc.files.facts.extents import data_ranges
 from rdc.files.facts.xattrs import read_attributes
-from rdc.model.duplicates import FileFacts
-from rdc.model.entries import Metadata
-from rdc.model.preserved import packed_time
+from rdc.lean.records import dataclass
+from rdc.model.entries import Identity, Metadata
+from rdc.model.preserved import Attributes, packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """Facts about one file."""
+
+    identity: Identity
+    metadata: Metadata
+    links: int
+    """Number of the file's names in all places."""
+    allocated: int
+    """Bytes on disk, with shared ones."""
+    attributes: Attributes
+    """Extended attributes, if they were requested."""
 
 
 # facts_of: identity, metadata, links and disk usage of one file.

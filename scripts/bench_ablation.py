@@ -70,18 +70,18 @@ def _without_blocks() -> None:
 
 def _without_masking() -> None:
     # The module that the others import it from comes first.
-    from rdc.session.binaries import filters as x86_masking
+    from rdc.session import binaries as x86_masking
 
     x86_masking.looks_like = lambda source: False
-    from rdc.session.binaries import filters
+    from rdc.session import binaries
 
-    filters.encode_branches = lambda content, offsets: False
+    binaries.encode_branches = lambda content, offsets: False
 
 
 def _without_tables() -> None:
-    from rdc.session.binaries import filters
+    from rdc.session import binaries
 
-    filters.encode_table = lambda content, offsets: 0
+    binaries.encode_table = lambda content, offsets: 0
 
 
 def _without_check_blocks() -> None:
@@ -107,9 +107,9 @@ PARTS = (
     Part("similarity", _without_similarity, ("session/transfer/renames.py",)),
     Part("moves", _without_moves, ("session/renames/*.py",)),
     Part("sub-chunk search", _without_blocks, ("plan/block_*.py", "plan/large_gap*.py", "plan/search.py",
-        "plan/bundle.py", "session/transfer/bundle*.py", "session/source/range_answers.py",
+        "plan/compare.py", "session/transfer/bundle*.py", "session/source/range_answers.py",
         "kernel/search/*")),
-    Part("bundles", _without_bundles, ("plan/bundle.py", "session/transfer/bundle*.py",
+    Part("bundles", _without_bundles, ("plan/compare.py", "session/transfer/bundle*.py",
         "session/source/range_answers.py")),
     Part("x86 masking", _without_masking, ("session/binaries/x86_*.py", "kernel/x86/*")),
     Part("number tables", _without_tables, ("kernel/columns/word_*",)),

@@ -20,10 +20,9 @@ import sys
 from dataclasses import replace
 
 from rdc.kernel.constants import mix
-from rdc.limits.wire import TIER_NODES
+from rdc.limits import TIER_NODES
 from rdc.protocol.messages import RowsPart
-from rdc.tree.fold import Group
-from rdc.tree.manifest import Entry
+from rdc.tree.manifest import Entry, Group
 from tests.support.trees.manifest_source import SourceModel, descend, start, travelled
 from tests.support.trees.manifests import Rows, build, flat_tree
 

@@ -27,10 +27,10 @@ from rdc.catalog.database import (
 from rdc.catalog.file_state import Entry, FileState, RowKey, is_racy, is_unsettled, row_key_of, stamps
 from rdc.catalog.store import NoCatalog, SignatureStore, SignedFiles, SmallFiles
 from rdc.errors import ExitCode, FileError
-from rdc.files.base.entry_check import file_clock
+from rdc.files.base.metadata import file_clock
 from rdc.files.facts.file_systems import ChangeTimes, FileSystem, file_system_of, path_of
 from rdc.lean.typed import TypeVar
-from rdc.limits.sessions import CATALOG_BATCH_BYTES, CATALOG_BATCH_ENTRIES, CATALOG_BYTES, CATALOG_ENTRY_BYTES
+from rdc.limits import CATALOG_BATCH_BYTES, CATALOG_BATCH_ENTRIES, CATALOG_BYTES, CATALOG_ENTRY_BYTES
 from rdc.model.entries import strings
 from rdc.model.location import cache_directory
 from rdc.progress import Problem, Reporter
@@ -106,7 +106,7 @@ class Catalog(SignatureStore):
                 root, value = row.root, found
             else:
                 return None
-        from rdc.files.own.spool import Spool
+        from rdc.files.base.spool import Spool
         from rdc.signature.codec import SignatureError, decode_signature
 
         try:

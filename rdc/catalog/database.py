@@ -21,7 +21,7 @@ from os import PathLike
 from rdc.errors import one_line, printable
 from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
-from rdc.limits.sessions import CATALOG_ENTRY_BYTES, CATALOG_IN_SYNC
+from rdc.limits import CATALOG_ENTRY_BYTES, CATALOG_IN_SYNC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from blake3 import blake3
 
 from rdc.files.facts.file_systems import KEY_BYTES
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import REMEMBERED_FILE_SYSTEMS
+from rdc.limits import REMEMBERED_FILE_SYSTEMS
 from rdc.model.entries import ComparedFields
 from rdc.model.preserved import FileSystemFacts
 from rdc.protocol.wire.options import PreservedCode

@@ -15,7 +15,7 @@ from rdc.errors import FileError
 from rdc.lean.checks import check_argument, check_method
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Generic, Protocol, TypeVar
-from rdc.limits.wire import NODE_RECORDS_MAX
+from rdc.limits import NODE_RECORDS_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class FileSigner:
             tree = self._read_whole(source)
             yield source.size
             return tree
-        from rdc.files.own.spool import Spool
+        from rdc.files.base.spool import Spool
         from rdc.signature.tree import TreeBuilder
 
         began = self.catalog.now()
@@ -140,8 +140,8 @@ class FileSigner:
         that the catalog knows is not read, unless `always_read`. Raises as `sign` does; `taker` may have
         received any part of the chunks by then.
         """
-        from rdc.files.own.spool import Spool
-        from rdc.limits.sessions import CATALOG_ENTRY_BYTES
+        from rdc.files.base.spool import Spool
+        from rdc.limits import CATALOG_ENTRY_BYTES
         from rdc.signature.tree import TreeBuilder
 
         known = None if always_read else self.catalog.get(source, self.params)

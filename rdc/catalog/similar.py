@@ -9,8 +9,7 @@ from itertools import takewhile
 from rdc.catalog.file_state import params_number
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol, TypeVar
-from rdc.limits.searches import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
 from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
 from rdc.signature.tree import TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex, size_code

@@ -13,11 +13,11 @@ from blake3 import blake3
 from rdc.errors import FileError, ProtocolError, one_line
 from rdc.files.bulk.open_many import most_opened
 from rdc.lean.records import dataclass
-from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
+from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.progress import Problem
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest, TopTier
 from rdc.session.destination.own_tree import next_message
-from rdc.session.runtime.commands import Conversation, Flush, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Flush, Send, TransferProgress
 from rdc.session.trees.small_file_digests import small_file_digests
 from rdc.signature.codec import group_references
 from rdc.signature.tree import DIGEST_BYTES
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.checking.records import Sample
     from rdc.files.root.root import Root
-    from rdc.session.runtime.event_relay import EventRelay, TransferProgress
     from rdc.tree.manifest import Manifest
 
 

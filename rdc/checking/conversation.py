@@ -10,8 +10,7 @@ from rdc.checking.records import Aspect, CheckOptions, EntryDiffers
 from rdc.checking.tree_comparison import TreeComparison, compare_attributes, compare_links
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.lean.records import dataclass, replace
-from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.limits.wire import FURTHER_BYTES
+from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import Problem
 from rdc.protocol.messages import (
@@ -26,8 +25,7 @@ from rdc.protocol.messages import (
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.session.destination.by_manifest import ListingIntake, ManifestComparison
 from rdc.session.destination.own_tree import OwnTree, next_message, receive_offer
-from rdc.session.runtime.commands import Conversation, Flush, Send
-from rdc.session.runtime.event_relay import TransferProgress
+from rdc.session.runtime.commands import Conversation, Flush, Send, TransferProgress
 from rdc.session.transfer.destination import Destination, PartialFiles
 from rdc.session.trees.destination_root import DestinationRoot, unkept_attributes
 from rdc.tree.hard_links import LinkTable
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.model.entries import Listing
-    from rdc.session.trees.nested_trees import MountBoundary
+    from rdc.session.trees.source_tree import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
 
 

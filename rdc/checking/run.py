@@ -19,8 +19,8 @@ from rdc.protocol.messages import Describe, Done, Role
 from rdc.session.runtime.commands import Conversation, Pace, Send
 from rdc.session.serve import send_open
 from rdc.session.sync_run import SyncRun, run_session
-from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import keeps
+from rdc.session.trees.sites import announced, entry_of
 from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
@@ -190,7 +190,7 @@ class CheckRun(SyncRun):
         try:
             boundary = None
             if self.options.one_file_system:
-                from rdc.session.trees.nested_trees import MountBoundary
+                from rdc.session.trees.source_tree import MountBoundary
 
                 boundary = MountBoundary(tree.root, tree.name or start.only)
             terms = Terms(self.options, self._filters, self._secret, self.signer, pack=False)

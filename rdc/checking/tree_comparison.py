@@ -31,7 +31,7 @@ from rdc.plan.compare import (
 )
 from rdc.progress import Problem
 from rdc.session.destination.directory_changes import AnnouncedDirectory
-from rdc.session.trees.announced_entries import check_included
+from rdc.session.trees.sites import check_included
 from rdc.tree.filter_list import filter_list
 from rdc.tree.manifest import Manifest, RowMap
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.protocol.messages import Start
-    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.runtime.commands import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from rdc.daemon.access import Access
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import dataclass, replace
-from rdc.limits.sessions import TIMEOUT_SECONDS
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.options import KeepUndo, parse_keep_undo
 from rdc.model.settings import SettingKind, read_settings, setting, settings_of

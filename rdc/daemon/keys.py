@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, RdcError, TrustError, UsageError
 from rdc.files.base.paths import temporary_name
 from rdc.files.base.taking_names import sync_directory_of
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import CERTIFICATES_PER_NAME
+from rdc.limits import CERTIFICATES_PER_NAME
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
 
 DAYS = 3650

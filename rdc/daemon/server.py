@@ -22,7 +22,7 @@ from rdc.daemon.log import Log, fault
 from rdc.daemon.session import Slots, Visitor, serve_session
 from rdc.errors import ExitCode, RdcError, TrustError
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import EXPIRY_NOTICE_DAYS
+from rdc.limits import EXPIRY_NOTICE_DAYS
 from rdc.transport.tls import TlsTransport, answering_context, days_until
 
 TYPE_CHECKING = False

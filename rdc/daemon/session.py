@@ -22,7 +22,7 @@ from rdc.daemon.access import granted_options, open_served
 from rdc.daemon.log import Log, fault
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.files.base.syscalls import ENOUGH_DESCRIPTORS
-from rdc.files.depth.depth import bound_depth
+from rdc.files.depth import bound_depth
 from rdc.files.root.policies import WriteQuota
 from rdc.lean.records import dataclass, replace
 from rdc.protocol.connection import Connection

@@ -26,7 +26,7 @@ from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.own.output_file import Claims, Output, make_directory, write_output
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIZE_LIMIT
 from rdc.progress import Event, Problem, Progressed, Reporter, StopSignal, check_stop
 from rdc.survey.container import PartError
 from rdc.survey.read import in_order, usable_workers

@@ -31,7 +31,7 @@ from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode
 from rdc.files.own.output_file import Claims, Output, claim_outputs, write_output
 from rdc.lean.typed import NamedTuple
-from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS
+from rdc.limits import BATCH_BYTES, BATCH_DOCUMENTS
 from rdc.model.entries import little_endian
 from rdc.model.similar import DocumentOptions, DocumentSlice
 from rdc.progress import Event, Problem, Progressed, Reporter, StopSignal, check_stop

@@ -26,7 +26,7 @@ from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, diff
 from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, field
-from rdc.limits.wire import PATH_BYTES
+from rdc.limits import PATH_BYTES
 from rdc.model.duplicates import Action, Instance, RemovalOptions, RootedPath
 from rdc.model.entries import Metadata
 from rdc.model.preserved import packed_time

@@ -41,9 +41,9 @@ from rdc.files.own.record_log import (
     time_of,
     value_of,
 )
-from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
+from rdc.files.replace.commit_group import foreign_names, sweep_temporaries
 from rdc.lean.records import dataclass, field
-from rdc.limits.sessions import JOURNAL_BYTES, JOURNALS_READ
+from rdc.limits import JOURNAL_BYTES, JOURNALS_READ
 from rdc.model.duplicates import REMOVALS, Action, Instance
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Attributes, real_time

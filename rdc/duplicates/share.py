@@ -32,7 +32,7 @@ from rdc.files.names.leased_files import (
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.lean.records import dataclass, field, replace
-from rdc.limits.searches import RUN_CHUNKS
+from rdc.limits import RUN_CHUNKS
 from rdc.model.duplicates import Action, EqualRuns, Instance, RootedPath
 
 TYPE_CHECKING = False

@@ -42,7 +42,7 @@ from rdc.files.names.return_name import (
     remove_spare_link,
     remove_twin,
 )
-from rdc.files.replace.sweep_temporaries import sweep_temporaries
+from rdc.files.replace.commit_group import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, field
 from rdc.model.duplicates import Action, DedupeReport, DeduperOptions, Instance

@@ -11,7 +11,7 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 from typing_extensions import Buffer
 
 Seen = tuple[int, int, int, int, int, int]
-"""The fields of a RowsSeen (rdc.files.depth.depth). `list_directory` has no rows for a small
+"""The fields of a RowsSeen (rdc.files.depth). `list_directory` has no rows for a small
 directory."""
 
 # Calls of Linux, macOS and their C libraries, for rdc.files.base.syscalls.

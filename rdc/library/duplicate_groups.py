@@ -24,8 +24,7 @@ from rdc.files.facts.extents import Volume, volume_of
 from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass
-from rdc.limits.searches import REPORT_BYTES
-from rdc.limits.wire import PATH_BYTES, SIZE_LIMIT
+from rdc.limits import PATH_BYTES, REPORT_BYTES, SIZE_LIMIT
 from rdc.model.duplicates import DuplicateOptions, EqualRuns, IdenticalFiles, RootedPath
 from rdc.model.entries import Kind
 from rdc.progress import Problem, Progressed

@@ -28,15 +28,18 @@ from rdc.errors import UsageError
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass, field, field_metadata
 from rdc.lean.typed import TypeVar
-from rdc.limits.sessions import (
+from rdc.limits import (
     ALTERNATE_DIRECTORIES,
     BANDWIDTH_LEAST,
     DEPTH_LIMIT,
     ENTRIES_MEMORY_LEAST,
+    NAME_BYTES,
+    PATH_BYTES,
+    SIZE_LIMIT,
     TIMEOUT_SECONDS,
+    UNDO_DAYS,
     WINDOW_SECONDS,
 )
-from rdc.limits.wire import NAME_BYTES, PATH_BYTES, SIZE_LIMIT, UNDO_DAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from enum import IntEnum, IntFlag
 from struct import Struct
 
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
+from rdc.limits import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
 from rdc.model.entries import (
     ALL_FIELDS,
     NODES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass, field
-from rdc.limits.searches import SCAN_SLICES
+from rdc.limits import SCAN_SLICES
 from rdc.model.selection import DirectoryRules, FilterRule
 
 FIXED_LEVELS = ("fixed-4096", "fixed-131072")

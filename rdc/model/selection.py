@@ -8,7 +8,7 @@ from enum import Enum
 from rdc.errors import UsageError, printable
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass
-from rdc.limits.wire import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
+from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

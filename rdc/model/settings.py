@@ -11,8 +11,7 @@ from enum import Enum
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import dataclass, field, field_metadata
-from rdc.limits.sessions import SETTINGS_BYTES, SETTINGS_KEY_PARTS
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SETTINGS_BYTES, SETTINGS_KEY_PARTS, SIZE_LIMIT
 from rdc.model.options import parse_size
 
 TYPE_CHECKING = False

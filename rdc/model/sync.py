@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import DEPTH_LIMIT, TIMEOUT_SECONDS, WINDOW_SECONDS
-from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES, PATH_BYTES
+from rdc.limits import (
+    DEPTH_LIMIT,
+    MODE_CHANGES_BYTES,
+    OWNER_MAP_BYTES,
+    PATH_BYTES,
+    TIMEOUT_SECONDS,
+    WINDOW_SECONDS,
+)
 from rdc.model import options as values
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.location import FarList

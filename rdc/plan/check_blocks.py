@@ -20,7 +20,7 @@ from rdc.kernel import (
     instructions_of_range,
     instructions_of_ranges,
 )
-from rdc.limits.wire import (
+from rdc.limits import (
     CHECK_BLOCKS_PER_ANSWER,
     CHECK_BLOCKS_PER_MESSAGE,
     PACKED_CONTEXT_BYTES,

@@ -9,7 +9,7 @@ from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, copies_of_instructions, fetched_ranges
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
-from rdc.limits.wire import DESCENT_MAP_RECORDS
+from rdc.limits import DESCENT_MAP_RECORDS
 from rdc.model.entries import Clone
 from rdc.signature.codec import NodeRecords, reference_column
 

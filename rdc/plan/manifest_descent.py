@@ -7,16 +7,14 @@ from itertools import accumulate, compress
 
 from rdc.errors import ProtocolError
 from rdc.lean.records import dataclass
-from rdc.limits.wire import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
-from rdc.tree.fold import GROUPS, Group
+from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
+from rdc.tree.manifest import GROUPS, Fold, Group, Manifest, Tier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.protocol.messages.field_types import Rows
-    from rdc.tree.fold import Fold, Tier
-    from rdc.tree.manifest import Manifest
 
 
 ALL = Group.NAMES | Group.ATTRIBUTES | Group.MTIMES

@@ -24,7 +24,7 @@ from rdc.kernel import (
     unmatched_runs,
 )
 from rdc.lean.records import dataclass
-from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, ChunkRecipe, Fetch, Part, Patch, Repeat, Reuse, ReuseChunk
 
 TYPE_CHECKING = False

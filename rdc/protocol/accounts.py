@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 
 from rdc.errors import ExitCode, RdcError
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIZE_LIMIT
 from rdc.model.entries import Kind, Listing
 from rdc.model.runs import MessageCost, Purpose
 from rdc.protocol import messages

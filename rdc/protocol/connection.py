@@ -11,7 +11,7 @@ import msgpack
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
 from rdc.lean.records import dataclass
-from rdc.limits.wire import ROUND_LIMIT, SIZE_LIMIT
+from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.runs import MessageCost
 from rdc.protocol.accounts import Costs, EntriesAccount
 from rdc.protocol.messages import (

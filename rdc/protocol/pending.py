@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import deque
 
 from rdc.lean.records import dataclass
-from rdc.limits.wire import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
+from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol import messages
 from rdc.protocol.messages import FileFailed, Message
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, AboutFiles

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rdc.limits.sessions import MOUNT_POINTS
-from rdc.limits.wire import (
+from rdc.limits import (
     FILES_PER_MESSAGE,
     FILTER_BYTES,
     FILTER_RULES,
+    MOUNT_POINTS,
     OWNERS,
     SELECTED_BYTES,
     SELECTED_NAMES,

@@ -6,7 +6,7 @@ import posixpath
 
 from rdc.errors import RdcError, StreamError, UsageError
 from rdc.lean.records import replace
-from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
+from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.options import HERE
 from rdc.model.runs import MessageCost, SyncReport
 from rdc.model.sync import OPTIONS, SyncOptions
@@ -15,7 +15,7 @@ from rdc.protocol.connection import DIALECT
 from rdc.session.far.far_host import far_host
 from rdc.session.far.relay import Relay, SyncJunction, Terms, opened_hops
 from rdc.session.serve import greeting
-from rdc.session.trees.announced_entries import entry_of
+from rdc.session.trees.sites import entry_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

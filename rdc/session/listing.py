@@ -15,7 +15,7 @@ from rdc.protocol.messages import Describe, Done, ListingEnd, ListingPart, Role
 from rdc.protocol.wire.fields import increasing
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.sync_run import SyncRun, run_session, selected_of
-from rdc.session.trees.announced_entries import announced, check_announced, check_included, entry_of
+from rdc.session.trees.sites import announced, check_announced, check_included, entry_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from rdc.errors import ExitCode, FileError, ProtocolError, UsageError, printable
 from rdc.lean.records import replace
-from rdc.limits.wire import SELECTED_LIST_BYTES, SELECTED_MESSAGE_BYTES, SELECTED_PER_MESSAGE
+from rdc.limits import SELECTED_LIST_BYTES, SELECTED_MESSAGE_BYTES, SELECTED_PER_MESSAGE
 from rdc.model.selection import SelectedPaths, check_bounds, listed_names, select_listed
 from rdc.protocol.messages import Role, Selected
 from rdc.session.runtime.commands import Conversation, Receive, Send

@@ -8,15 +8,13 @@ from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import RULES_BYTES
+from rdc.limits import RULES_BYTES
 from rdc.protocol.connection import DIALECT, READS_ANEW, SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Follow, Hello, Open, Opened, Role, Rules, Watch
 from rdc.protocol.wire.options import rule_bytes
-from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
-from rdc.session.runtime.event_relay import EventRelay, entries_memory
-from rdc.session.trees.announced_entries import announced
+from rdc.session.runtime.commands import Conversation, EventRelay, Pace, Receive, Send, entries_memory
 from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
-from rdc.session.trees.sites import ANYWHERE, Site
+from rdc.session.trees.sites import ANYWHERE, Site, announced
 from rdc.tree.filter_list import filter_list
 from rdc.version import __version__
 

@@ -12,16 +12,14 @@ from functools import partial
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError, UsageError
 from rdc.lean.records import replace
-from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
+from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell
 from rdc.model.runs import MessageCost, SyncReport
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Hello, Opened, Role, Selected
-from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
-from rdc.session.runtime.event_relay import EventRelay, entries_memory
+from rdc.session.runtime.commands import Conversation, EventRelay, Pace, Receive, Send, entries_memory
 from rdc.session.serve import answer, as_asked, greeting, send_open
-from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
     asked_attributes,
     asked_metadata,
@@ -30,7 +28,7 @@ from rdc.session.trees.destination_root import (
     open_destination,
     wants_listing,
 )
-from rdc.session.trees.sites import ANYWHERE
+from rdc.session.trees.sites import ANYWHERE, announced, entry_of
 from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
@@ -176,7 +174,7 @@ class SyncRun:
 
     def check_nesting(self) -> None:
         """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
-        from rdc.session.trees.nested_trees import check_overlap, check_selected
+        from rdc.session.trees.source_tree import check_overlap, check_selected
 
         options = self.options
         if self._selected is not None:

@@ -12,7 +12,7 @@ from rdc.errors import ProtocolError, RdcError, UsageError
 from rdc.kernel import cut_many, node_messages, pack_varints, root_messages, short_references, unpack_varints
 from rdc.kernel.blake3_many import name_parts
 from rdc.lean.records import dataclass
-from rdc.limits.wire import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.protocol.wire.fields import encode_varint
 from rdc.signature.tree import (
     DIGEST_BYTES,

@@ -15,7 +15,7 @@ from rdc.kernel import Cutter, Winnower
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
-from rdc.limits.wire import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
+from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

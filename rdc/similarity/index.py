@@ -14,8 +14,7 @@ from rdc.kernel import TraitIndex, TraitPairs
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.lean.checks import check_argument, checked_count
 from rdc.lean.records import dataclass
-from rdc.limits.searches import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_WINDOW, SPANNING_WINDOW
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_WINDOW, SIZE_LIMIT, SPANNING_WINDOW
 from rdc.model.entries import little_endian_integers
 from rdc.signature.tree import TRAITS_BYTES
 from rdc.similarity.traits import Traits, estimate_of

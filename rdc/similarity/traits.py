@@ -8,7 +8,7 @@ from rdc.kernel import Cutter
 from rdc.kernel.constants import FEW_FEATURES_BELOW, TRAIT_COUNT
 from rdc.lean.checks import check_argument, checked_count, checked_share
 from rdc.lean.records import dataclass
-from rdc.limits.wire import CHUNK_MIN_LIMIT
+from rdc.limits import CHUNK_MIN_LIMIT
 from rdc.signature.tree import TRAIT_BITS, TRAITS_BYTES
 
 TYPE_CHECKING = False

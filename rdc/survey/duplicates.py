@@ -13,7 +13,7 @@ import os
 from array import array
 
 from rdc.lean.records import dataclass
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIZE_LIMIT
 from rdc.model.duplicates import (
     DuplicateFile,
     DuplicateGroup,

@@ -18,7 +18,7 @@ from rdc.files.facts.extents import data_bytes, holes
 from rdc.kernel import Cutter, shared_numbers, sorted_pairs, window_hashes, window_sketch
 from rdc.kernel.constants import SKETCH_BYTES, WINDOW_BYTES
 from rdc.lean.records import dataclass
-from rdc.limits.searches import FOLDER_PAIRS, SIMILAR_PAIRS
+from rdc.limits import FOLDER_PAIRS, SIMILAR_PAIRS
 from rdc.model.similar import (
     Resemblance,
     SimilarFile,

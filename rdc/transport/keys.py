@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rdc.errors import TrustError, printable
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
+from rdc.limits import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
 from rdc.model.location import config_directory
 
 VARIABLE = "RDC_KEYS"

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable
 
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError, printable
-from rdc.limits.sessions import CONNECT_SECONDS, HANDSHAKE_BYTES
+from rdc.limits import CONNECT_SECONDS, HANDSHAKE_BYTES
 from rdc.transport.base import Exchange, timed_out
 from rdc.transport.keys import Certificate, KeyRing, pin_of
 

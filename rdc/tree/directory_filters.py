@@ -16,7 +16,7 @@ import stat
 from rdc.errors import FileChangedError, FileError, UsageError
 from rdc.files.base.paths import join, path_of_directory
 from rdc.lean.records import dataclass
-from rdc.limits.wire import (
+from rdc.limits import (
     DIRECTORY_WILD_BYTES,
     FILTER_BYTES,
     FILTER_FILES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass
-from rdc.limits.wire import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_BYTES
+from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_BYTES
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSide, RuleSyntax, are_plain
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import re
 
 from rdc.errors import UsageError
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import (
+from rdc.limits import (
     FILTER_BYTES,
     FILTER_DIRECTORY_RULES,
     FILTER_MERGE_DEPTH,

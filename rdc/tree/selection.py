@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import UsageError
 from rdc.files.base.paths import join
-from rdc.limits.wire import SELECTED_BYTES, SELECTED_DIRECTORIES
+from rdc.limits import SELECTED_BYTES, SELECTED_DIRECTORIES
 from rdc.model.entries import strings
 from rdc.model.selection import SelectedPaths, read_name
 

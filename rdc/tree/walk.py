@@ -8,10 +8,10 @@ from time import perf_counter_ns
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.paths import join
-from rdc.files.depth.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, Depths, Looking, RowsSeen
+from rdc.files.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, Depths, Looking, RowsSeen
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple, Protocol
-from rdc.limits.wire import AHEAD_BYTES, DIRECTORY_BYTES, ENTRY_BYTES
+from rdc.limits import AHEAD_BYTES, DIRECTORY_BYTES, ENTRY_BYTES
 from rdc.model.entries import (
     EMPTY_LISTING,
     NO_INODES,

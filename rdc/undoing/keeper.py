@@ -13,12 +13,11 @@ import time
 from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
-from rdc.files.base.entry_check import found_at, identity_of
-from rdc.files.base.metadata import would_change
+from rdc.files.base.metadata import found_at, identity_of, would_change
 from rdc.files.base.taking_names import flush
 from rdc.files.facts.xattrs import read_entry_attributes
 from rdc.lean.records import replace
-from rdc.limits.sessions import DIRECTORIES_KNOWN
+from rdc.limits import DIRECTORIES_KNOWN
 from rdc.model.preserved import AttributeKinds, Attributes
 from rdc.undoing.store import (
     Bounds,

@@ -27,7 +27,7 @@ from rdc.files.own.record_log import (
     time_of,
 )
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import RECORDS
+from rdc.limits import RECORDS
 from rdc.model.entries import Metadata
 from rdc.model.preserved import Attributes, packed_time, real_time
 

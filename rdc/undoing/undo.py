@@ -116,8 +116,8 @@ class TreeState:
 
     def sweep(self, path: bytes) -> None:
         """Remove rdc's own temporaries and parts from a directory that is to be removed."""
+        from rdc.files.replace.commit_group import sweep_temporaries
         from rdc.files.replace.partial_directory import remove_recorded
-        from rdc.files.replace.sweep_temporaries import sweep_temporaries
 
         with suppress(FileError, OSError):
             directory = self.root.directory(path, fresh=True)

@@ -10,11 +10,10 @@ from rdc.protocol.connection import DIALECT, Received
 from rdc.protocol.messages import Follow, Role
 from rdc.session.far.far_host import Traffic
 from rdc.session.far.relay import Hop, Relay, Terms, opened_hops, problem_at
-from rdc.session.runtime.commands import Conversation, Send
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import Conversation, EventRelay, Send
 from rdc.session.serve import greeting, send_open
 from rdc.session.sync_run import new_secret
-from rdc.session.trees.announced_entries import announced, entry_of
+from rdc.session.trees.sites import announced, entry_of
 from rdc.watching.listeners import FarSourceTurns, Listener
 from rdc.watching.watch_loop import WatchLoop
 

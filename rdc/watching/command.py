@@ -14,7 +14,7 @@ from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import Protocol
-from rdc.limits.sessions import RESCAN_SECONDS
+from rdc.limits import RESCAN_SECONDS
 from rdc.model import sync as model
 from rdc.model.options import ALWAYS, Option
 from rdc.progress import Progressed

@@ -24,7 +24,7 @@ from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
 from rdc.errors import FileError, RdcError
 from rdc.files.base.paths import join
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import TOUCHED_DIRECTORIES
+from rdc.limits import TOUCHED_DIRECTORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

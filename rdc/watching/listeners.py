@@ -8,12 +8,11 @@ import time
 
 from rdc.errors import ExitCode, one_line
 from rdc.lean.typed import Protocol
-from rdc.limits.sessions import UNTOLD_EVENTS
+from rdc.limits import UNTOLD_EVENTS
 from rdc.progress import Event, PlanKnown, Problem
 from rdc.protocol.messages import Condition, Notice, SourceState
 from rdc.session.far.far_host import Traffic
-from rdc.session.runtime.commands import Conversation, Send
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import Conversation, EventRelay, Send
 from rdc.watching.records import Halted, InStep, Limited, Resumed, WatchEvent
 
 TYPE_CHECKING = False

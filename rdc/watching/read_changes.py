@@ -8,7 +8,7 @@ from collections import OrderedDict
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.paths import join
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import RETRIED_FILES
+from rdc.limits import RETRIED_FILES
 from rdc.model.entries import Kind, Listing, PackedListing, strings
 from rdc.progress import Problem
 from rdc.protocol.messages import Renamed

@@ -10,23 +10,21 @@ from rdc.catalog.catalog import UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, UsageError, one_line
 from rdc.lean.records import replace
-from rdc.limits.sessions import DAEMON_TIMEOUT_SECONDS
+from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.selection import has_rule_files
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.progress import STOP_SECONDS, Event, Problem, StopSignal, check_stop
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Condition, Describe, Follow, Hello, Notice, Opened, Role, Watch
 from rdc.session.destination.change_turn import LiveDestination
-from rdc.session.runtime.commands import Conversation, Idle, Pace, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Idle, Pace, Receive, Send, entries_memory
 from rdc.session.runtime.driver import run
-from rdc.session.runtime.event_relay import EventRelay, entries_memory
 from rdc.session.serve import greeting, send_open
 from rdc.session.sync_run import new_secret
 from rdc.session.transfer.destination import Terms
-from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.destination_root import keeps, wants_listing
-from rdc.session.trees.nested_trees import check_overlap
-from rdc.session.trees.sites import ANYWHERE
+from rdc.session.trees.sites import ANYWHERE, entry_of
+from rdc.session.trees.source_tree import check_overlap
 from rdc.tree.filter_list import filter_list
 from rdc.watching.follower import HALT_SECONDS, Follower, Origin
 from rdc.watching.listeners import FarSourceTurns, Listener

@@ -8,7 +8,7 @@ import threading
 
 from rdc.errors import ExitCode, RdcError, StoppedError, one_line
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import QUIET_SECONDS
+from rdc.limits import QUIET_SECONDS
 from rdc.progress import Event, Problem, StopSignal
 from rdc.session.far.far_host import FarHost, far_host
 from rdc.tree.filter_list import filter_list

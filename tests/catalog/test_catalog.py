@@ -21,11 +21,11 @@ from rdc.catalog.file_state import DISTANT_MARGIN_NS, LOCAL_MARGIN_NS, WRITEBACK
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.small_files import small_roots
 from rdc.chunking import SYNC_PARAMS, ChunkParams
-from rdc.files.base.entry_check import file_clock
+from rdc.files.base.metadata import file_clock
 from rdc.files.facts.file_systems import ChangeTimes, file_system_of
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.limits.sessions import CATALOG_IN_SYNC
+from rdc.limits import CATALOG_IN_SYNC
 from rdc.signature.tree import SignatureTree, sign
 from tests.support.share import examples
 

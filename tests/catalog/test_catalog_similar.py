@@ -17,9 +17,9 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.similar import SimilarFiles, SimilarityQuery
 from rdc.catalog.store import NoCatalog
 from rdc.chunking import SYNC_PARAMS, ChunkParams
-from rdc.files.base.entry_check import file_clock
+from rdc.files.base.metadata import file_clock
 from rdc.files.root.root import Root
-from rdc.limits.searches import SIMILAR_BATCH
+from rdc.limits import SIMILAR_BATCH
 from rdc.signature.tree import sign
 
 RNG = random.Random(5)

@@ -16,7 +16,7 @@ from rdc.catalog.store import SmallFiles
 from rdc.chunking import SYNC_PARAMS
 from rdc.files.facts.file_systems import ChangeTimes, FileSystem, file_system_of
 from rdc.files.root.root import Root
-from rdc.limits.sessions import REMEMBERED_FILE_SYSTEMS
+from rdc.limits import REMEMBERED_FILE_SYSTEMS
 from rdc.model.entries import ComparedFields
 from rdc.model.preserved import PLAIN, FileSystemFacts
 

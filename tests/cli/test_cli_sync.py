@@ -10,7 +10,7 @@ import pytest
 from rdc.catalog.catalog import USER_CATALOG, Catalog
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits.wire import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, SIZE_LIMIT
+from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions

@@ -16,7 +16,7 @@ import zstandard
 
 import rdc.session.source.range_answers
 from rdc.errors import ExitCode
-from rdc.limits.wire import FRAME_BYTES, RAW_BLOCK_BYTES
+from rdc.limits import FRAME_BYTES, RAW_BLOCK_BYTES
 from rdc.protocol.messages import Data, Role, Start
 from rdc.protocol.wire.fields import encode_varint
 from tests.support.daemon.daemons import Daemon, wait_until

@@ -13,7 +13,7 @@ import pytest
 
 from rdc.daemon.keys import make_identity, own_certificate
 from rdc.errors import ExitCode, TrustError
-from rdc.limits.sessions import CERTIFICATES_PER_NAME
+from rdc.limits import CERTIFICATES_PER_NAME
 from rdc.transport.keys import Certificate, KeyRing
 from tests.support.daemon.daemons import certificate, key_directory, running_daemon
 from tests.support.running.syncing import command

@@ -17,7 +17,7 @@ from rdc.documents.read import json_lines, text_batch
 from rdc.documents.read.text_batch import StoredBound, TextBatch
 from rdc.errors import ExitCode, FileError
 from rdc.library.similar import similar_documents
-from rdc.limits.searches import STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
+from rdc.limits import STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
 from rdc.model.similar import DocumentOptions
 from rdc.progress import Event, Problem
 

@@ -16,7 +16,7 @@ from rdc.files.objects import object_store
 from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES
 from rdc.files.objects.object_store import ObjectStore, ObjectUrl, is_url, parse_url
 from rdc.library.similar import merge_documents, similar_documents
-from rdc.limits.searches import READ_BYTES
+from rdc.limits import READ_BYTES
 from rdc.model.entries import strings
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 from rdc.model.similar import DocumentOptions, DocumentReport

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from rdc.files.depth.depth import ReadRate
+from rdc.files.depth import ReadRate
 from tests.support.running.syncing import command
 
 TEXTS = [" ".join([str(Random(row).random())] * 300) for row in range(400)]

@@ -23,7 +23,7 @@ from rdc.documents.read.json_lines import line_spans
 from rdc.documents.read.text_batch import RangeOutcome, RowProblems
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.library.similar import document_slice, merge_documents, similar_documents
-from rdc.limits.searches import RANGE_BYTES
+from rdc.limits import RANGE_BYTES
 from rdc.model.scan import ScanSlice
 from rdc.model.similar import DocumentOptions
 from rdc.progress import Event, Problem

@@ -13,7 +13,7 @@ import pytest
 
 import rdc.files
 from rdc.errors import ExitCode, FileError
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.bulk.open_many import FAILED, OpenedFiles
 from rdc.files.bulk.small_files import NewVersions, stage_versions
@@ -23,10 +23,9 @@ from rdc.files.names import name_change
 from rdc.files.names.entry_names import Linked, link_file, move_directory, move_file
 from rdc.files.names.leased_files import LeasedFile, LeasedFiles, Outcome, Place, Step
 from rdc.files.names.return_name import remove_twin, return_displaced
-from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.commit_group import CommitGroup, sweep_temporaries
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
-from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.policies import MadeEntries, rename_to_free_name
 from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import IdentityColumns, Kind, Metadata

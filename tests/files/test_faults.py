@@ -18,12 +18,11 @@ from rdc.files.base import directory_descriptors as directory_module
 from rdc.files.base import metadata as metadata_module
 from rdc.files.base import taking_names as durable_module
 from rdc.files.base import taking_names as rename_module
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.replace import commit_group as commit_module
 from rdc.files.replace import replacement as reservation
-from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.commit_group import CommitGroup, sweep_temporaries
 from rdc.files.replace.replacement import Replacement
-from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
 from tests.support.share import share

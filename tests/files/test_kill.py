@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from rdc.files.replace.sweep_temporaries import sweep_temporaries
+from rdc.files.replace.commit_group import sweep_temporaries
 from rdc.files.root.root import Root
 from tests.support.children.replacing_child import MODES
 from tests.support.project_paths import CHILDREN

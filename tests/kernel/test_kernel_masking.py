@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.session.binaries.filters import LOOK_AHEAD, LOOK_BACK
+from rdc.session.binaries import LOOK_AHEAD, LOOK_BACK
 from tests.reference import masking as pure
 from tests.reference.branches import NAMES_DATA
 

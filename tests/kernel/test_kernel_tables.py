@@ -7,9 +7,9 @@ import random
 import re
 from itertools import count
 
+from rdc import limits
 from rdc.kernel import constants as k
 from rdc.kernel.cut import reference as pure
-from rdc.limits import wire
 from rdc.rabin import multiply, reflect
 from scripts.kernel_tables import header_text
 from tests.reference.rabin import Fingerprint, is_primitive
@@ -114,7 +114,7 @@ def test_bounds_in_the_binding_are_those_of_limits() -> None:
     for name in ("CHUNK_MIN_LIMIT", "CHUNK_RATIO_LIMIT", "CHUNK_MAX_LIMIT", "WINNOW_MAX_LIMIT"):
         match = re.search(rf"#define {name} (.*)\n", text)
         assert match
-        assert eval(match[1]) == getattr(wire, name)  # noqa: S307 - our own source
+        assert eval(match[1]) == getattr(limits, name)  # noqa: S307 - our own source
 
 
 def test_doubling_tables_and_matrices_multiply_by_powers_of_x() -> None:

@@ -14,7 +14,7 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.cli.verbs.scan import parse_scan, read_memory
 from rdc.duplicates.dupes_command import OPTIONS as DUPES_OPTIONS
 from rdc.errors import UsageError
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIZE_LIMIT
 from rdc.model.options import parse_size
 from rdc.model.settings import Setting, SettingKind, read_settings
 from rdc.report.output import size_text

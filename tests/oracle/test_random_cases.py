@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rdc.files.depth.depth import Depths
+from rdc.files.depth import Depths
 from scripts.soak_rsync import block
 from tests.support.storage.forced_depth import forced
 

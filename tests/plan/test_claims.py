@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, block_fingerprints
-from rdc.limits.wire import (
+from rdc.limits import (
     CHECK_BLOCKS_PER_ANSWER,
     CHECK_BLOCKS_PER_MESSAGE,
     RANGES_PER_MESSAGE,

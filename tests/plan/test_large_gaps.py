@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking import SYNC_PARAMS
-from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan import search as large_gaps
 from rdc.plan.descent import Fetch
 from rdc.plan.search import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rdc.chunking import SYNC_PARAMS
 from rdc.kernel import block_fingerprints, match_blocks, search_gaps, short_references
 from rdc.plan import search as blocks
-from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
+from rdc.plan.compare import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.search import Step, Window
 from rdc.signature.codec import ShortSignatures, sign_short
 from tests.support.share import examples

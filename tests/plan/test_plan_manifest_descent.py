@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.limits.wire import TIER_NODES, TOP_NODES
+from rdc.limits import TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import first_tier
 from rdc.protocol.messages import RowsPart, TierAnswer
-from rdc.tree import fold as fold_module
-from rdc.tree.fold import Fold, Group
-from rdc.tree.manifest import Entry
+from rdc.tree import manifest as fold_module
+from rdc.tree.manifest import Entry, Fold, Group
 from tests.support.trees.manifest_source import KEY, Driven, SourceModel, descend, feed, found, request, start
 from tests.support.trees.manifests import NOW, Rows, build, columns, entry, flat_tree, pairs, randoms, touched
 
@@ -271,7 +270,7 @@ def test_some_of_these_collisions_are_noticed_on_the_way() -> None:
     rng = random.Random(5)
     noticed = 0
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("rdc.tree.fold", "tests.support.trees.manifest_source"):
+        for module in ("rdc.tree.manifest", "tests.support.trees.manifest_source"):
             patch.setattr(f"{module}.short_references", lambda *a: shortened(*a, used=1))
         for _ in range(20):
             wanted, existing = (flat_tree(rng.randrange(20, 40), rng.randrange(30, 60)) for _ in range(2))
@@ -284,7 +283,7 @@ def test_some_of_these_collisions_are_noticed_on_the_way() -> None:
 def test_after_a_collision_nothing_more_is_asked_and_what_was_asked_still_comes() -> None:
     wanted, existing = flat_tree(30, 50), flat_tree(31, 44)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("rdc.tree.fold", "tests.support.trees.manifest_source"):
+        for module in ("rdc.tree.manifest", "tests.support.trees.manifest_source"):
             patch.setattr(f"{module}.short_references", lambda *a: shortened(*a, used=0))
         source, descent = SourceModel(build(wanted), owner=True), start(existing, len(wanted))
         after = 0

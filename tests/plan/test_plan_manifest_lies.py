@@ -15,7 +15,7 @@ from rdc.model.preserved import Preserved
 from rdc.plan import manifest_descent
 from rdc.plan.manifest_descent import ManifestDescent
 from rdc.protocol.messages import RowsPart, TierAnswer, TierRequest
-from rdc.tree.fold import GROUPS, Fold
+from rdc.tree.manifest import GROUPS, Fold
 from tests.support.trees.manifest_source import KEY, Answer, SourceModel, feed, request, start
 from tests.support.trees.manifests import Rows, build, entry, flat_tree, in_order, randoms, touched
 

@@ -172,7 +172,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     }
     later |= {
         "rdc.session.source.file_sender",
-        "rdc.session.trees.nested_trees",
+        "rdc.session.trees.source_tree",
     }
     starts_shell = {"subprocess", "selectors", "threading", "locale", "re"}
     check(start, heavy=(SLOW | later) - starts_shell)

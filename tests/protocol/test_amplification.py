@@ -12,10 +12,8 @@ import pytest
 
 import rdc.protocol
 from rdc.errors import ExitCode
-from rdc.limits.sessions import (
+from rdc.limits import (
     BUNDLE_CHUNKS,
-)
-from rdc.limits.wire import (
     DATA_BYTES,
     FILES_PER_MESSAGE,
     ITEMS_PER_MESSAGE,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
-from rdc.limits.wire import (
+from rdc.limits import (
     BLOCK_BYTES,
     BLOCK_CONTENT_BYTES,
     RAW_BLOCK_BYTES,

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import rdc.session.source.range_answers
 from rdc.chunking import ChunkParams
-from rdc.limits.sessions import BUNDLE_FILES_LEAST
-from rdc.limits.wire import PACKED_BYTES, PACKED_CONTEXT_BYTES
+from rdc.limits import BUNDLE_FILES_LEAST, PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.plan.check_blocks import context_rows, known_matches
 from rdc.plan.descent import ChunkRecipe, Copy, Descent, Fetch, Literal, Patch, Repeat, literal_rows

@@ -6,11 +6,7 @@ import re
 from pathlib import Path
 
 import rdc.protocol
-from rdc.limits.sessions import (
-    RESERVED_AHEAD_BYTES,
-    SMALL_MANIFEST,
-)
-from rdc.limits.wire import (
+from rdc.limits import (
     ASKED_FILE_BYTES,
     ASKED_FREELY_BYTES,
     ASKED_NODE_BYTES,
@@ -29,12 +25,14 @@ from rdc.limits.wire import (
     PATH_DEPTH,
     RAW_BLOCK_BYTES,
     RECORDS_BYTES,
+    RESERVED_AHEAD_BYTES,
     ROUND_LIMIT,
     ROW_REQUESTS,
     ROWS_FREELY,
     ROWS_PER_PART,
     RULES_BYTES,
     SENT_TIMES,
+    SMALL_MANIFEST,
     TIER_NODES,
     TIER_NODES_WHOLE,
     TOP_NODES,

@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from rdc.errors import ProtocolError
-from rdc.limits.wire import DATA_BYTES, MESSAGE_BYTES, PATH_BYTES
+from rdc.limits import DATA_BYTES, MESSAGE_BYTES, PATH_BYTES
 from rdc.protocol import messages
 from tests.support.wire.wire_payloads import PART, joined
 from tests.support.wire.wire_script import NAMED

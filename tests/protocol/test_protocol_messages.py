@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits.wire import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES, PATH_BYTES
+from rdc.limits import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, Listing
 from rdc.model.preserved import END_NS, FIRST_NS
 from rdc.protocol.messages import (

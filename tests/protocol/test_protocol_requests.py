@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits.wire import OUTSTANDING_REQUESTS
+from rdc.limits import OUTSTANDING_REQUESTS
 from rdc.protocol import messages
 from rdc.protocol.connection import LocalProtocolError, Received
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rdc.limits.wire import SELECTED_NAMES, SELECTED_PER_MESSAGE
+from rdc.limits import SELECTED_NAMES, SELECTED_PER_MESSAGE
 from rdc.model.location import FarList
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Opened, Role, Selected

@@ -13,7 +13,7 @@ from array import array
 
 from rdc.kernel.constants import SKETCH_BYTES, TRAIT_COUNT
 from rdc.lean.records import dataclass
-from rdc.limits.searches import SIMILAR_FILES, SIMILAR_MATCHES
+from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.protocol.connection import DIALECT
 from tests.support.daemon.daemons import Daemon, running_daemon
 from tests.support.kernel.kept_versions import unpack_version

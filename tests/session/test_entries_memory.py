@@ -16,8 +16,7 @@ import pytest
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
-from rdc.limits.sessions import CHANGED_PATHS_BYTES, PROBLEMS_WAITING
-from rdc.limits.wire import HEARD_NUMBERS, PATH_BYTES, PATH_DEPTH
+from rdc.limits import CHANGED_PATHS_BYTES, HEARD_NUMBERS, PATH_BYTES, PATH_DEPTH, PROBLEMS_WAITING
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
@@ -25,8 +24,7 @@ from rdc.progress import ItemChanged, Problem
 from rdc.protocol import messages
 from rdc.protocol.connection import Received
 from rdc.protocol.messages.field_types import Rows, Segment
-from rdc.session.runtime.commands import Receive, Send
-from rdc.session.runtime.event_relay import EventRelay, entries_memory
+from rdc.session.runtime.commands import EventRelay, Receive, Send, entries_memory
 from rdc.session.serve import answer
 from rdc.session.source.conversation import Source
 from rdc.session.trees.source_tree import SourceTree

@@ -19,7 +19,7 @@ from rdc.session.destination import conversation as destination_module
 from rdc.session.destination.own_tree import OwnTree
 from rdc.session.source import tree_description as description_module
 from rdc.session.source.tree_description import Description
-from rdc.tree import fold as fold_module
+from rdc.tree import manifest as fold_module
 from tests.support.running.paired_sync import Remembering, kinds, sync_in_turns
 from tests.support.running.sync_model import outcome
 from tests.support.share import examples

@@ -17,7 +17,7 @@ from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.lean.threads import Threads
 from rdc.session.transfer.whole import WholeFileWriter
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 
 PARTS = [random.Random(i).randbytes(100_000 + i) for i in range(9)]
 WHOLE = b"".join(PARTS)

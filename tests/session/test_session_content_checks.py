@@ -21,8 +21,7 @@ from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Change, Difference
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
-from rdc.session.runtime.commands import Conversation, Send
-from rdc.session.runtime.event_relay import EventRelay, TransferProgress
+from rdc.session.runtime.commands import Conversation, EventRelay, Send, TransferProgress
 from rdc.session.transfer import content_checks as module
 from rdc.session.transfer.commits import FileCommits
 from rdc.session.transfer.content_checks import ContentChecks

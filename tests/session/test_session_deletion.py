@@ -16,7 +16,7 @@ from rdc.model.entries import Kind
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.session.destination.deletion import Deletion
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import EventRelay
 from rdc.session.transfer.commits import Extraneous
 from rdc.tree.filters import FilterList
 from tests.support.share import examples

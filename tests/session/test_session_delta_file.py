@@ -14,7 +14,7 @@ from rdc.session.transfer import delta as delta_module
 from rdc.session.transfer.compare import NEXT_ANSWER, Room, Steps
 from rdc.session.transfer.delta import DeltaFile, StaleAnswers
 from rdc.session.transfer.destination import Guesses
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.tree import DIGEST_BYTES
 
 

@@ -13,7 +13,7 @@ import pytest
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError
 from rdc.lean.records import field_names
-from rdc.limits.wire import (
+from rdc.limits import (
     ASKED_FILE_BYTES,
     COMPARED_TIMES,
     ROW_REQUESTS,

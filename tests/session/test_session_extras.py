@@ -15,8 +15,8 @@ from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
 from rdc.session.destination import deletion as extras_module
 from rdc.session.destination.deletion import Deletion, ExtraneousEntries
-from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.trees.nested_trees import MountBoundary
+from rdc.session.runtime.commands import EventRelay
+from rdc.session.trees.source_tree import MountBoundary
 from rdc.tree.filters import FilterList
 
 DELETE = SyncOptions(delete=True)

@@ -14,8 +14,7 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, ProtocolError
 from rdc.files.root.root import Root
-from rdc.limits.sessions import SMALL_FILE_BYTES
-from rdc.limits.wire import DATA_BYTES
+from rdc.limits import DATA_BYTES, SMALL_FILE_BYTES
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import file_sender as module

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.lean.records import replace
-from rdc.limits.sessions import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
+from rdc.limits import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Message, TreeAnswer
 from rdc.session.transfer.destination import Guesses

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.limits.wire import ROWS_TEXT_BYTES
+from rdc.limits import ROWS_TEXT_BYTES, SMALL_MANIFEST
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role

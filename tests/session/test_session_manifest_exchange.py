@@ -11,8 +11,7 @@ from rdc.model.preserved import Preserved
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import FileFailed, Message, Progress, TopTier
 from rdc.session.destination.own_tree import discover, next_message
-from rdc.session.runtime.commands import Conversation, Receive
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import Conversation, EventRelay, Receive
 from rdc.tree.manifest import Manifest
 from tests.support.trees.manifests import build, flat_tree
 

@@ -37,7 +37,7 @@ from rdc.session.runtime.commands import Command, Receive, Send
 from rdc.session.serve import answer, greeting
 from rdc.session.source import tree_description as description_module
 from rdc.session.source.tree_description import Description
-from rdc.tree.fold import Fold
+from rdc.tree.manifest import Fold
 from rdc.tree.manifest import Manifest as Columns
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.run_pair import run_pair

@@ -16,7 +16,7 @@ from rdc.files.root.root import Root
 from rdc.session.transfer import bases as open_base_module
 from rdc.session.transfer.bases import Chunks, OpenBase
 from rdc.session.transfer.rebuild import ChunkRepair
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.tree import MemoryColumn, SignatureTree, TreeBuilder, sign
 from tests.support.kernel.range_rows import pairs_of
 

@@ -14,7 +14,7 @@ from blake3 import blake3
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
-from rdc.limits.wire import DATA_BYTES
+from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized, Role
 from rdc.session.source.file_sender import FileSender

@@ -17,8 +17,7 @@ from rdc.model.entries import Identity, Kind
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Progressed
 from rdc.protocol.messages import Message, Progress
-from rdc.session.runtime.commands import Flush, Send
-from rdc.session.runtime.event_relay import EventRelay, TransferProgress
+from rdc.session.runtime.commands import EventRelay, Flush, Send, TransferProgress
 from rdc.session.transfer.bases import QUIET_BYTES, sign_file
 from rdc.session.transfer.destination import Destination
 from rdc.signature.tree import sign

@@ -22,8 +22,7 @@ from rdc.progress import Problem
 from rdc.protocol import messages
 from rdc.protocol.connection import Received
 from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.runtime.commands import Receive, Send
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import EventRelay, Receive, Send
 from rdc.session.transfer.destination import Destination, Terms
 from rdc.session.trees.destination_root import open_destination
 from rdc.tree.filters import FilterList

@@ -15,8 +15,7 @@ import rdc
 from rdc.chunking import SYNC_PARAMS
 from rdc.kernel import _kernel
 from rdc.kernel.constants import FEW_FEATURES_BELOW
-from rdc.limits.searches import SIMILAR_BATCH, SIMILAR_FILES
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIZE_LIMIT
 from rdc.protocol.messages.content import COARSE_BELOW
 from rdc.signature.tree import sign
 from rdc.similarity.index import SimilarityIndex, SimilarityIndexError, size_code

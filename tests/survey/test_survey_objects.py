@@ -15,7 +15,7 @@ import pytest
 
 from rdc.catalog.catalog import Catalog
 from rdc.errors import ExitCode
-from rdc.files.depth.depth import ReadRate
+from rdc.files.depth import ReadRate
 from rdc.files.objects import object_file
 from rdc.files.objects.object_store import ObjectStore
 from rdc.library.scans import scan

@@ -15,7 +15,7 @@ import zstandard
 from blake3 import blake3
 
 from rdc.errors import ExitCode, UsageError
-from rdc.limits.searches import PART_SECTION_BYTES
+from rdc.limits import PART_SECTION_BYTES
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport
 from rdc.survey.container import PartError
 from rdc.survey.count import chunk_counter

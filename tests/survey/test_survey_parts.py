@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.files.root.root import Root
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SIZE_LIMIT
 from rdc.model.scan import ScanOptions
 from rdc.progress import Problem, silent
 from rdc.similarity.index import UnionFind

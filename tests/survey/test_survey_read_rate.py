@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from rdc.files.depth.depth import ReadRate
+from rdc.files.depth import ReadRate
 from tests.support.running.syncing import command
 
 RANDOM = Random(8).randbytes

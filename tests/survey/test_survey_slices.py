@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc import limits
 from rdc.errors import ExitCode, UsageError
 from rdc.files.root.root import Root
-from rdc.limits import searches as limits
 from rdc.model.entries import PackedInodes, strings
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.model.selection import FilterRule, RuleAction

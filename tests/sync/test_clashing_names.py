@@ -15,7 +15,7 @@ from rdc.errors import ExitCode
 from rdc.files.names.entry_names import names_that_are_one
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
 from tests.support.running.followed import Followed
 from tests.support.running.syncing import Run, Way, run_sync

@@ -15,8 +15,8 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.base.paths import is_reserved, is_temporary, temporary_name
 from rdc.files.names.name_change import displaced_name
+from rdc.files.replace.commit_group import is_own_partial, is_own_temporary
 from rdc.files.replace.replacement import KEEP_BYTES
-from rdc.files.replace.sweep_temporaries import is_own_partial, is_own_temporary
 from rdc.files.root.lister import listed_of
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listed, Metadata, strings

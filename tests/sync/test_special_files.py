@@ -16,7 +16,7 @@ from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode
 from rdc.files.names.entry_names import Linked
 from rdc.lean.records import replace
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import (
     DEVICE_LIMIT,
     EMPTY_LISTING,

@@ -13,7 +13,7 @@ import pytest
 
 from rdc.cli.options.sync_options import parse_sync, read_request
 from rdc.errors import ExitCode
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Tree, read_tree, tree, write_tree

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.loop_images import mounted

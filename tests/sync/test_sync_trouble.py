@@ -12,7 +12,7 @@ import pytest
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.root.root import Root
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from tests.support.project_paths import PSEUDO_SSH
 from tests.support.running.syncing import FAR, Ended, command
 from tests.support.trees.small_disk import read_only, small_disk

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import UsageError
-from rdc.limits.wire import (
+from rdc.limits import (
     FILTER_BYTES,
     FILTER_PATTERN_BYTES,
     FILTER_RULES,

@@ -12,7 +12,7 @@ import pytest
 
 from rdc.errors import UsageError
 from rdc.files.root.root import Root
-from rdc.limits.wire import RULE_FILE_BYTES
+from rdc.limits import RULE_FILE_BYTES
 from rdc.model.selection import DirectoryRules, RuleSyntax
 from rdc.progress import silent
 from rdc.tree.directory_filters import GitIgnore

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from rdc.kernel import short_references
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
-from rdc.tree.fold import GROUPS, Fold, Group, Tier
-from rdc.tree.manifest import Entry
+from rdc.tree.manifest import GROUPS, Entry, Fold, Group, Tier
 from tests.reference.kernel import name_ranks
 from tests.support.trees.manifests import (
     Rows,

@@ -18,8 +18,7 @@ import rdc.tree
 from rdc.kernel import name_ranks
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
-from rdc.tree.fold import GROUPS, Fold
-from rdc.tree.manifest import Entry, Manifest
+from rdc.tree.manifest import GROUPS, Entry, Fold, Manifest
 from tests.support.trees.manifests import (
     Rows,
     build,

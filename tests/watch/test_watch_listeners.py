@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits.sessions import RESCAN_SECONDS, UNTOLD_EVENTS
+from rdc.limits import RESCAN_SECONDS, UNTOLD_EVENTS
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages import (
     Condition,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from rdc.cli.environment import Environment, OptionGroup, Words
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import dataclass
-from rdc.limits.wire import FILTER_BYTES
+from rdc.limits import FILTER_BYTES
 from rdc.model.options import Option
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 

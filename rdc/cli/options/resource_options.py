@@ -7,7 +7,7 @@ import os
 from rdc.cli.environment import Words, parsed_value, read_size
 from rdc.errors import UsageError, printable
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import RATE_LEAST
+from rdc.limits import RATE_LEAST
 from rdc.model.options import Option
 from rdc.model.sync import OPTIONS
 
@@ -129,7 +129,7 @@ def _slice(text: str) -> ScanSlice:
 
 
 def _slices(text: str) -> int:
-    from rdc.limits.searches import SCAN_SLICES
+    from rdc.limits import SCAN_SLICES
 
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= SCAN_SLICES):
         raise UsageError(f"--slices={text}: a whole number from 1 to {SCAN_SLICES} is expected")

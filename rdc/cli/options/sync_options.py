@@ -21,7 +21,7 @@ from rdc.cli.options.file_options import (
 )
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import dataclass, replace
-from rdc.limits.sessions import ALTERNATE_DIRECTORIES
+from rdc.limits import ALTERNATE_DIRECTORIES
 from rdc.model import sync as model
 from rdc.model.location import FarList, Location, RemoteShell, parse_location
 from rdc.model.options import (

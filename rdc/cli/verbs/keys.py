@@ -9,7 +9,7 @@ from pathlib import Path
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
-from rdc.limits.sessions import KEY_FILE_BYTES
+from rdc.limits import KEY_FILE_BYTES
 from rdc.model.options import Option
 
 TYPE_CHECKING = False

@@ -35,8 +35,7 @@ from rdc.files.own.output_file import Claims, OutputKind, claim_outputs
 from rdc.files.own.output_file import Output as OutputFile
 from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
-from rdc.limits.searches import SCAN_MEMORY_LEAST
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import SCAN_MEMORY_LEAST, SIZE_LIMIT
 from rdc.model.options import Option
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, MergeOptions, ScanOptions, ScanReport
 from rdc.report.output import TerminalOutput

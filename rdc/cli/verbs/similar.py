@@ -328,7 +328,7 @@ def print_documents(
 
 def _keep_freed_memory() -> None:
     """Batches of texts take the memory of those before them."""
-    from rdc.limits.searches import BATCH_BYTES
+    from rdc.limits import BATCH_BYTES
 
     keep_freed_memory(mapped=2 * BATCH_BYTES, untrimmed=BATCH_BYTES)
 

@@ -16,7 +16,7 @@ from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, repo
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.lean.records import replace
 from rdc.lean.typed import Protocol
-from rdc.limits.wire import SELECTED_LIST_BYTES
+from rdc.limits import SELECTED_LIST_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.report.output import ForwardedOutput, Output, TerminalOutput
 from rdc.report.sync_terminal import SyncTerminal

@@ -15,7 +15,7 @@ from rdc.documents.parts.part_file import SAMPLE_BYTES, SAMPLES
 from rdc.kernel import alike_counts, alike_pairs, label_pairs, missing_pairs, neighbour_pairs, sorted_pairs
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.lean.records import dataclass
-from rdc.limits.searches import (
+from rdc.limits import (
     COMPARED,
     COMPARED_LEAST,
     CROWD_LEVELS,

@@ -18,7 +18,7 @@ from rdc.documents.parts.part_file import SAMPLES
 from rdc.errors import ExitCode
 from rdc.kernel import ranked_numbers, set_resemblances
 from rdc.lean.records import dataclass
-from rdc.limits.searches import OVERLAP_BYTES
+from rdc.limits import OVERLAP_BYTES
 from rdc.model.similar import (
     Document,
     DocumentGroup,

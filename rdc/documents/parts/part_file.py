@@ -20,15 +20,15 @@ from rdc.files.own.output_file import OutputKind
 from rdc.kernel import upper_halves
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.lean.records import dataclass
-from rdc.limits.searches import (
+from rdc.limits import (
     PART_BLOCK_BYTES,
     PART_NAMES,
     READ_BYTES,
     ROW_PROBLEMS,
     SCAN_SLICES,
+    SIZE_LIMIT,
     SLICE_HEAD_BYTES,
 )
-from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers, strings
 from rdc.progress import Problem
 from rdc.similarity.samples import one_permutation

@@ -9,8 +9,8 @@ from enum import Enum
 
 from rdc.kernel import name_ranks
 from rdc.lean.records import dataclass
-from rdc.limits.searches import RANGE_BYTES, READ_BYTES
-from rdc.limits.searches import TEXT_LINE_BYTES as LINE_BYTES
+from rdc.limits import RANGE_BYTES, READ_BYTES
+from rdc.limits import TEXT_LINE_BYTES as LINE_BYTES
 from rdc.model.entries import Kind, PackedListing, little_endian_integers, strings
 from rdc.survey.slices import SLICE_KEY, WalkTotals, name_rank
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.files.depth.depth import ReadRate
+    from rdc.files.depth import ReadRate
     from rdc.files.own.output_file import Claims
     from rdc.files.root.source_file import SourceFile
     from rdc.model.similar import DocumentOptions

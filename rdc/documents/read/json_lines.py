@@ -14,7 +14,7 @@ from rdc.documents.read.text_batch import BatchBuilder, RowProblems, TextBatch
 from rdc.errors import RdcError, one_line, printable
 from rdc.kernel import json_texts
 from rdc.lean.typed import Protocol
-from rdc.limits.searches import (
+from rdc.limits import (
     DOCUMENT_BYTES,
     READ_BYTES,
     UNPACKED_BYTES_LEAST,
@@ -23,7 +23,7 @@ from rdc.limits.searches import (
     WINDOW_BYTES_MOST,
     WINDOW_SHARE,
 )
-from rdc.limits.searches import TEXT_LINE_BYTES as LINE_BYTES
+from rdc.limits import TEXT_LINE_BYTES as LINE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from operator import sub
 
 from rdc.documents.read.text_batch import RowProblems, TextBatch, TextSpan
 from rdc.errors import UsageError, one_line, printable
-from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
+from rdc.limits import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

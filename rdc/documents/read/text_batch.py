@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.lean.records import dataclass, replace
-from rdc.limits.searches import (
+from rdc.limits import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
     ROW_PROBLEMS,

@@ -17,7 +17,7 @@ from rdc.files.objects.object_file import ObjectFile
 from rdc.files.objects.object_store import is_url
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.records import dataclass
-from rdc.limits.searches import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
+from rdc.limits import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 from rdc.progress import Problem
 from rdc.survey.read import in_order
 

@@ -1,4 +1,4 @@
-/* file_clock.h - waits for the clock that stamps files; rdc/files/base/entry_check.py has the definition and the reasons. */
+/* file_clock.h - waits for the clock that stamps files; rdc/files/base/metadata.py has the definition and the reasons. */
 #ifndef RDC_FILE_CLOCK_H
 #define RDC_FILE_CLOCK_H
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 from rdc.errors import FileError, printable
 from rdc.files.base.syscalls import unshare_working_directory
 from rdc.lean.typed import TypeVar
-from rdc.limits.wire import NAME_BYTES, PATH_BYTES, PATH_DEPTH
+from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def path_of_directory(fd: int) -> bytes:
 # (`.old`).
 #
 # Every name of the form `.rdc-<16 hex digits>.tmp` or `.old` is reserved, and no sync carries it. A reserved
-# name alone proves nothing: rdc.files.replace.sweep_temporaries decides which entries rdc may remove.
+# name alone proves nothing: rdc.files.replace.commit_group decides which entries rdc may remove.
 #
 # Three more names are reserved:
 #

@@ -14,12 +14,12 @@ from rdc.files import _files
 from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.base.os_errors import changed, failure
 from rdc.files.base.syscalls import share_of_descriptors
-from rdc.files.depth.depth import Depth, RowsSeen
+from rdc.files.depth import Depth, RowsSeen
 from rdc.files.root.confined_root import NO_ATIME
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
-from rdc.limits.sessions import BUNDLED_FILE_BYTES, OPENED_FILES
+from rdc.limits import BUNDLED_FILE_BYTES, OPENED_FILES
 from rdc.model.entries import Identity, strings
 from rdc.model.preserved import packed_time
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 from rdc.errors import FileError
 from rdc.files import _files
 from rdc.files.base.paths import join
-from rdc.files.depth.depth import RowsSeen, calls_at_once
+from rdc.files.depth import RowsSeen, calls_at_once
 from rdc.lean.records import dataclass
 from rdc.model.entries import Identity, IdentityColumns, PackedListing, little_endian_integers, strings
 

@@ -2,7 +2,7 @@
  * rows_at_once.c - the same work for each of many rows, several of them at a time.
  *
  * Threads live for one call. To start one takes some 20 us, which is little beside what it waits for: there is none
- * unless rows were seen to wait (rdc/files/depth/depth.py).
+ * unless rows were seen to wait (rdc/files/depth/__init__.py).
  */
 #define _GNU_SOURCE
 #include "depth/rows_at_once.h"

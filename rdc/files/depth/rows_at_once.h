@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As in rdc/limits/sessions.py, a test compares them. */
+/* As in rdc/limits.py, a test compares them. */
 #define RDC_DEPTH_LIMIT 64
 
-/* As in rdc/files/depth/depth.py, a test compares them. */
+/* As in rdc/files/depth/__init__.py, a test compares them. */
 #define RDC_WAIT_NANOSECONDS 100000
 
-/* What rdc/files/depth/depth.py decides by. */
+/* What rdc/files/depth/__init__.py decides by. */
 typedef struct {
     uint64_t rows;        /* all rows */
     uint64_t own_rows;    /* rows that the calling thread did */

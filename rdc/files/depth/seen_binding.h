@@ -1,4 +1,4 @@
-/* seen_binding.h - what was seen of rows done at once, for rdc/files/depth/depth.py. */
+/* seen_binding.h - what was seen of rows done at once, for rdc/files/depth/__init__.py. */
 #ifndef RDC_SEEN_BINDING_H
 #define RDC_SEEN_BINDING_H
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from blake3 import blake3
 
-from rdc.files.base.entry_check import identity_of, stat_entry
+from rdc.files.base.metadata import identity_of, stat_entry
 from rdc.files.base.os_errors import changed
 from rdc.files.base.paths import WithoutProcError
 from rdc.files.facts.extents import data_ranges

@@ -17,7 +17,7 @@ import os
 import stat
 
 from rdc.errors import FileError
-from rdc.files.base.entry_check import found_at, identity_of
+from rdc.files.base.metadata import found_at, identity_of
 from rdc.files.base.paths import join, stands_for_reserved
 from rdc.files.base.taking_names import flush, sync_directory_at
 from rdc.lean.records import replace

@@ -17,8 +17,16 @@ from enum import Enum
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.directory_descriptors import Directory, honours_no_replace, stable_fields
-from rdc.files.base.entry_check import ANYTHING, Expected, found_at, identity_of, outlast, stat_entry
-from rdc.files.base.metadata import narrow_name, narrowed_metadata
+from rdc.files.base.metadata import (
+    ANYTHING,
+    Expected,
+    found_at,
+    identity_of,
+    narrow_name,
+    narrowed_metadata,
+    outlast,
+    stat_entry,
+)
 from rdc.files.base.paths import join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
 from rdc.files.base.taking_names import CANNOT_SYNC, is_refused
@@ -391,7 +399,7 @@ class UnchangedRemoval:
 
     An entry is the one listed if its inode, size, mtime and ctime are, and the ctime is no later than the
     run. A change after the listing gives it a later one: a run lists nothing before the clock that stamps
-    files (rdc.files.base.entry_check) has passed its beginning.
+    files (rdc.files.base.metadata) has passed its beginning.
     """
 
     def __init__(self, root: Root) -> None:

@@ -18,7 +18,7 @@ from fcntl import ioctl
 
 from rdc.errors import FileError, RdcError, printable
 from rdc.files import _files
-from rdc.files.base.entry_check import identity_of
+from rdc.files.base.metadata import identity_of
 from rdc.files.base.os_errors import changed
 from rdc.files.base.paths import has_proc
 from rdc.files.base.syscalls import is_intact, take_lease

@@ -26,7 +26,7 @@ from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
 from rdc.files.base.taking_names import make_durable
 from rdc.files.bulk.small_files import TEMPORARY_BYTES, extension
-from rdc.files.depth.depth import RowsSeen
+from rdc.files.depth import RowsSeen
 from rdc.files.facts.file_facts import ContentDigest, spans_with_data
 from rdc.files.facts.xattrs import write_attributes
 from rdc.files.names.leased_files import LeasedFile, same_bytes

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.files.depth.depth import ReadRate
+    from rdc.files.depth import ReadRate
     from rdc.lean.threads import Task, Threads
 
 

@@ -11,12 +11,12 @@ from time import perf_counter_ns
 from blake3 import blake3
 
 from rdc.errors import ExitCode, FileError, UsageError, one_line, printable
-from rdc.files.depth.depth import DEPTH_MOST, Depth, Depths, ReadRate, RowsSeen, calls_at_once
+from rdc.files.depth import DEPTH_MOST, Depth, Depths, ReadRate, RowsSeen, calls_at_once
 from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES, ObjectFile, ObjectSource
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import DEPTH_LIMIT
-from rdc.limits.wire import (
+from rdc.limits import (
     AHEAD_BYTES,
+    DEPTH_LIMIT,
     DIRECTORY_BYTES,
     ENTRY_BYTES,
     KEY_BYTES,

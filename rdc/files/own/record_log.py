@@ -26,8 +26,7 @@ from rdc.files.base.paths import check_path
 from rdc.files.base.taking_names import flush, sync_directory
 from rdc.files.own.output_file import OpenedPath
 from rdc.lean.typed import TypeVar
-from rdc.limits.sessions import LINE_BYTES
-from rdc.limits.wire import PATH_BYTES
+from rdc.limits import LINE_BYTES, PATH_BYTES
 from rdc.model.entries import Metadata
 from rdc.model.preserved import Attributes, packed_time
 

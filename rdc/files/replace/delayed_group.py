@@ -9,12 +9,11 @@ from functools import partial
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, stable_fields
-from rdc.files.base.entry_check import Expected, identity_of
+from rdc.files.base.metadata import Expected, identity_of
 from rdc.files.base.paths import is_temporary_of, join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between
-from rdc.files.replace.commit_group import CommitGroup, Staged
+from rdc.files.replace.commit_group import CommitGroup, Staged, is_own_partial
 from rdc.files.replace.replacement import KEEP_BYTES, Replacement
-from rdc.files.replace.sweep_temporaries import is_own_partial
 from rdc.lean.records import dataclass, replace
 from rdc.model.entries import ComparedFields, Identity, Metadata, is_same_entry
 
@@ -115,7 +114,7 @@ class Leftovers:
 
     def remove(self, names: list[bytes] | None = None) -> None:
         """Remove those of these paths that no run writes; None: all."""
-        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+        from rdc.files.replace.commit_group import sweep_temporaries
 
         if self._root.append_only:
             return

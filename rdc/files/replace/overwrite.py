@@ -19,8 +19,7 @@ from contextlib import suppress
 from itertools import chain
 
 from rdc.files.base.directory_descriptors import change_time, same_entry
-from rdc.files.base.entry_check import Expected, identity_of, outlast
-from rdc.files.base.metadata import changes_access, strictly
+from rdc.files.base.metadata import Expected, changes_access, identity_of, outlast, strictly
 from rdc.files.base.syscalls import punch_hole
 from rdc.files.base.taking_names import flush
 from rdc.files.facts.extents import holes

@@ -20,11 +20,11 @@ import stat
 from contextlib import contextmanager, suppress
 
 from rdc.errors import FileError, RdcError
-from rdc.files.base.entry_check import stat_entry
+from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import PARTS_NAME, join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between
 from rdc.lean.records import dataclass, field
-from rdc.limits.wire import PARTS_BYTES
+from rdc.limits import PARTS_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def _is_there(name: bytes, directory: int) -> bool:
 
 def _is_part(found: os.stat_result, directory: os.stat_result) -> bool:
     """Return whether an entry is a file with one name that this user made, or that nobody else could put
-    there. The rules are those of rdc.files.replace.sweep_temporaries."""
+    there. The rules are those of rdc.files.replace.commit_group."""
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         return False
     user = os.geteuid()

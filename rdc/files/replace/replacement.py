@@ -11,14 +11,13 @@ from itertools import chain
 from types import TracebackType
 
 from rdc.errors import FileError, RdcError
-from rdc.files.base.entry_check import Expected, found_at, identity_of
-from rdc.files.base.metadata import STOPS_THE_RUN, Shortfall, strictly
+from rdc.files.base.metadata import STOPS_THE_RUN, Expected, Shortfall, found_at, identity_of, strictly
 from rdc.files.base.paths import make_aside
 from rdc.files.base.syscalls import fallocate_keep_size, punch_hole
 from rdc.files.base.taking_names import create_temporary, has_name, is_refused, replace_name, take_free_name
 from rdc.files.facts.extents import holes as holes_of
 from rdc.files.root.root import HOLE_BYTES, BackupKeeper, Root
-from rdc.limits.sessions import RESERVED_AHEAD_BYTES
+from rdc.limits import RESERVED_AHEAD_BYTES
 from rdc.model.entries import Identity, Metadata
 
 TYPE_CHECKING = False

@@ -12,8 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import FileChangedError, FileError
-from rdc.files.base.entry_check import identity_of
-from rdc.files.base.metadata import changes_access, set_on_found, set_on_name
+from rdc.files.base.metadata import changes_access, identity_of, set_on_found, set_on_name
 from rdc.files.base.syscalls import take_lease
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.typed import NamedTuple

@@ -11,17 +11,16 @@ from functools import partial
 
 from rdc.errors import FileChangedError, FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache, meet
-from rdc.files.base.entry_check import EntryCheck, identity_of, stat_entry
-from rdc.files.base.metadata import Storage, kind_of
+from rdc.files.base.metadata import EntryCheck, Storage, identity_of, kind_of, stat_entry
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.paths import check_name, check_path
 from rdc.files.base.syscalls import file_system_type
-from rdc.files.depth.depth import Depths, Looking
+from rdc.files.depth import Depths, Looking
 from rdc.files.root.lister import list_directory, look_at
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.typed import TypeVar
-from rdc.limits.wire import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
+from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
 from rdc.model.entries import BadCall, BadEntry, ComparedFields, Identity, Kind, Listed, Listing, Metadata
 from rdc.model.preserved import FileSystemFacts, packed_time
 

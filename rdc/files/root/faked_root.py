@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.files.base.entry_check import ANYTHING, Anything, Expected, stat_entry
-from rdc.files.base.metadata import Attempt, kind_of
+from rdc.files.base.metadata import ANYTHING, Anything, Attempt, Expected, kind_of, stat_entry
 from rdc.files.root.listing_view import FORMAT_OF_KIND, Faked, faked_at, set_faked_on_name, set_faked_open
 from rdc.files.root.root import Root
-from rdc.limits.wire import PATH_BYTES
+from rdc.limits import PATH_BYTES
 from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
 from rdc.model.preserved import packed_time
 

@@ -7,14 +7,13 @@ import os
 from stat import S_ISLNK
 
 from rdc.errors import FileError
-from rdc.files.base.entry_check import stat_entry
-from rdc.files.base.metadata import KIND_OF_FORMAT
+from rdc.files.base.metadata import KIND_OF_FORMAT, stat_entry
 from rdc.files.base.paths import check_path, join, reserved_rows
 from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.lister import listed_of
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import DIRECTORY_BYTES
+from rdc.limits import DIRECTORY_BYTES
 from rdc.model.entries import BadCall, BadEntry, Kind, Listed, strings
 
 TYPE_CHECKING = False
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.depth.depth import Looking
+    from rdc.files.depth import Looking
     from rdc.files.root.followed_links import FollowedLinks
     from rdc.files.root.policies import ReadPolicy
 

@@ -14,9 +14,9 @@ from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S
 from rdc.files import _files
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.paths import reserved_rows
-from rdc.files.depth.depth import Looking, RowsSeen
+from rdc.files.depth import Looking, RowsSeen
 from rdc.lean.records import replace
-from rdc.limits.wire import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
+from rdc.limits import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
 from rdc.model.entries import BadCall, BadEntry, Kind, Listed, Listing, PackedInodes, PackedListing, strings
 from rdc.model.preserved import packed_time, packed_times
 

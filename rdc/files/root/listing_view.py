@@ -12,13 +12,12 @@ from array import array
 from functools import partial
 
 from rdc.errors import FileError
-from rdc.files.base.entry_check import stat_entry
-from rdc.files.base.metadata import kind_of, set_on_name
+from rdc.files.base.metadata import kind_of, set_on_name, stat_entry
 from rdc.files.base.paths import at_entry, join, leading_to
 from rdc.files.root.lister import packed_inodes
 from rdc.files.root.policies import MUNGE, Confined
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import PATH_BYTES
+from rdc.limits import PATH_BYTES
 from rdc.model.entries import (
     DEVICES,
     Kind,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rdc.errors import FileError
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.depth.depth import ReadRate
+    from rdc.files.depth import ReadRate
     from rdc.model.entries import Kind, Listed
     from rdc.progress import Reporter
 

@@ -26,7 +26,7 @@
 #include "depth/rows_at_once.h"
 #include "base/sort_names.h"
 
-#define NAME_MOST 255    /* NAME_BYTES of rdc/limits/wire.py: file systems in user space may send longer ones */
+#define NAME_MOST 255    /* NAME_BYTES of rdc/limits.py: file systems in user space may send longer ones */
 #define LINK_MOST 4096 /* the kernel gives at most a page */
 #define RECORDS_SIZE (32 << 10)
 #define TEMPORARY 255 /* as a kind: of which no more than the name is wanted */

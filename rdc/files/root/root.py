@@ -12,23 +12,21 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
-from rdc.files.base.entry_check import (
+from rdc.files.base.metadata import (
     ANYTHING,
     Anything,
+    Attempt,
     Expected,
     difference_from,
     found_at,
     identity_of,
-    stat_entry,
-)
-from rdc.files.base.metadata import (
-    Attempt,
     kind_of,
     metadata_of,
     narrow_name,
     narrowed_metadata,
     set_on_descriptor,
     set_on_name,
+    stat_entry,
     would_change,
 )
 from rdc.files.base.paths import make_aside
@@ -38,7 +36,7 @@ from rdc.files.root.confined_root import ConfinedRoot
 from rdc.files.root.policies import ENTRY_BYTES, MUNGE, MadeEntries, ReadPolicy, WriteQuota
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import NamedTuple, Protocol
-from rdc.limits.wire import PATH_BYTES
+from rdc.limits import PATH_BYTES
 from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
 from rdc.model.preserved import packed_time
 

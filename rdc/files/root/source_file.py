@@ -10,7 +10,7 @@ from types import TracebackType
 from rdc.errors import FileChangedError
 from rdc.files import _files
 from rdc.files.base.directory_descriptors import change_time, is_unchanged
-from rdc.files.base.entry_check import identity_of, outlast
+from rdc.files.base.metadata import identity_of, outlast
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
 from rdc.model.entries import Metadata
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from array import array
 
     from rdc.errors import FileError
-    from rdc.files.depth.depth import ReadRate
+    from rdc.files.depth import ReadRate
 
 
 SPAN_BYTES = 1 << 20
@@ -115,7 +115,7 @@ class SourceFile:
         """Wait until check_unchanged will see any later change. The first read calls this.
 
         The wait is at most one tick of the file system's clock, for a file changed in that tick
-        (rdc.files.base.entry_check).
+        (rdc.files.base.metadata).
         """
         if not self._outlasted:
             outlast(change_time(self.identity))

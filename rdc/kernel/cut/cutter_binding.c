@@ -8,7 +8,7 @@
 #include "cut/cuts.h"
 #include "stream_binding.h"
 
-/* Bounds of rdc/limits/wire.py; a test compares them. */
+/* Bounds of rdc/limits.py; a test compares them. */
 #define CHUNK_MIN_LIMIT 64
 #define CHUNK_RATIO_LIMIT 8
 #define CHUNK_MAX_LIMIT (16 << 20)

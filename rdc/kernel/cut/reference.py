@@ -28,7 +28,7 @@ from rdc.kernel.constants import (
     reflected_table,
     trait_mix,
 )
-from rdc.limits.wire import (
+from rdc.limits import (
     CHUNK_MAX_LIMIT,
     CHUNK_MIN_LIMIT,
     CHUNK_RATIO_LIMIT,

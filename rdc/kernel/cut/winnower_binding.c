@@ -4,7 +4,7 @@
 #include "stream_binding.h"
 #include "cut/winnow.h"
 
-/* A bound of rdc/limits/wire.py; a test compares both. */
+/* A bound of rdc/limits.py; a test compares both. */
 #define WINNOW_MAX_LIMIT 4096
 
 typedef struct {

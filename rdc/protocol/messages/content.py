@@ -6,11 +6,13 @@ from array import array
 from itertools import chain
 
 from rdc.lean.typed import Annotated
-from rdc.limits.sessions import BUNDLE_BYTES, BUNDLE_CHUNKS, BUNDLE_FILES
-from rdc.limits.wire import (
+from rdc.limits import (
     BLOCK_SIZE_MAX,
     BLOCK_SIZE_MIN,
     BLOCKS_PER_MESSAGE,
+    BUNDLE_BYTES,
+    BUNDLE_CHUNKS,
+    BUNDLE_FILES,
     CHECK_BLOCKS_PER_ANSWER,
     DATA_BYTES,
     FILES_PER_GROUP,

@@ -7,8 +7,7 @@ from operator import le
 
 from rdc.lean.records import replace
 from rdc.lean.typed import Annotated
-from rdc.limits.sessions import RESCAN_SECONDS
-from rdc.limits.wire import (
+from rdc.limits import (
     ATTRIBUTE_MESSAGE_BYTES,
     ATTRIBUTE_SET_BYTES,
     FEATURES_BYTES,
@@ -23,6 +22,7 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
     OWNER_NAME_BYTES,
     OWNERS_PER_MESSAGE,
+    RESCAN_SECONDS,
     RULES_BYTES,
     SELECTED_MESSAGE_BYTES,
     SELECTED_PER_MESSAGE,

@@ -11,7 +11,7 @@ from operator import add, sub
 from rdc.errors import ExitCode
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Annotated
-from rdc.limits.wire import (
+from rdc.limits import (
     CHECK_BLOCKS_PER_MESSAGE,
     FILES_PER_MESSAGE,
     FRAME_BYTES,

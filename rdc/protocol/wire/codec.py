@@ -19,7 +19,7 @@ import msgpack
 from rdc.errors import ProtocolError
 from rdc.lean import records
 from rdc.lean.typed import TypeVar, dataclass_transform
-from rdc.limits.wire import FRAME_BYTES, MESSAGE_BYTES
+from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.runs import Purpose
 from rdc.protocol.wire.fields import (
     Codec,

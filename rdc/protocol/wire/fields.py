@@ -22,7 +22,7 @@ from operator import add, lt, sub
 from rdc.errors import ProtocolError, one_line, printable
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Generic, Protocol, TypeVar
-from rdc.limits.wire import PATH_BYTES, PATH_DEPTH, SIZE_LIMIT, TOTAL_BYTES, TOTAL_LIMIT
+from rdc.limits import PATH_BYTES, PATH_DEPTH, SIZE_LIMIT, TOTAL_BYTES, TOTAL_LIMIT
 from rdc.model.entries import little_endian_integers
 from rdc.model.preserved import END_NS, FIRST_NS, STAMPED_BYTES, is_distant, stamped, time_of_stamped
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from rdc.errors import UsageError, printable
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import NAME_BYTES, PATH_BYTES, RULES_BYTES, SIZE_LIMIT, UNDO_DAYS
+from rdc.limits import NAME_BYTES, PATH_BYTES, RULES_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.location import FarList
 from rdc.model.options import Alternates, AlternateUse, Backup, Carrier, Declared, KeepUndo

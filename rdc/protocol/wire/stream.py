@@ -13,7 +13,7 @@ from collections import deque
 
 from rdc.errors import ProtocolError
 from rdc.lean.records import dataclass
-from rdc.limits.wire import (
+from rdc.limits import (
     BLOCK_BYTES,
     BLOCK_CONTENT_BYTES,
     FRAME_BYTES,

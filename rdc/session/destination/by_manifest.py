@@ -11,7 +11,7 @@ from rdc.protocol.messages.field_types import join_listing
 from rdc.protocol.wire.fields import increasing
 from rdc.session.destination.directory_changes import AnnouncedDirectory
 from rdc.session.destination.own_tree import OwnTree, discover
-from rdc.session.trees.announced_entries import check_announced, with_made_modes
+from rdc.session.trees.sites import check_announced, with_made_modes
 from rdc.tree.manifest import Manifest, covering_root
 
 TYPE_CHECKING = False
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages import ListingPart, Start
     from rdc.protocol.messages import Manifest as ManifestMessage
-    from rdc.session.runtime.commands import Conversation
-    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.runtime.commands import Conversation, EventRelay
     from rdc.session.trees.destination_options import DirectoryLinks
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import WantedXattrs

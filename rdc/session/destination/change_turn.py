@@ -18,18 +18,18 @@ from rdc.protocol.messages import Changed, Describe, Done, Renamed, TopTier, Tur
 from rdc.session.destination.conversation import DestinationTurn, WholeTurn
 from rdc.session.destination.deletion import writing_code
 from rdc.session.destination.directory_changes import AnnouncedDirectory
-from rdc.session.runtime.commands import Conversation, Idle, Receive, Send
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import Conversation, EventRelay, Idle, Receive, Send
 from rdc.session.transfer.destination import Destination, PartialFiles, Terms, left_alone, refused_name
 from rdc.session.transfer.renames import RemovedFiles
-from rdc.session.trees.announced_entries import (
+from rdc.session.trees.destination_root import DestinationRoot, keeps, open_destination
+from rdc.session.trees.sites import (
+    Site,
     announced,
     check_announced,
     check_path,
     with_made_mode,
     with_made_modes,
 )
-from rdc.session.trees.destination_root import DestinationRoot, keeps, open_destination
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from rdc.model.preserved import FileSystemFacts, Preserved
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Message, Start, Watch
-    from rdc.session.trees.sites import Site
 
 
 # Closes entries that a turn renames out of directories that kept users out.

@@ -16,14 +16,13 @@ from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.limits.wire import FURTHER_BYTES
+from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import Done
 from rdc.session.destination.own_tree import InSyncPair, InSyncStore, OwnTree, receive_offer, receive_owners
-from rdc.session.runtime.commands import Conversation, Flush, Receive, Send
+from rdc.session.runtime.commands import Conversation, Flush, Receive, Send, TransferProgress
 from rdc.session.transfer.destination import Destination, PartialFiles, left_alone
 from rdc.session.trees.destination_root import unkept_attributes
 from rdc.tree.manifest import Manifest
@@ -37,12 +36,11 @@ if TYPE_CHECKING:
     from rdc.session.destination.deletion import Deletion, ExtraneousEntries
     from rdc.session.destination.directory_changes import DirectoryChanges
     from rdc.session.destination.finish import GuardedChanges, HardLinks
-    from rdc.session.runtime.event_relay import TransferProgress
     from rdc.session.transfer.commits import Extraneous, FileCommits
     from rdc.session.transfer.renames import RemovedFiles
     from rdc.session.transfer.transfers import Transfers
     from rdc.session.trees.destination_options import SkippedEntries
-    from rdc.session.trees.nested_trees import MountBoundary
+    from rdc.session.trees.source_tree import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.selection import Selection
@@ -101,7 +99,7 @@ class DestinationTurn:
         from rdc.session.destination.deletion import BlockedEntries, Deletion, ExtraneousEntries, Unarrived
         from rdc.session.destination.directory_changes import DirectoryChanges
         from rdc.session.destination.entry_changes import ApplyingContext
-        from rdc.session.runtime.event_relay import TransferProgress
+        from rdc.session.runtime.commands import TransferProgress
         from rdc.session.transfer.commits import FileCommits
         from rdc.session.transfer.transfers import Transfers
 
@@ -429,7 +427,7 @@ class WholeTurn(DestinationTurn):
         """The mount boundary beyond which nothing is deleted; None for no boundary."""
         if not (self._options.one_file_system and self._options.removes):
             return None
-        from rdc.session.trees.nested_trees import MountBoundary
+        from rdc.session.trees.source_tree import MountBoundary
 
         return MountBoundary(self._root, self._name or self._start.only)
 

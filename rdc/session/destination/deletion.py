@@ -9,12 +9,12 @@ from contextlib import suppress
 from itertools import islice
 
 from rdc.errors import ExitCode, FileError, printable
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.base.paths import PARTS_NAME, join, refused_component
-from rdc.files.depth.depth import calls_at_once
-from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
+from rdc.files.depth import calls_at_once
+from rdc.files.replace.commit_group import foreign_names, sweep_temporaries
 from rdc.lean.records import dataclass, replace
-from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
+from rdc.limits import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import EMPTY_LISTING, NODES, Identity, IdentityColumns, Kind, Listing
 from rdc.plan.compare import DELETING
 from rdc.progress import Event, ItemChanged, Problem
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.model.sync import SyncOptions
-    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.runtime.commands import EventRelay
     from rdc.session.transfer.destination import PartialFiles
-    from rdc.session.trees.nested_trees import MountBoundary
+    from rdc.session.trees.source_tree import MountBoundary
 
 
 def writing_code(error: FileError) -> ExitCode:
@@ -221,7 +221,7 @@ class Deletion:
 
     def _rehearsal(self, *, hopeful: bool = False) -> Deletion:
         from rdc.progress import silent
-        from rdc.session.runtime.event_relay import EventRelay
+        from rdc.session.runtime.commands import EventRelay
 
         rehearsal = Deletion(
             self._root,

@@ -9,7 +9,7 @@ from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.base.paths import join
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import Generic, TypeVar
-from rdc.limits.sessions import CHANGED_PATHS_BYTES, SHORT_PATH
+from rdc.limits import CHANGED_PATHS_BYTES, SHORT_PATH
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import (
     Change,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.session.destination.alternates import AlternateFiles, AlternateMatches
-    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.runtime.commands import EventRelay
 
 
 @dataclass(frozen=True, slots=True)

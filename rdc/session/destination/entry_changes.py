@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
-    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.runtime.commands import EventRelay
     from rdc.session.transfer.transfers import Transfers
     from rdc.session.trees.destination_options import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs

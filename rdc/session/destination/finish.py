@@ -17,7 +17,7 @@ from rdc.errors import (
     RdcError,
     printable,
 )
-from rdc.files.base.entry_check import identity_of
+from rdc.files.base.metadata import identity_of
 from rdc.files.base.paths import join
 from rdc.files.base.taking_names import sync_file_systems
 from rdc.files.facts.file_facts import directory_mark
@@ -30,8 +30,7 @@ from rdc.files.facts.xattrs import (
 from rdc.files.names.entry_names import Linked, link_file, make_durable
 from rdc.files.root.listing_view import is_node
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import GUARDED_ENTRIES
-from rdc.limits.wire import FILES_PER_MESSAGE
+from rdc.limits import FILES_PER_MESSAGE, GUARDED_ENTRIES
 from rdc.model.entries import NODES, Identity, Kind, Listing, Metadata
 from rdc.model.preserved import (
     ACCESS_ACL,
@@ -63,7 +62,7 @@ from rdc.session.destination.deletion import Deletion, writing_code
 from rdc.session.destination.directory_changes import AnnouncedDirectory, DirectoryChanges, LateDirectories
 from rdc.session.destination.entry_changes import ApplyingContext, ComparedDirectory, ExistingLinks
 from rdc.session.destination.selected import ChosenDirectories
-from rdc.session.runtime.commands import Conversation, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send
 from rdc.session.transfer.commits import Extraneous
 from rdc.session.transfer.transfers import WHOLE_BYTES
 
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.model.sync import SyncOptions
-    from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.destination_root import DestinationStorage
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable

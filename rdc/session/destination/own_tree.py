@@ -15,7 +15,7 @@ from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.progress import Event, Problem
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.protocol.messages import MountPoints, Owners, RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
-from rdc.session.runtime.commands import Conversation, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send
 from rdc.tree.hard_links import LinkTable, TreeIdentities
 from rdc.tree.manifest import Manifest, covering_root, further_digest
 from rdc.tree.walk import Walk
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Start
-    from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.transfer.destination import Destination, PartialFiles
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs, WantedXattrs
@@ -224,7 +223,7 @@ def discover(
     """
     # Imported here: in most runs the manifests are equal, or small enough to be listed.
     from rdc.plan.manifest_descent import ManifestDescent
-    from rdc.tree.fold import Fold
+    from rdc.tree.manifest import Fold
 
     descent = ManifestDescent(Fold(own, preserved.at_destination), entries, secret, owner=preserved.owner)
     # Both sides fold at the same time: the source after it has sent its offer, this side meanwhile.

@@ -7,7 +7,7 @@ from rdc.files.names.entry_names import inode_at, names_as_listed
 from rdc.plan.compare import Change, Decision
 from rdc.progress import Problem
 from rdc.session.destination.deletion import borrow_permissions, writing_code
-from rdc.session.trees.announced_entries import check_included, check_selected
+from rdc.session.trees.sites import check_included, check_selected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

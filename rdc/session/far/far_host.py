@@ -9,7 +9,7 @@ import time
 from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, TrustError
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
-from rdc.limits.sessions import EXPIRY_NOTICE_DAYS
+from rdc.limits import EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
 from rdc.progress import Problem
 

@@ -17,15 +17,15 @@ from rdc.errors import (
 )
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol
-from rdc.limits.wire import RAW_BLOCK_BYTES
+from rdc.limits import RAW_BLOCK_BYTES
 from rdc.progress import STOP_SECONDS, Problem, StopSignal, check_stop
 from rdc.protocol import messages
 from rdc.protocol.connection import Connection, Dialect, LocalProtocolError, Received
 from rdc.protocol.messages import Code, Data, FileBatch, Hello, Literals, Refused, Role, Table
-from rdc.session.runtime.commands import CompressionPolicy, Content, Conversation, Send
+from rdc.session.runtime.commands import CompressionPolicy, Content, Conversation, EventRelay, Send
 from rdc.session.runtime.driver import BEATS, ByteLink, RefusedError, unknown_there
 from rdc.session.source.range_answers import HARD_BYTES
-from rdc.session.trees.announced_entries import announced
+from rdc.session.trees.sites import announced
 from rdc.transport.base import timed_out
 
 TYPE_CHECKING = False
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Message
     from rdc.protocol.pending import AskedRanges
     from rdc.session.far.far_host import FarHost, Traffic, Wire
-    from rdc.session.runtime.event_relay import EventRelay
 
 
 PENDING_HIGH = 256 << 10

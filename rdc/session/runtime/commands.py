@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Generator
 from enum import Enum
 
+from rdc.errors import ExitCode, one_line
 from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
+from rdc.limits import (
+    ENTRIES_MEMORY_DEFAULT,
+    ENTRIES_MEMORY_SHARE,
+    ITEMS_BYTES,
+    ITEMS_PER_MESSAGE,
+    MESSAGE_BYTES,
+    PROBLEMS_WAITING,
+    SHORT_PATH,
+)
+from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter
 from rdc.protocol.connection import Received
+from rdc.protocol.messages import Items, Notice, Plan, Progress
 from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     from rdc.protocol.messages import Message
@@ -173,3 +188,303 @@ def agreed_features() -> Conversation[frozenset[str]]:
     question = AskAgreement()
     yield question
     return question.features
+
+
+# Brings events to the user, who is at the dialling side: reports them there, or sends them there.
+#
+# `EventRelay` passes events on. `TransferProgress` counts bytes of content and makes events of them.
+
+PROGRESS_BYTES = 1 << 20
+"""Content bytes between two progress events. A fast disk gives some tens of events per second."""
+
+
+class TransferProgress:
+    """Counts bytes of content and reports progress once per PROGRESS_BYTES at most."""
+
+    def __init__(self, events: EventRelay) -> None:
+        self._events = events
+        self.literal_bytes = 0
+        """Bytes of content that came from the source."""
+        self.reused_bytes = 0
+        """Bytes of content that the destination had."""
+        self.total_bytes = 0
+        """Bytes of all files to be fetched."""
+        self.compare_bytes = 0
+        """Bytes to compare with local files, counted by the sizes of the new versions."""
+        self._done = 0
+        self._shown = 0
+        self._compared = 0
+        self._compare_shown = 0
+        self._compare_total: int | None = None
+
+    def count_total(self, size: int, *, compared: bool) -> None:
+        """Counts a file to be fetched. `compared`: it is compared with a local file first."""
+        self.total_bytes += size
+        if compared:
+            self.count_compared(size)
+
+    def count_compared(self, size: int) -> None:
+        """Counts a file to be compared with local files; `size` is that of its new version, in bytes."""
+        self.compare_bytes += size
+
+    def count_literal(self, size: int) -> None:
+        """Counts content that came from the source."""
+        self.literal_bytes += size
+
+    def count_reused(self, size: int) -> None:
+        """Counts content that the destination had."""
+        self.reused_bytes += size
+
+    def plan_known(self) -> None:
+        """Reports how much there is to compare. All files were counted."""
+        if self.compare_bytes:
+            self._compare_total = self.compare_bytes
+            self._events.report(Progressed("compare", self._compared, self._compare_total))
+
+    def compared(self, size: int) -> None:
+        """Counts a compared file of `size` bytes."""
+        self._compared += size
+        self._show_compared(self._compared)
+
+    def comparing(self, done: int) -> None:
+        """Reports that `done` bytes of the current file were compared."""
+        self._show_compared(self._compared + done)
+
+    def advance(self, size: int) -> None:
+        """Counts a complete file of `size` bytes."""
+        self._done += size
+        self._show(self._done)
+
+    def arriving(self, done: int) -> None:
+        """Reports that `done` bytes of the current file have arrived."""
+        self._show(self._done + done)
+
+    def _show_compared(self, done: int) -> None:
+        if done - self._compare_shown >= PROGRESS_BYTES or done == self._compare_total:
+            self._compare_shown = done
+            self._events.report(Progressed("compare", done, self._compare_total))
+
+    def _show(self, done: int) -> None:
+        if done - self._shown >= PROGRESS_BYTES:
+            self._shown = done
+            self._events.report(Progressed("transfer", min(done, self.total_bytes), self.total_bytes))
+
+
+PROGRESS_SECONDS = 0.25
+"""Shortest time between two progress messages of one phase. Each takes some 20 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LongItem:
+    """An ItemChanged with a long path that waits to be sent."""
+
+    change: str
+    directory: bytes
+    """The directory's path with its slash; consecutive items share it."""
+    name: bytes
+    target: bytes | None
+
+    @property
+    def path(self) -> bytes:
+        return self.directory + self.name
+
+
+_Waiting: TypeAlias = "ItemChanged | _LongItem | Progressed | PlanKnown | Problem"
+
+
+class EventRelay:
+    """Takes a conversation's events and counts problems.
+
+    On the user's side, events go to the reporter at once. On the other side they wait for `send_waiting`.
+    Progress events are thinned out for slow lines.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        items: bool = True,
+    ) -> None:
+        """`reporter`: None on the side without the user. `clock`: seconds that never go back. `items`: the
+        far side wants events about changed entries."""
+        self._reporter = reporter
+        self._items = items
+        self._clock = clock
+        self._shown: dict[str, float] = {}
+        self._waiting: list[_Waiting] = []
+        self._directory = b""
+        """Directory of the last waiting item with a long path, with its slash."""
+        self._problems = 0
+        """Number of waiting problems."""
+        self._untold: dict[ExitCode, int] = {}
+        """Number of problems beyond PROBLEMS_WAITING, by exit code."""
+        self.codes: set[ExitCode] = set()
+        self.errors = 0
+        self._heed: Callable[[Problem], None] | None = None
+        self._troubled: set[bytes] | None = None
+        """Paths with problems; None: nobody asks for them."""
+        self._made: set[bytes] | None = None
+        """Paths of new entries; None: nobody asks for them."""
+
+    def report(self, event: Event) -> None:
+        """Reports one event of this side, now or at the next `send_waiting`."""
+        if self._heed is not None and isinstance(event, Problem):
+            self._heed(event)
+        self._pass_on(event)
+
+    def _pass_on(self, event: Event) -> None:
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self.codes.add(event.code)
+            self.errors += 1
+            if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
+                self._troubled.add(event.path)
+        if self._made is not None and isinstance(event, ItemChanged) and event.change.endswith("+++"):
+            self._made.add(event.path)
+        if self._reporter is not None:
+            self._reporter(event)
+        elif isinstance(event, ItemChanged) and not self._items:
+            pass
+        elif not (isinstance(event, Progressed) and self._too_soon(event)):
+            self._wait(event)
+
+    def heed(self, hear: Callable[[Problem], None]) -> None:
+        """Calls `hear` with each problem of this side from now on."""
+        self._heed = hear
+
+    def note_paths(self, *, made: bool) -> None:
+        """Remembers the paths of problems from now on, and with `made` those of new entries."""
+        self._troubled = set()
+        self._made = set() if made else None
+
+    def is_uncertain(self, path: bytes) -> bool:
+        """Whether there was a problem with `path`, or it is not new and only new entries count.
+
+        b"" stands for a problem with no path in particular."""
+        if self._troubled is None or path in self._troubled:
+            return True
+        return self._made is not None and path not in self._made and path != b""
+
+    def _wait(self, event: Event) -> None:
+        """Stores an event until `send_waiting`.
+
+        A peer with many changed entries below one long path cannot fill this side's memory: they share it.
+        """
+        if isinstance(event, ItemChanged):
+            self._waiting.append(event if len(event.path) <= SHORT_PATH else self._long_item(event))
+        elif not isinstance(event, Problem):
+            self._waiting.append(event)
+        elif self._problems < PROBLEMS_WAITING:
+            # A long path counts as several problems, so that the bound in bytes stays.
+            self._problems += 1 + len(event.path) // MESSAGE_BYTES
+            self._waiting.append(Problem(event.code, event.path, event.message[:MESSAGE_BYTES]))
+        else:
+            self._untold[event.code] = self._untold.get(event.code, 0) + 1
+
+    def _long_item(self, event: ItemChanged) -> _LongItem:
+        at = event.path.rstrip(b"/").rfind(b"/") + 1
+        directory = event.path[:at]
+        if directory != self._directory:
+            self._directory = directory
+        return _LongItem(event.change, self._directory, event.path[at:], event.target)
+
+    @property
+    def shown(self) -> bool:
+        """Whether this is the user's side."""
+        return self._reporter is not None
+
+    @property
+    def lists_items(self) -> bool:
+        """Whether either side wants events about changed entries."""
+        return self._items or self.shown
+
+    @property
+    def waits(self) -> bool:
+        """Whether `send_waiting` has events to send."""
+        return bool(self._waiting)
+
+    def send_waiting(self, round_: int) -> Conversation[None]:
+        """Sends the waiting events."""
+        if self._waiting:
+            for code, count in self._untold.items():
+                text = f"{count} more problems like this: too many at a time to tell of each"
+                self._waiting.append(Problem(code, b"", text))
+            self._untold = {}
+            waiting, self._waiting, self._problems = self._waiting, [], 0
+            for message in _messages(waiting):
+                yield Send(message, round_)
+
+    def _too_soon(self, event: Progressed) -> bool:
+        """Whether a progress event comes too soon after the last one of its phase."""
+        now = self._clock()
+        last = self._shown.get(event.phase)
+        if last is not None and now - last < PROGRESS_SECONDS and event.done != event.total:
+            return True
+        self._shown[event.phase] = now
+        return False
+
+    def take(self, message: Message) -> bool:
+        """Reports an event that the far side sent; False if the message is not an event."""
+        if not isinstance(message, (Items, Progress, Plan, Notice)):
+            return False
+        if isinstance(message, Items):
+            targets = message.targets or (b"",) * len(message.paths)
+            for change, path, target in zip(message.codes, message.paths, targets, strict=True):
+                # The far side received the file, so this side sent it: rsync's '<'.
+                shown = "<" + change[1:] if change[0] == ">" else change
+                self._pass_on(ItemChanged(shown, path, target or None))
+        elif isinstance(message, Progress):
+            self._pass_on(Progressed(message.phase, message.done, message.total))
+        elif isinstance(message, Plan):
+            self._pass_on(PlanKnown(message.files, message.bytes, message.deletes))
+        else:
+            self._pass_on(Problem(ExitCode(message.code), message.path, one_line(message.message)))
+        return True
+
+
+def _messages(events: list[_Waiting]) -> Iterator[Message]:
+    """The messages for these events, in order. Consecutive items share messages."""
+    items: list[ItemChanged | _LongItem] = []
+    size = 0
+    for event in events:
+        if isinstance(event, (ItemChanged, _LongItem)):
+            length = len(event.path) + len(event.target or b"") + 2
+            if items and (len(items) == ITEMS_PER_MESSAGE or size + length > ITEMS_BYTES):
+                yield _joined(items)
+                items, size = [], 0
+            items.append(event)
+            size += length
+            continue
+        if items:
+            yield _joined(items)
+            items, size = [], 0
+        if isinstance(event, Progressed):
+            yield Progress(event.phase, event.done, event.total)
+        elif isinstance(event, PlanKnown):
+            yield Plan(event.files, event.bytes, event.deletes)
+        else:
+            yield Notice(event.code, event.path, event.message)
+    if items:
+        yield _joined(items)
+
+
+def _joined(items: list[ItemChanged | _LongItem]) -> Items:
+    linked = any(item.target for item in items)
+    return Items(
+        "".join([item.change for item in items]),
+        tuple([item.path for item in items]),
+        tuple([item.target or b"" for item in items]) if linked else (),
+    )
+
+
+def entries_memory(asked: int | None) -> int:
+    """The limit in bytes: --max-memory, all of this machine's memory for 0, or a share of it for None."""
+    if asked:
+        return asked
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return ENTRIES_MEMORY_DEFAULT
+    if physical <= 0:
+        return ENTRIES_MEMORY_DEFAULT
+    return physical if asked == 0 else physical // ENTRIES_MEMORY_SHARE

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError
 from rdc.lean.typed import Generic, TypeVar
-from rdc.limits.wire import INBOUND_BYTES
+from rdc.limits import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, StopSignal, check_stop
 from rdc.protocol.messages import Refused
 from rdc.session.runtime.commands import (

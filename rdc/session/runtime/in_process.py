@@ -19,7 +19,7 @@ from collections import deque
 
 from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.lean.typed import Generic, TypeVar
-from rdc.limits.wire import INBOUND_BYTES
+from rdc.limits import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.accounts import cost_of, dearest_first
 from rdc.protocol.connection import DIALECT, Received

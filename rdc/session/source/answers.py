@@ -12,20 +12,20 @@ from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.bulk.open_many import MemoryFile, most_opened
 from rdc.kernel import block_fingerprints, take_rows
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import (
+from rdc.limits import (
     CACHED_CONTENT_BYTES,
     CACHED_FILE_BYTES,
+    NODES_PER_ANSWER,
     OPENED_FILES_LEAST,
     ROOTS_REMEMBERED,
     SOURCE_TREES_BYTES,
 )
-from rdc.limits.wire import NODES_PER_ANSWER
 from rdc.model.entries import Identity, Kind
 from rdc.protocol import messages
 from rdc.protocol.messages import FileFailed
 from rdc.protocol.messages.content import COARSE_BELOW, COARSE_FROM, LEAF_WIDTH
 from rdc.session.runtime.commands import Conversation, Send
-from rdc.session.source.holes import announced_holes
+from rdc.session.source.range_answers import BundleAnswers, announced_holes
 from rdc.session.source.tree_description import Demand, Description, no_file
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 from rdc.signature.tree import DIGEST_BYTES, SignatureTree
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
-    from rdc.session.source.range_answers import BundleAnswers
     from rdc.session.trees.small_file_digests import DigestCache, SmallFileDigests
     from rdc.tree.manifest import Entry
 

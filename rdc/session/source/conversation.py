@@ -6,7 +6,7 @@ from collections import deque
 
 from rdc.errors import ProtocolError
 from rdc.lean.records import replace
-from rdc.limits.wire import HEARD_NUMBERS
+from rdc.limits import HEARD_NUMBERS
 from rdc.model.preserved import AttributeKinds, Preserved
 from rdc.protocol.connection import SPECIALS, Received, knows
 from rdc.protocol.messages import (
@@ -21,7 +21,7 @@ from rdc.protocol.messages import (
     RowsRequest,
     TierRequest,
 )
-from rdc.session.runtime.commands import Conversation, Flush, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Flush, Receive, Send
 from rdc.session.source.tree_description import Demand, Description, OwnerNames
 
 TYPE_CHECKING = False
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.replace.cloning import StagedClones
     from rdc.protocol.messages import Start
-    from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.source.answers import FileAnswers
     from rdc.session.source.file_sender import FileSender
-    from rdc.session.trees.nested_trees import MountBoundary
     from rdc.session.trees.source_options import SourceRemoval
-    from rdc.session.trees.source_tree import SourceTree
+    from rdc.session.trees.source_tree import MountBoundary, SourceTree
     from rdc.tree.filters import FilterList
 
 

@@ -9,12 +9,11 @@ from blake3 import blake3
 from rdc.errors import FileError
 from rdc.files.bulk.small_files import ListedFiles, read_together
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import EQUAL_FILES, SMALL_FILE_BYTES
-from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH
+from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import FileBatch, FileEnd, FileFailed, Resized
 from rdc.session.runtime.commands import Content, Conversation, Send, SetCompression
-from rdc.session.source.holes import SentContent, digest_of, has_holes
+from rdc.session.source.range_answers import SentContent, digest_of, has_holes
 from rdc.session.source.tree_description import Demand, Description, no_file
 
 TYPE_CHECKING = False

@@ -6,17 +6,18 @@ import os
 from collections import OrderedDict, deque
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
-from rdc.limits.sessions import BUNDLES_IN_FLIGHT, MOUNT_POINTS, SMALL_MANIFEST
-from rdc.limits.wire import (
+from rdc.limits import (
     ASKED_FILE_BYTES,
     ASKED_FREELY_BYTES,
     ASKED_NODE_BYTES,
     ATTRIBUTE_MESSAGE_BYTES,
+    BUNDLES_IN_FLIGHT,
     COMPARED_TIMES,
     FILES_PER_MESSAGE,
     FURTHER_BYTES,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
+    MOUNT_POINTS,
     OWNER_NAME_BYTES,
     OWNERS,
     OWNERS_PER_MESSAGE,
@@ -26,6 +27,7 @@ from rdc.limits.wire import (
     ROWS_PER_PART,
     ROWS_TEXT_BYTES,
     SENT_TIMES,
+    SMALL_MANIFEST,
     TIER_NODES,
     TIER_NODES_WHOLE,
     TOP_NODES,
@@ -36,19 +38,16 @@ from rdc.progress import Event, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import MountPoints, Owners, RowsPart
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, AboutFiles, Rows, Segment, slice_listing
-from rdc.session.runtime.commands import Conversation, Flush, Send
-from rdc.tree.fold import GROUPS, Fold, Group, Tier
-from rdc.tree.manifest import Manifest, covering_root, further_digest
+from rdc.session.runtime.commands import Conversation, EventRelay, Flush, Send
+from rdc.tree.manifest import GROUPS, Fold, Group, Manifest, Tier, covering_root, further_digest
 from rdc.tree.walk import Walk, passed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.nested_trees import MountBoundary
     from rdc.session.trees.source_options import SourceRemoval
-    from rdc.session.trees.source_tree import SourceTree
+    from rdc.session.trees.source_tree import MountBoundary, SourceTree
     from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs
     from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable

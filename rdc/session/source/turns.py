@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from rdc.lean.records import dataclass
-from rdc.limits.wire import GONE_BYTES
+from rdc.limits import GONE_BYTES
 from rdc.model.entries import EMPTY_LISTING, Listing, Metadata
 from rdc.protocol.messages import Changed, Done, Renamed, Turn, TurnEnd, Watch
 from rdc.protocol.messages.field_types import slice_listing
-from rdc.session.runtime.commands import Receive, Send
+from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.source.conversation import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.session.runtime.commands import Conversation
     from rdc.tree.manifest import Manifest
 
 

@@ -23,9 +23,9 @@ from rdc.files.replace.cloning import may_clone
 from rdc.kernel.blake3_many import name_parts
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
-from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
+from rdc.limits import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
 from rdc.session.runtime.commands import Conversation, Flush
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.tree import DIGEST_BYTES, SignatureTree
 
 TYPE_CHECKING = False

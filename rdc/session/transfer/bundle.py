@@ -16,28 +16,28 @@ from rdc.errors import FileError, ProtocolError
 from rdc.files.bulk.open_many import Look, Snapshot, SnapshotContent, identities_of, look
 from rdc.kernel import LITERAL, assemble, fetched_ranges, instructions_of_range, short_references, take_ranges
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import (
+from rdc.limits import (
     BUNDLE_BYTES,
     BUNDLE_FILES,
     BUNDLE_FILES_LEAST,
     BUNDLED_FILE_BYTES,
     BUNDLES_CACHED_BYTES,
     BUNDLES_IN_FLIGHT,
+    PACKED_BYTES,
 )
-from rdc.limits.wire import PACKED_BYTES
-from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges, context_rows
+from rdc.plan.compare import BundleLayout, BundleSearch, chunk_copies
 from rdc.protocol import messages
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.content import LEAF_WIDTH, SHORTEN
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.wire.stream import unpack_literals
-from rdc.session.binaries.filters import RangeOffsets, decode, looks_like
+from rdc.session.binaries import RangeOffsets, decode, looks_like
 from rdc.session.runtime.commands import Conversation, Flush, Send, agreed_features
 from rdc.session.transfer.compare import LEAF_BLOCK, MASKING_BYTES, Gaps, rounds_left
 from rdc.session.transfer.destination import Destination, Transfer
 from rdc.session.transfer.range_requests import KNOWN_PER_PACKED, Corrections
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, reference_width, sign_short
 from rdc.signature.tree import DIGEST_BYTES
 

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.files.base.entry_check import EntryCheck, Expected
+    from rdc.files.base.metadata import EntryCheck, Expected
     from rdc.files.bulk.open_many import OpenedFiles
     from rdc.files.replace.delayed_group import DelayedGroup
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
-    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.runtime.commands import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.manifest import Manifest
 

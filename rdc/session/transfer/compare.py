@@ -18,14 +18,13 @@ from rdc.errors import FileError, ProtocolError
 from rdc.kernel import fill_offsets, match_blocks, match_runs, run_spans, search_gaps
 from rdc.lean.records import dataclass
 from rdc.lean.typed import TypeVar
-from rdc.limits.sessions import TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
-from rdc.limits.wire import BLOCK_SIZE_MAX, NODES_PER_MESSAGE
+from rdc.limits import BLOCK_SIZE_MAX, NODES_PER_MESSAGE, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
 from rdc.plan.descent import Descent, Fetch, Part, literal_rows
 from rdc.plan.search import NOWHERE, BlockSearch, GapSearch, Step, Window
 from rdc.protocol.messages import BlockAnswer, BlockRequest, NodeAnswer, NodeRequest, TreeRequest
 from rdc.protocol.messages.content import LEAF_WIDTH, FileMessage
-from rdc.session.binaries.filters import looks_like, mask_ranges, mask_ranges_into
-from rdc.session.runtime.commands import Send
+from rdc.session.binaries import looks_like, mask_ranges, mask_ranges_into
+from rdc.session.runtime.commands import Command, Send
 from rdc.session.transfer.bases import ChangedBaseError
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, decode_records
 from rdc.signature.tree import DIGEST_BYTES
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import RangeRequest, TreeAnswer
-    from rdc.session.runtime.commands import Command
     from rdc.session.transfer.bases import FileBases, SignedFile
     from rdc.session.transfer.destination import Destination
 

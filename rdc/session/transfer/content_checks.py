@@ -11,10 +11,9 @@ from rdc.errors import FileError
 from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import put_rows, take_rows
 from rdc.lean.typed import NamedTuple
-from rdc.limits.sessions import OPENED_FILES_LEAST
-from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
+from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES_LEAST
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
-from rdc.session.runtime.commands import Send
+from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.transfer.bases import sign_file
 from rdc.session.transfer.destination import Destination, FileQueue, Transfer
 from rdc.signature.codec import group_references
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rdc.model.entries import Identity
-    from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundle import Bundles
     from rdc.session.transfer.whole import WholeFiles
     from rdc.session.trees.small_file_digests import SmallFileDigests

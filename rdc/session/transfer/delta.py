@@ -22,8 +22,7 @@ from itertools import chain
 
 from rdc.errors import FileError, ProtocolError
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import EQUAL_ROOTS
-from rdc.limits.wire import FILES_PER_MESSAGE
+from rdc.limits import EQUAL_ROOTS, FILES_PER_MESSAGE
 from rdc.plan.descent import Part, Reuse
 from rdc.protocol import messages
 from rdc.protocol.messages import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer, TreeRequest
@@ -40,7 +39,7 @@ from rdc.session.transfer.compare import (
 )
 from rdc.session.transfer.destination import Destination, FileQueue, Transfer
 from rdc.session.transfer.rebuild import FileFetch, Rebuild
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, reference_width
 from rdc.signature.tree import DIGEST_BYTES
 

@@ -12,10 +12,9 @@ from rdc.errors import ExitCode, FileError, one_line, printable
 from rdc.files.base.paths import OWN_DIRECTORIES, is_temporary_of, join
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import dataclass, replace
-from rdc.limits.sessions import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
+from rdc.limits import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.progress import Problem
-from rdc.session.trees.announced_entries import with_made_mode
 from rdc.session.trees.destination_root import (
     DestinationRoot,
     DestinationStorage,
@@ -24,7 +23,7 @@ from rdc.session.trees.destination_root import (
     known_facts,
     wants_listing,
 )
-from rdc.session.trees.sites import ANYWHERE, Site
+from rdc.session.trees.sites import ANYWHERE, Site, with_made_mode
 from rdc.tree.filters import FilteredTree, FilterList
 
 TYPE_CHECKING = False
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import FileFailed, Message, Start
-    from rdc.session.runtime.commands import Conversation
-    from rdc.session.runtime.event_relay import EventRelay, TransferProgress
+    from rdc.session.runtime.commands import Conversation, EventRelay, TransferProgress
     from rdc.session.transfer.commits import FileCommits
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.tree.manifest import Manifest
@@ -111,7 +109,7 @@ def _too_many(wrong: int, claimed: int) -> bool:
 
 # Partial files of interrupted runs: bases for the same files in this run, removed at its end.
 #
-# Only rdc's own temporaries count (rdc.files.replace.sweep_temporaries). Other entries with reserved names
+# Only rdc's own temporaries count (rdc.files.replace.commit_group). Other entries with reserved names
 # stay.
 
 
@@ -178,7 +176,7 @@ class PartialFiles:
                 return found_there
         if not self._names:
             return None
-        from rdc.files.replace.sweep_temporaries import is_own_partial
+        from rdc.files.replace.commit_group import is_own_partial
 
         directory, name = os.path.split(path)
         own = [found for found in self._names.get(directory, ()) if is_temporary_of(found, name)]
@@ -195,7 +193,7 @@ class PartialFiles:
                 continue  # another run finished it
         if not sized:
             return None
-        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+        from rdc.files.replace.commit_group import sweep_temporaries
 
         sized.sort()
         sweep_temporaries(self._root, directory, [found for _, found in sized[:-1]])
@@ -211,7 +209,7 @@ class PartialFiles:
         if path in self._owners:
             self._owners.pop(path).remove([path])
             return
-        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+        from rdc.files.replace.commit_group import sweep_temporaries
 
         directory, name = os.path.split(path)
         with contextlib.suppress(FileError):
@@ -228,7 +226,7 @@ class PartialFiles:
         """
         if not self._names:
             return []  # most runs end here and import nothing
-        from rdc.files.replace.sweep_temporaries import foreign_names
+        from rdc.files.replace.commit_group import foreign_names
 
         found = []
         for directory, names in sorted(self._names.items()):
@@ -251,7 +249,7 @@ class PartialFiles:
             store.remove()
         if not self._names:
             return
-        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+        from rdc.files.replace.commit_group import sweep_temporaries
 
         for directory, names in self._names.items():
             try:

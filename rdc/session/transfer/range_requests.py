@@ -13,7 +13,7 @@ from itertools import accumulate, chain, islice
 from rdc.errors import ProtocolError, printable
 from rdc.kernel import assemble, plan_reads
 from rdc.lean.records import dataclass
-from rdc.limits.wire import CHECK_BLOCKS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.limits import CHECK_BLOCKS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.check_blocks import (
     by_base,
     check_block_digests,
@@ -27,7 +27,7 @@ from rdc.plan.descent import literal_rows
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims, rests
 from rdc.protocol.wire.stream import unpack_literals
-from rdc.session.binaries.filters import (
+from rdc.session.binaries import (
     LOOK_AHEAD,
     LOOK_BACK,
     MASK_BYTES,
@@ -36,7 +36,7 @@ from rdc.session.binaries.filters import (
     displacement_counts,
     masked_blocks,
 )
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

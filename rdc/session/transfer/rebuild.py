@@ -14,23 +14,22 @@ from functools import partial
 from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
+from rdc.files.base.spool import Spool
 from rdc.files.bulk.open_many import MemoryFile
-from rdc.files.own.spool import Spool
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, ClonedRanges, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replacement import Replacement, is_zeros
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
 from rdc.kernel.blake3_many import name_parts
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import CACHED_FILE_BYTES
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import CACHED_FILE_BYTES, SIZE_LIMIT
 from rdc.plan.check_blocks import by_base
 from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk, literal_rows
 from rdc.protocol.messages import Code, Correction, Data, FileEnd, Literals, Table, Targets
-from rdc.session.binaries.filters import RangeOffsets, decode
+from rdc.session.binaries import RangeOffsets, decode
 from rdc.session.transfer.bases import Bases, Chunks, OpenBase, Recipe, SignedFile
 from rdc.session.transfer.compare import NEXT_ANSWER, AskedFile, Steps
 from rdc.session.transfer.range_requests import Corrections, literal_requests, range_requests, unpacked
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.tree import DIGEST_BYTES, Column, SignatureTree, TreeBuilder
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.facts.file_systems import path_of
 from rdc.files.names.entry_names import Moved, make_durable, move_file
 from rdc.lean.records import dataclass
-from rdc.limits.sessions import BASES_PER_FILE, REMOVED_FILES, SIGNED_RENAME_CANDIDATES
+from rdc.limits import BASES_PER_FILE, REMOVED_FILES, SIGNED_RENAME_CANDIDATES
 from rdc.model.entries import Identity, IdentityColumns, Kind, PackedListing, strings
 from rdc.progress import silent
 from rdc.protocol.messages import DigestAnswer, DigestRequest, FileFailed, TraitsAnswer, TraitsRequest
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rdc.session.transfer.commits import Extraneous
     from rdc.session.transfer.delta import DeltaFiles
     from rdc.session.transfer.whole import WholeFiles
-    from rdc.session.trees.nested_trees import MountBoundary
+    from rdc.session.trees.source_tree import MountBoundary
     from rdc.tree.filters import FilterList
 
 

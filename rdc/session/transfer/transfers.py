@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rdc.errors import ProtocolError
 from rdc.files.replace.replacement import KEEP_BYTES
-from rdc.limits.sessions import BUNDLE_FILES_LEAST, BUNDLED_FILE_BYTES
+from rdc.limits import BUNDLE_FILES_LEAST, BUNDLED_FILE_BYTES
 from rdc.protocol import messages
 
 TYPE_CHECKING = False

@@ -11,12 +11,11 @@ from blake3 import blake3
 from rdc.errors import FileError, ProtocolError, RdcError, printable
 from rdc.files.bulk.small_files import ListedFiles
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
-from rdc.limits.sessions import EQUAL_FILES
-from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH, FILES_PER_MESSAGE
+from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, FileRequest, Holes, Resized
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.transfer.destination import Destination, FileQueue, Transfer
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.tree import HollowDigest
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, Rdc
 from rdc.files.base.paths import join
 from rdc.files.facts.xattrs import read_directory_attributes, read_entry_attributes
 from rdc.lean.records import dataclass, replace
-from rdc.limits.wire import ATTRIBUTE_SET_BYTES, ATTRIBUTES_PENDING_BYTES
+from rdc.limits import ATTRIBUTE_SET_BYTES, ATTRIBUTES_PENDING_BYTES
 from rdc.model.entries import NODES, Kind, Listing, PackedListing, strings
 from rdc.model.preserved import (
     ACCESS_ACL,

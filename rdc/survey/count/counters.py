@@ -16,7 +16,7 @@ from xxhash import xxh3_128_intdigest
 from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, UsageError, worse
 from rdc.kernel import Folder
-from rdc.limits.searches import SCAN_PROBLEMS
+from rdc.limits import SCAN_PROBLEMS
 from rdc.model.scan import FIXED_LEVELS, ScanOptions, ScanProblem
 from rdc.signature.codec import ShortSignatures
 from rdc.survey.count.chunk_counter import (

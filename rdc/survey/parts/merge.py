@@ -11,8 +11,7 @@ from rdc.errors import ExitCode, UsageError, one_line, worse
 from rdc.kernel import left_after_rows
 from rdc.lean.records import dataclass
 from rdc.lean.threads import Task, Threads
-from rdc.limits.searches import PART_PROBLEMS_BYTES, SCAN_PROBLEMS
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits import PART_PROBLEMS_BYTES, SCAN_PROBLEMS, SIZE_LIMIT
 from rdc.model.scan import ScanProblem
 from rdc.signature.tree import TRAITS_BYTES
 from rdc.survey.container import PartError

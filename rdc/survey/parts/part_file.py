@@ -10,7 +10,7 @@ from array import array
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import Output, write_output
 from rdc.lean.records import dataclass
-from rdc.limits.searches import PART_ROWS, SCAN_SLICES
+from rdc.limits import PART_ROWS, SCAN_SLICES
 from rdc.model.scan import FIXED_LEVELS, ScanOptions
 from rdc.survey.count.counters import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, Outcome
 from rdc.survey.parts.sections import (

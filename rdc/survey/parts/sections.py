@@ -16,16 +16,18 @@ import zstandard
 from rdc.errors import ExitCode
 from rdc.files.own.output_file import OutputKind
 from rdc.lean.records import dataclass
-from rdc.limits.searches import (
+from rdc.limits import (
+    KEY_BYTES,
     PART_OPTIONS_BYTES,
     PART_PATHS,
     PART_PROBLEM_BYTES,
     PART_ROWS,
     PART_SECTION_BYTES,
     PART_SUFFIXES,
+    PATH_BYTES,
     SCAN_SLICES,
+    SIZE_LIMIT,
 )
-from rdc.limits.wire import KEY_BYTES, PATH_BYTES, SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
 from rdc.signature.tree import TRAITS_BYTES
 from rdc.survey.container import PartError, SectionReader, section

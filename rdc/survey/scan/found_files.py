@@ -20,7 +20,7 @@ from rdc.files.facts.extents import holes, shared_bytes
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import TypeVar
-from rdc.limits.searches import SCAN_HOLES
+from rdc.limits import SCAN_HOLES
 from rdc.model.entries import Identity, little_endian_integers, strings
 from rdc.survey.count.counters import NO_HOLES, FixedBlocks, Holes
 from rdc.survey.walk.file_columns import Directory, FileColumns, FileRows, Met

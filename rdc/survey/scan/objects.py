@@ -10,7 +10,7 @@ from rdc.catalog.small_files import SmallOutcome, sign_contents
 from rdc.catalog.store import SignedFiles
 from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.files.bulk.open_many import REPLACED, Contents
-from rdc.files.depth.depth import Depths, ReadRate
+from rdc.files.depth import Depths, ReadRate
 from rdc.files.objects.object_store import (
     ListedObject,
     ListedObjects,

@@ -10,7 +10,7 @@ from rdc.catalog.catalog import UserCatalog, opened_catalog
 from rdc.catalog.store import SignatureStore, SignedFiles, SmallFiles
 from rdc.errors import UsageError
 from rdc.files.objects.object_store import is_url
-from rdc.limits.sessions import CATALOG_BYTES
+from rdc.limits import CATALOG_BYTES
 from rdc.model.scan import ScanOptions
 from rdc.progress import Reporter, silent
 from rdc.survey.scan.scanner import Scanner

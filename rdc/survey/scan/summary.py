@@ -8,7 +8,7 @@ from collections import defaultdict
 from itertools import combinations
 
 from rdc.errors import ExitCode
-from rdc.limits.searches import SCAN_DIRECTORIES
+from rdc.limits import SCAN_DIRECTORIES
 from rdc.model.scan import (
     Attribution,
     Coverage,

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rdc.files.depth.depth import ReadRate
+    from rdc.files.depth import ReadRate
     from rdc.files.own.output_file import Claims
     from rdc.model.selection import DirectoryRules, FilterRule
 
@@ -39,7 +39,7 @@ class StorageUse:
         self._depth = depth
         self._rate: ReadRate | None = None
         if max_rate:
-            from rdc.files.depth.depth import ReadRate
+            from rdc.files.depth import ReadRate
 
             self._rate = ReadRate(max_rate)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.base import entry_check as clock_module
-from rdc.files.base.entry_check import FUTURE_NS, file_clock, outlast
+from rdc.files.base import metadata as clock_module
+from rdc.files.base.metadata import FUTURE_NS, file_clock, outlast
 from rdc.files.bulk.open_many import OpenedFiles, look
 from rdc.files.bulk.small_files import read_small
 from rdc.files.root.root import Root

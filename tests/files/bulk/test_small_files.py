@@ -20,9 +20,8 @@ from rdc.files import _files
 from rdc.files.base.paths import is_temporary, is_temporary_of
 from rdc.files.bulk import small_files as small
 from rdc.files.bulk.small_files import StagedFiles, read_small, stage_small
-from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.commit_group import CommitGroup, sweep_temporaries
 from rdc.files.replace.replacement import Replacement
-from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, PackedListing
 from tests.support.project_paths import NATIVE, TOP

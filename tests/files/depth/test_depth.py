@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.files.depth.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, RowsSeen
+from rdc.files.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, RowsSeen
 
 MS = 1_000_000
 
@@ -124,7 +124,7 @@ def test_a_depth_may_begin_with_more(first: int, fixed: int) -> None:
 
 def test_a_process_may_have_a_bound() -> None:
     script = (
-        "from rdc.files.depth.depth import Depth, Depths, bound_depth\n"
+        "from rdc.files.depth import Depth, Depths, bound_depth\n"
         "bound_depth(4)\n"
         "bound_depth(8)\n"
         "for depth in (Depth(64), Depth(), Depth(2), Depths(64).reading, Depths(0, 16).opening):\n"

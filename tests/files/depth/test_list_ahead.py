@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileError
-from rdc.files.depth.depth import Depths, Looking
-from rdc.limits.wire import DIRECTORY_BYTES, ENTRY_BYTES
+from rdc.files.depth import Depths, Looking
+from rdc.limits import DIRECTORY_BYTES, ENTRY_BYTES
 from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, Listed, PackedListing, strings
 from rdc.tree import walk as list_ahead
 from rdc.tree.walk import ListAhead

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.files.depth.depth import BURST_SECONDS, ReadRate
+from rdc.files.depth import BURST_SECONDS, ReadRate
 
 
 class Sleepers:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rdc.files.depth.depth import WAIT_NANOSECONDS
-from rdc.limits.sessions import DEPTH_LIMIT
+from rdc.files.depth import WAIT_NANOSECONDS
+from rdc.limits import DEPTH_LIMIT
 from tests.support.project_paths import TOP
 from tests.support.storage.slow_storage import SlowStorage
 from tests.support.trees.trees import File, read_tree, tree, write_tree

@@ -17,7 +17,7 @@ from rdc.files import _files
 from rdc.files.facts import xattrs
 from rdc.files.facts.xattrs import read_directory_attributes
 from rdc.files.root.root import Root
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.preserved import AttributeKinds
 from rdc.model.sync import SyncOptions
 from rdc.session.trees import wanted_xattrs as tree_attributes

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import OutOfSpaceError
-from rdc.files.own.spool import TAIL_BYTES, Spool
+from rdc.files.base.spool import TAIL_BYTES, Spool
 from tests.support.trees.descriptors import open_descriptors
 
 

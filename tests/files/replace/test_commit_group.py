@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, FileError
 from rdc.files.base import taking_names as durable_module
 from rdc.files.base import taking_names as rename_module
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.base.paths import is_temporary, temporary_name
 from rdc.files.base.syscalls import OTHER_DESCRIPTORS
 from rdc.files.replace import commit_group as commit_module

@@ -14,7 +14,7 @@ from rdc.files.replace import replacement as reservation
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root, WritePolicy
-from rdc.limits.sessions import RESERVED_AHEAD_BYTES
+from rdc.limits import RESERVED_AHEAD_BYTES
 from tests.files.replace.written_files import PLAIN, commit, read, temporaries
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from rdc.files.base import paths as temporary_module
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.base.paths import temporary_name
-from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.commit_group import CommitGroup, sweep_temporaries
 from rdc.files.replace.replacement import Replacement
-from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from tests.files.replace.written_files import PLAIN, read, temporaries, write
 

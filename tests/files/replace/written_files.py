@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.files.base.entry_check import Anything
+from rdc.files.base.metadata import Anything
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root

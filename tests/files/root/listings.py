@@ -13,7 +13,7 @@ from rdc.files import _files
 from rdc.files.base.paths import RESERVED_PATTERN
 from rdc.files.root import lister
 from rdc.files.root import lister as listing_reference
-from rdc.limits.wire import DIRECTORY_BYTES
+from rdc.limits import DIRECTORY_BYTES
 from rdc.model.entries import Kind, Listed
 
 

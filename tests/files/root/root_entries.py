@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 from hypothesis import strategies as st
 
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.base.paths import is_temporary
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
-from rdc.limits.wire import NAME_BYTES
+from rdc.limits import NAME_BYTES
 from rdc.model.entries import Kind, Metadata
 
 PLAIN = Metadata(0o644, 1_600_000_000_123_456_789, 0, 0)

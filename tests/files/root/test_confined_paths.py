@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileChangedError, FileError, RdcError
 from rdc.files.base import directory_descriptors as directory_module
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
-from rdc.limits.wire import NAME_BYTES, PATH_BYTES
+from rdc.limits import NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, Metadata
 from tests.files.root.root_entries import OPERATIONS, PLAIN, get, names, put
 from tests.support.share import examples

@@ -19,7 +19,7 @@ from rdc.files import _files
 from rdc.files.base.paths import temporary_name
 from rdc.files.root import lister
 from rdc.files.root.root import Root
-from rdc.limits.wire import NAME_BYTES, PATH_BYTES
+from rdc.limits import NAME_BYTES, PATH_BYTES
 from rdc.model.entries import BadCall, BadEntry, Kind, Listed
 from tests.files.root.listings import in_c, in_python, make, opened
 from tests.support.project_paths import NATIVE, TOP

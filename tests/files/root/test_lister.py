@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rdc.files import _files
 from rdc.files.base.paths import is_reserved
 from rdc.files.root.lister import look_at
-from rdc.limits.wire import DIRECTORY_BYTES
+from rdc.limits import DIRECTORY_BYTES
 from rdc.model.entries import BadCall, Kind, Listed, strings
 from rdc.model.preserved import END_NS, FIRST_NS, packed_time, real_time
 from tests.files.root.listings import in_c, in_python, make, names, opened

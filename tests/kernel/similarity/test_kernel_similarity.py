@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
 from rdc.kernel.constants import mix
-from rdc.limits.searches import (
+from rdc.limits import (
     SIMILAR_FILES,
     SIMILAR_MATCHES,
 )

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from rdc import kernel
 from rdc.files.root.source_file import SourceFile
 from rdc.kernel import assemble_with_bits, block_fingerprints, displacement_bits, overwrite_marked, plan_reads
-from rdc.limits.wire import RANGES_PER_MESSAGE
+from rdc.limits import RANGES_PER_MESSAGE
 from rdc.plan import check_blocks as cells_module
 from rdc.plan.check_blocks import divided_wholly
 from rdc.plan.descent import Fetch, Patch, Repeat
 from rdc.plan.search import BlockSearch
 from rdc.protocol.messages import BlockRequest, RangeRequest, Targets
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
-from rdc.session.binaries.filters import (
+from rdc.session.binaries import (
     CHECK_FILLER,
     LOOK_AHEAD,
     LOOK_BACK,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rdc.limits.wire import DATA_BYTES
+from rdc.limits import DATA_BYTES
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data
 from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel

@@ -12,7 +12,7 @@ from rdc.errors import (
     ExitCode,
     StreamError,
 )
-from rdc.limits.wire import DATA_BYTES, INBOUND_BYTES
+from rdc.limits import DATA_BYTES, INBOUND_BYTES
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
 from rdc.protocol import messages

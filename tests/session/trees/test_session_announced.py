@@ -21,14 +21,12 @@ from rdc.progress import Event
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import Changed, Message, Renamed, Role, Start
 from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.runtime.commands import Receive
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import EventRelay, Receive
 from rdc.session.source import conversation as source_module
 from rdc.session.source.tree_description import Description
 from rdc.session.transfer.destination import Destination, Terms
-from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import open_destination
-from rdc.session.trees.sites import ANYWHERE, Site
+from rdc.session.trees.sites import ANYWHERE, Site, announced, entry_of
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from tests.support.running.paired_sync import sync_in_turns

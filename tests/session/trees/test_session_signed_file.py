@@ -14,7 +14,7 @@ from rdc.errors import FileError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.session.transfer.bases import ChangedBaseError, SignedFile
-from rdc.session.trees.announced_entries import MismatchError
+from rdc.session.trees.sites import MismatchError
 from rdc.signature.tree import sign
 from tests.support.trees.descriptors import open_descriptors
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.file_state import LOCAL_MARGIN_NS
 from rdc.catalog.signer import FileSigner
-from rdc.files.base.entry_check import file_clock
+from rdc.files.base.metadata import file_clock
 from rdc.files.root.root import Root
 
 

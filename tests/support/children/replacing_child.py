@@ -12,7 +12,7 @@ import os
 import random
 import sys
 
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.metadata import ANYTHING
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root

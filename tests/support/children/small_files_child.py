@@ -21,8 +21,7 @@ from pathlib import Path
 from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.bulk import small_files  # noqa: F401 - loaded before any call fails
 from rdc.files.bulk.small_files import ListedFiles, NewVersions
-from rdc.files.replace.commit_group import CommitGroup
-from rdc.files.replace.sweep_temporaries import sweep_temporaries
+from rdc.files.replace.commit_group import CommitGroup, sweep_temporaries
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 from rdc.lean import threads  # noqa: F401 - loaded before any call fails

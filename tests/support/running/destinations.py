@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rdc.catalog.signer import FileSigner
 from rdc.files.root.root import Root
 from rdc.model.sync import SyncOptions
-from rdc.session.runtime.event_relay import EventRelay, TransferProgress
+from rdc.session.runtime.commands import EventRelay, TransferProgress
 from rdc.session.transfer.destination import Destination, Guesses, Terms
 from rdc.tree.filters import FilterList
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.files.depth.depth import Depths
+from rdc.files.depth import Depths
 
 __all__ = ["force_depth", "forced"]
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rdc.kernel import short_references
-from rdc.limits.wire import TIER_NODES, TREE_HEIGHT
+from rdc.limits import TIER_NODES, TREE_HEIGHT
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import Ask, ManifestDescent
 from rdc.protocol.messages import Message, RowsPart, RowsRequest, TierAnswer, TierRequest, decode, encode
 from rdc.protocol.messages.field_types import Rows, Segment
 from rdc.protocol.wire.stream import frame_head
-from rdc.tree.fold import GROUPS, Fold, Group
-from rdc.tree.manifest import Entry, Manifest
+from rdc.tree.manifest import GROUPS, Entry, Fold, Group, Manifest
 from tests.support.trees.manifests import build, parent_of
 
 __all__ = ["KEY", "Answer", "Driven", "SourceModel", "descend", "feed", "found", "request", "start"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from rdc.limits.sessions import RESCAN_SECONDS
-from rdc.limits.wire import (
+from rdc.limits import (
     ORDINAL_LIMIT,
+    RESCAN_SECONDS,
 )
 from rdc.model.entries import Kind
 from rdc.model.options import Alternates, AlternateUse, Backup

@@ -24,9 +24,8 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Open, Opened, Role
 from rdc.session.far.far_host import Traffic
-from rdc.session.runtime.commands import Conversation, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send
 from rdc.session.runtime.driver import Runner
-from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.serve import answer
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree

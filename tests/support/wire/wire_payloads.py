@@ -7,7 +7,7 @@ from typing import Any
 
 import msgpack
 
-from rdc.limits.wire import FRAME_BYTES
+from rdc.limits import FRAME_BYTES
 from rdc.model.entries import Kind, Listing
 from rdc.protocol import messages
 from rdc.protocol.wire.fields import decode_varint, encode_varint

@@ -8,7 +8,7 @@ from operator import or_
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits.wire import (
+from rdc.limits import (
     DATA_BYTES,
     ORDINAL_LIMIT,
     PACKED_BYTES,

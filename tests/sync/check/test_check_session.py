@@ -17,7 +17,7 @@ from rdc.errors import ExitCode, FileError, IncompatiblePeerError, RdcError
 from rdc.files.base.paths import temporary_name
 from rdc.files.root.source_file import SourceFile
 from rdc.library.trees import check
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.location import Location
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions

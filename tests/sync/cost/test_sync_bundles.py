@@ -16,7 +16,7 @@ from rdc.files.bulk import open_many as snapshot_module
 from rdc.files.bulk import small_files as small_module
 from rdc.files.bulk.open_many import Look
 from rdc.files.root.root import Root
-from rdc.limits.sessions import BUNDLE_BYTES, BUNDLED_FILE_BYTES
+from rdc.limits import BUNDLE_BYTES, BUNDLED_FILE_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import BundleRequest, Message
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES

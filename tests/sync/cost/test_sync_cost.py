@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.limits.wire import DATA_BYTES
+from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from tests.support.running.paired_sync import sync_in_turns

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.session.runtime.event_relay import entries_memory
+from rdc.session.runtime.commands import entries_memory
 from tests.support.running.syncing import FAR, PSEUDO_SSH, command
 
 MANY = 6_000

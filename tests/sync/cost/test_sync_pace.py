@@ -18,9 +18,8 @@ from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.connection import DIALECT, Connection
 from rdc.protocol.messages import Items, Notice, decode, encode
 from rdc.session.runtime import driver
-from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
+from rdc.session.runtime.commands import PROGRESS_SECONDS, Conversation, EventRelay, Pace, Receive, Send
 from rdc.session.runtime.driver import TokenBucket, run
-from rdc.session.runtime.event_relay import PROGRESS_SECONDS, EventRelay
 from tests.support.running.fake_environment import FakeClock
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import File, tree, write_tree

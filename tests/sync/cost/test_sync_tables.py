@@ -12,8 +12,8 @@ import pytest
 
 from rdc.kernel import _kernel
 from rdc.protocol.messages import Data, Table
-from rdc.session.binaries import filters as filters_module
-from rdc.session.binaries.filters import STRIDES, decode_table, encode_table
+from rdc.session import binaries as filters_module
+from rdc.session.binaries import STRIDES, decode_table, encode_table
 from rdc.session.source import range_answers as range_answers_module
 from tests.support.running.paired_sync import kinds
 from tests.sync.cost.test_sync_x86_branches import places, synced

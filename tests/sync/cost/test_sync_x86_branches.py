@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import absolute_displacements
-from rdc.limits.wire import DATA_BYTES
+from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Code, Data, Role
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
-from rdc.session.binaries import filters as filters_module
-from rdc.session.binaries.filters import (
+from rdc.session import binaries as filters_module
+from rdc.session.binaries import (
     SAMPLED_BYTES,
     RangeOffsets,
     decode_branches,

@@ -17,8 +17,7 @@ from rdc.progress import Problem
 from rdc.protocol.messages import Landed, Open, Role
 from rdc.session.destination import finish
 from rdc.session.destination.finish import ConfirmedFiles
-from rdc.session.runtime.commands import Conversation
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.commands import Conversation, EventRelay
 from rdc.session.trees.source_options import SourceRemoval
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.manifest import Manifest

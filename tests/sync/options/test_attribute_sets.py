@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rdc.errors import ProtocolError, RdcError
 from rdc.files.facts.xattrs import read_entry_attributes, write_entry_attributes
 from rdc.files.root.root import Root
-from rdc.limits.wire import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE
+from rdc.limits import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import (
     ACCESS_ACL,

@@ -15,7 +15,7 @@ from rdc.files.names.entry_names import Linked, link_file
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
-from rdc.limits.wire import FILES_PER_MESSAGE
+from rdc.limits import FILES_PER_MESSAGE
 from rdc.model.entries import Kind, Metadata, PackedInodes
 from rdc.model.preserved import EVERYTHING
 from rdc.protocol.messages import Describe, HardLinks, Start, encode

@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.limits.wire import MODE_CHANGES_BYTES
+from rdc.limits import MODE_CHANGES_BYTES, SMALL_MANIFEST
 from rdc.model.options import parse_mode_changes
 from rdc.model.sync import SyncOptions
 from rdc.protocol.wire.options import ADDED_OPTIONS, added_values

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError, UsageError
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions

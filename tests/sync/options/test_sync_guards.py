@@ -12,7 +12,7 @@ import pytest
 
 from rdc.errors import ExitCode, RdcError
 from rdc.library.trees import sync
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import Listed
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
 from rdc.files.base.paths import temporary_name
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Decision

@@ -15,7 +15,7 @@ import pytest
 
 from rdc.errors import ExitCode, UsageError
 from rdc.library.trees import watch
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.watching.records import WatchOptions

@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.root.followed_links import FollowedLinks
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.options import LinkChoice, leads_outside
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.limits.wire import FILTER_RULES, RULES_BYTES
+from rdc.limits import FILTER_RULES, RULES_BYTES
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Notice, Open, Role, Rules

@@ -12,7 +12,7 @@ import pytest
 
 from rdc.errors import ExitCode, RdcError
 from rdc.library.trees import sync
-from rdc.limits.sessions import MOUNT_POINTS, SMALL_MANIFEST
+from rdc.limits import MOUNT_POINTS, SMALL_MANIFEST
 from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location
 from rdc.model.preserved import EVERYTHING

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from tests.support.running.paired_sync import Remembering, sync_in_turns

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.files.base import syscalls
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import Kind
 from rdc.model.options import Alternates, AlternateUse, KeepUndo
 from rdc.model.preserved import ACCESS_TIME, AttributeKinds, pack_attributes, unpack_attributes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import PSEUDO_SSH, Way, command, run_sync
 

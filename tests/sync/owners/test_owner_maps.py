@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits.wire import OWNER_MAP_BYTES
+from rdc.limits import OWNER_MAP_BYTES
 from rdc.model.options import parse_owner_map
 from rdc.model.sync import SyncOptions
 from rdc.protocol.wire.options import ADDED_OPTIONS

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
-from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.limits.wire import OWNERS
+from rdc.limits import OWNERS, SMALL_MANIFEST
 from rdc.model.entries import little_endian
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rdc import limits
 from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.library.trees import sync
-from rdc.limits import wire as limits
 from rdc.model.location import FarList, Location
 from rdc.model.options import FileList
 from rdc.model.selection import SelectedPaths

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from rdc.errors import RdcError
 from rdc.files.base.os_errors import failure
-from rdc.limits.sessions import SPOOL_MEMORY_BYTES
+from rdc.limits import SPOOL_MEMORY_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import time
 from blake3 import blake3
 
 from rdc.errors import RdcError, UsageError, one_line, printable
-from rdc.files.base.os_errors import failure
+from rdc.files.base.paths import failure
 from rdc.files.objects.object_store import is_url
 from rdc.lean.records import dataclass
 from rdc.version import __version__

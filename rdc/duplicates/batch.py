@@ -16,8 +16,7 @@ from contextlib import suppress
 
 from rdc.duplicates.journal import Change, DirectoryState, KeptFile
 from rdc.errors import FileError, printable
-from rdc.files.base.os_errors import changed
-from rdc.files.base.paths import leading_to
+from rdc.files.base.paths import changed, leading_to
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.base.taking_names import make_durable
 from rdc.files.facts.extents import Sharing, measure_sharing

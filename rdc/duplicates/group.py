@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from rdc.errors import FileError
-from rdc.files.base.os_errors import changed
-from rdc.files.base.paths import join
+from rdc.files.base.paths import changed, join
 from rdc.files.facts.extents import DiskUse, disk_use
 from rdc.files.facts.file_facts import FileFacts, facts_at, facts_of
 from rdc.files.names.name_change import is_displaced

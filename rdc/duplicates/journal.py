@@ -18,8 +18,7 @@ from contextlib import contextmanager, suppress
 
 from rdc.duplicates.group import Tree, is_below
 from rdc.errors import FileError, printable
-from rdc.files.base.os_errors import failure
-from rdc.files.base.paths import join
+from rdc.files.base.paths import failure, join
 from rdc.files.base.taking_names import make_durable
 from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
 from rdc.files.names.name_change import displaced_name, is_displaced, put_back

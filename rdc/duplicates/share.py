@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rdc.duplicates.group import Inode, SharedPlaces, Tree, by_volume, choose_source
 from rdc.errors import FileError
-from rdc.files.base.os_errors import changed
+from rdc.files.base.paths import changed
 from rdc.files.facts.extents import (
     NO_EXTENTS,
     Part,

@@ -20,8 +20,7 @@ from contextlib import ExitStack, suppress
 from rdc.duplicates.journal import Change, DirectoryState, Journal, KeptFile, clear_spare, read_journal
 from rdc.duplicates.run_totals import RunTotals
 from rdc.errors import FileError, printable
-from rdc.files.base.os_errors import refused
-from rdc.files.base.paths import join
+from rdc.files.base.paths import join, refused
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.base.taking_names import make_durable
 from rdc.files.facts.xattrs import write_attributes

@@ -18,8 +18,7 @@ from rdc.catalog.signer import FileSigner, SignTask, sign_in_order
 from rdc.duplicates.group import Tree, is_below
 from rdc.duplicates.share import ChunkedFile, RunFinder
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
-from rdc.files.base.os_errors import failure, refused
-from rdc.files.base.paths import check_path, is_reserved, join
+from rdc.files.base.paths import check_path, failure, is_reserved, join, refused
 from rdc.files.facts.extents import Volume, volume_of
 from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root

@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from rdc.chunking import SYNC_PARAMS
 from rdc.errors import FileError, RdcError
-from rdc.files.base.os_errors import changed
+from rdc.files.base.paths import changed
 from rdc.files.bulk.open_many import Contents, content_bytes, content_error, read_contents
 from rdc.files.facts.file_facts import ContentDigest, spans_with_data
 from rdc.lean.records import dataclass

@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from rdc.chunking import SYNC_PARAMS
 from rdc.errors import FileError
-from rdc.files.base.os_errors import changed
+from rdc.files.base.paths import changed
 from rdc.files.facts.extents import data_bytes, holes
 from rdc.kernel import Cutter, shared_numbers, sorted_pairs, window_hashes, window_sketch
 from rdc.kernel.constants import SKETCH_BYTES, WINDOW_BYTES

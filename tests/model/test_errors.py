@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rdc.cli.main import run as run_command
 from rdc.errors import ExitCode, FileError, RdcError, one_line, printable
-from rdc.files.base.os_errors import changed, failure, refused
+from rdc.files.base.paths import changed, failure, refused
 from rdc.protocol.wire.fields import Text
 from rdc.report.output import csv_name, plain_text
 from tests.support.running.deduping import blob

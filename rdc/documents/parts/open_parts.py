@@ -13,7 +13,7 @@ from collections import OrderedDict
 
 from rdc.documents.parts.part_file import Block, Part, read_part
 from rdc.errors import ExitCode, RdcError, printable
-from rdc.files.base.os_errors import failure
+from rdc.files.base.paths import failure
 from rdc.files.root.source_file import read_ranges_into
 from rdc.limits import OPEN_PARTS
 from rdc.model.entries import little_endian_integers

@@ -7,7 +7,7 @@ import os
 from types import TracebackType
 
 from rdc.errors import RdcError
-from rdc.files.base.os_errors import failure
+from rdc.files.base.paths import failure
 from rdc.limits import SPOOL_MEMORY_BYTES
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ from itertools import accumulate
 from rdc.errors import FileError, RdcError
 from rdc.files import _files
 from rdc.files.base.directory_descriptors import is_unchanged
-from rdc.files.base.os_errors import changed, failure
+from rdc.files.base.paths import changed, failure
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.depth import Depth, RowsSeen
 from rdc.files.root.confined_root import NO_ATIME

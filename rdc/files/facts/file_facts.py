@@ -11,8 +11,7 @@ from functools import lru_cache
 from blake3 import blake3
 
 from rdc.files.base.metadata import identity_of, stat_entry
-from rdc.files.base.os_errors import changed
-from rdc.files.base.paths import WithoutProcError
+from rdc.files.base.paths import WithoutProcError, changed
 from rdc.files.facts.extents import data_ranges
 from rdc.files.facts.xattrs import read_attributes
 from rdc.lean.records import dataclass

@@ -12,10 +12,10 @@ from struct import iter_unpack, pack, unpack_from
 from rdc.errors import printable
 from rdc.files import _files
 from rdc.files.base.metadata import kind_of, set_mode_on_name
-from rdc.files.base.os_errors import changed
 from rdc.files.base.paths import (
     WithoutProcError,
     at_entry,
+    changed,
     check_path,
     has_proc,
     in_directory,

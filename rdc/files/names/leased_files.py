@@ -19,8 +19,7 @@ from fcntl import ioctl
 from rdc.errors import FileError, RdcError, printable
 from rdc.files import _files
 from rdc.files.base.metadata import identity_of
-from rdc.files.base.os_errors import changed
-from rdc.files.base.paths import has_proc
+from rdc.files.base.paths import changed, has_proc
 from rdc.files.base.syscalls import is_intact, take_lease
 from rdc.files.facts.file_facts import PIECE_BYTES, ContentDigest, spans_with_data
 from rdc.files.facts.xattrs import read_attributes

@@ -40,8 +40,7 @@ from zlib import crc32
 
 from rdc.errors import FileError, printable
 from rdc.files.base.metadata import shed_acl
-from rdc.files.base.os_errors import changed
-from rdc.files.base.paths import WithoutProcError, has_proc
+from rdc.files.base.paths import WithoutProcError, changed, has_proc
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
 from rdc.files.base.taking_names import make_durable
 from rdc.files.facts.file_facts import spans_with_data

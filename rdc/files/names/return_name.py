@@ -22,7 +22,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, printable
 from rdc.files.base.metadata import has_default_acl
-from rdc.files.base.os_errors import changed
+from rdc.files.base.paths import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
 from rdc.files.base.taking_names import make_durable
 from rdc.files.bulk.small_files import TEMPORARY_BYTES, extension

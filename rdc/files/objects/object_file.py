@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from rdc.errors import FileChangedError, one_line, printable
-from rdc.files.base.os_errors import changed
+from rdc.files.base.paths import changed
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.model.entries import Identity
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
-from rdc.files.base.os_errors import failure
-from rdc.files.base.paths import make_aside
+from rdc.files.base.paths import failure, make_aside
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.base.taking_names import flush, sync_directory
 from rdc.lean.records import dataclass

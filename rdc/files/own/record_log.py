@@ -21,8 +21,7 @@ from contextlib import contextmanager
 from zlib import crc32
 
 from rdc.errors import FileError, printable
-from rdc.files.base.os_errors import failure, refused
-from rdc.files.base.paths import check_path
+from rdc.files.base.paths import check_path, failure, refused
 from rdc.files.base.taking_names import flush, sync_directory
 from rdc.files.own.output_file import OpenedPath
 from rdc.lean.typed import TypeVar

@@ -12,8 +12,7 @@ from functools import partial
 from rdc.errors import FileChangedError, FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache, meet
 from rdc.files.base.metadata import EntryCheck, Storage, identity_of, kind_of, stat_entry
-from rdc.files.base.os_errors import failure, refused
-from rdc.files.base.paths import check_name, check_path
+from rdc.files.base.paths import check_name, check_path, failure, refused
 from rdc.files.base.syscalls import file_system_type
 from rdc.files.depth import Depths, Looking
 from rdc.files.root.lister import list_directory, look_at
@@ -158,10 +157,10 @@ class ConfinedRoot:
         return self.label.rstrip(b"/") + b"/" + path if path else self.label
 
     def failure(self, error: OSError, path: bytes, doing: str, *, reading: bool = False) -> RdcError:
-        """Return the RdcError for a failed system call; rdc.files.base.os_errors.failure has the rules."""
+        """Return the RdcError for a failed system call; rdc.files.base.paths.failure has the rules."""
         cause, nested = None, False
         if error.errno in (errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            from rdc.files.base.os_errors import cause_of, is_of_another_mount
+            from rdc.files.base.paths import cause_of, is_of_another_mount
 
             with suppress(OSError, RdcError):
                 directory, name = self.find(path)

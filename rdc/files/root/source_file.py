@@ -11,7 +11,7 @@ from rdc.errors import FileChangedError
 from rdc.files import _files
 from rdc.files.base.directory_descriptors import change_time, is_unchanged
 from rdc.files.base.metadata import identity_of, outlast
-from rdc.files.base.os_errors import changed, failure, refused, unreadable
+from rdc.files.base.paths import changed, failure, refused, unreadable
 from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False

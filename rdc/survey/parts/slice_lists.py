@@ -8,8 +8,7 @@ import os
 from array import array
 
 from rdc.errors import ExitCode, FileError, RdcError, one_line, printable
-from rdc.files.base.os_errors import failure
-from rdc.files.base.paths import join
+from rdc.files.base.paths import failure, join
 from rdc.files.objects.object_store import ObjectTree, is_url, parse_url
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace

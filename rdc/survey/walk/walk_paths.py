@@ -7,8 +7,7 @@ import stat
 from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
-from rdc.files.base.os_errors import failure, refused
-from rdc.files.base.paths import join
+from rdc.files.base.paths import failure, join, refused
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import Protocol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rdc.files.base.os_errors import changed
+from rdc.files.base.paths import changed
 from rdc.files.base.taking_names import make_durable
 from rdc.files.names.leased_files import LeasedFile
 from rdc.files.names.return_name import Separation

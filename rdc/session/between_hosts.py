@@ -10,8 +10,7 @@ from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.options import HERE
 from rdc.model.runs import MessageCost, SyncReport
 from rdc.model.sync import OPTIONS, SyncOptions
-from rdc.protocol.accounts import cost_of, dearest_first
-from rdc.protocol.connection import DIALECT
+from rdc.protocol.connection import DIALECT, cost_of, dearest_first
 from rdc.session.far.far_host import far_host
 from rdc.session.far.relay import Relay, SyncJunction, Terms, opened_hops
 from rdc.session.serve import greeting

@@ -10,8 +10,7 @@ import pytest
 from rdc.lean.records import field_names
 from rdc.model.runs import Purpose
 from rdc.protocol import messages, pending
-from rdc.protocol.accounts import purpose_of
-from rdc.protocol.connection import DIALECT
+from rdc.protocol.connection import DIALECT, purpose_of
 from rdc.protocol.messages.content import FileMessage
 from rdc.protocol.messages.field_types import AboutFile, AboutFiles
 from rdc.protocol.wire.codec import STATES

@@ -21,8 +21,7 @@ from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.lean.typed import Generic, TypeVar
 from rdc.limits import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.accounts import cost_of, dearest_first
-from rdc.protocol.connection import DIALECT, Received
+from rdc.protocol.connection import DIALECT, Received, cost_of, dearest_first
 from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, encode
 from rdc.protocol.wire.options import rule_bytes
 from rdc.protocol.wire.stream import frame_head

@@ -1,4 +1,4 @@
-"""The filters for x86 code and number tables; the rest of the session imports only this module.
+"""The filters for x86 code and number tables.
 
 - `looks_like` tells whether a file is x86 code that gains from masking.
 - `mask` and its variants overwrite the displacements of x86 branches before blocks are matched. Code that
@@ -7,8 +7,7 @@
   displacements back afterwards.
 - `encode` and `decode` transform literals so that they compress better. They are inverses.
 
-`RangeOffsets` tells where in a file the bytes of a message belong: the filters depend on it. Masking has
-modules of its own, x86_masking and x86_check_blocks.
+`RangeOffsets` tells where in a file the bytes of a message belong: the filters depend on it.
 """
 
 from __future__ import annotations

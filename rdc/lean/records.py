@@ -9,7 +9,7 @@ To a type checker these names ARE those of `dataclasses`. `dataclasses.fields`, 
 accept the classes. Options that rdc does not use are missing: `order`, `kw_only`, `InitVar`, and a
 `__post_init__` in a class whose `__init__` takes no argument.
 
-rdc/lean/README.md has what it saves, measured.
+rdc/lean/LEAN.md has what it saves, measured.
 """
 
 from __future__ import annotations

@@ -79,9 +79,9 @@ class Dialect:
         """The messages that a session of this version with these features does not have."""
         gone = {message for message, first in self.since.items() if version < first}
         gone |= {message for message, last in self.until.items() if version > last}
-        for name, messages in self.features.items():
+        for name, kinds in self.features.items():
             if name not in features:
-                gone.update(messages)
+                gone.update(kinds)
         return frozenset(gone)
 
     def shared_with(self, hello: Hello) -> Dialect:
@@ -97,7 +97,7 @@ class Dialect:
                 f"{hello.software} speaks {spoken} of the protocol, the other side"
                 f" {_range(self.oldest, self.newest)}; update the older one"
             )
-        features = {name: messages for name, messages in self.features.items() if knows(hello, name)}
+        features = {name: kinds for name, kinds in self.features.items() if knows(hello, name)}
         never = {
             message: oldest - 1 for name in self.features.keys() - features for message in self.features[name]
         }

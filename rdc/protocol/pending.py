@@ -382,8 +382,11 @@ class _Landed(_Pending):
 
     __slots__ = ()
 
+    def wanted(self) -> str:
+        return f"{self.ordinals} entries that may go"
+
     def refusal(self) -> Illegal:
-        return Illegal(f"the oldest request is about {self.ordinals} entries that may go")
+        return Illegal(f"the oldest request is about {self.wanted()}")
 
     def accept(self, answer: messages.Removed) -> bool:
         if answer.count > self.ordinals:

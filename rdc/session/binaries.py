@@ -1,6 +1,13 @@
-"""Filters for content that compresses or matches badly as it is: x86 code and number tables.
+"""The filters for x86 code and number tables.
 
-rdc.session.transfer, source and transfer call them through `filters`; the other modules here stay closed.
+- `looks_like` tells whether a file is x86 code that gains from masking.
+- `mask` and its variants overwrite the displacements of x86 branches before blocks are matched. Code that
+  only moved is found then, because its displacements no longer differ.
+- `masked_blocks`, `cut_displacements` and `Displacements` do this for check blocks, and put the right
+  displacements back afterwards.
+- `encode` and `decode` transform literals so that they compress better. They are inverses.
+
+`RangeOffsets` tells where in a file the bytes of a message belong: the filters depend on it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("",),
     ),
     "survey": (("walk",), ("slices",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
-    "documents": (("read",), ("parts",), ("find",), ("",)),
+    "documents": (("read",), ("parts",), ("gather",), ("find",), ("",)),
     "report": (("",), ("scan",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),
 }

@@ -222,7 +222,7 @@ _extension: ModuleType | None = _files if hasattr(_files, "list_directory") else
 def list_directory(
     directory: int, path: bytes = b"", *, limit: int = DIRECTORY_BYTES, depth: Looking | None = None
 ) -> Listed:
-    """Return what `listing_reference.read_directory` returns for the directory at `path` below the one open
+    """Return what `read_directory` returns for the directory at `path` below the one open
     at `directory`, or for that one itself.
 
     No link is followed. `depth`: of the looks at entries, one at a time if there is none. Raises OSError:

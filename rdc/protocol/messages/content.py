@@ -560,7 +560,7 @@ class FileEnd(Message):
 
 
 ABOUT_FILES = tuple(kind for kind in message_kinds().values() if issubclass(kind, (AboutFile, AboutFiles)))
-"""All such requests; they are declared above, and in comparison.py."""
+"""All such requests; they are declared above."""
 
 
 @message(16, by=SOURCE, when=ANSWERING, answers=ABOUT_FILES, purpose=Purpose.LITERALS)

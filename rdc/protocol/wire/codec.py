@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # msgpack allocates an array after its head. With at most 128 items per array, the deepest accepted nesting
 # (1,024) allocates 1 MiB. The longest array has names and values of an Open's added options, of which there
-# may be 64. Many values travel in one binary field instead (integers.py).
+# may be 64. Many values travel in one binary field instead (fields.py).
 ARRAY_ITEMS = 128
 
 # Only Hello is a map: it leaves room for keys of later versions.

@@ -1,4 +1,4 @@
 """Other machines: how they are dialled, how their errors read, and the relay between two of them (RELAY.md).
 
-`far_end` beside this folder and `rdc.watching` use it.
+rdc.session.sync_run, rdc.session.between_hosts and rdc.watching use it.
 """

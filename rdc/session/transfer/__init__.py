@@ -1,4 +1,4 @@
 """The ways in which files arrive: whole, by delta, in bundles, or as copies of equal contents.
 
-rdc.session.applying chooses one for each file.
+`transfers` chooses one for each file that rdc.session.destination found to differ.
 """

@@ -195,7 +195,7 @@ class DrivenDaemon:
         """What was found where the daemon would catch an AssertionError."""
         self._stack = ExitStack()
         clock = SimpleNamespace(monotonic=lambda: self.now, time=time.time, sleep=self.pass_time)
-        for module in ("arrivals", "listening", "processes", "server"):
+        for module in ("arrivals", "server"):
             self._stack.enter_context(patch(f"rdc.daemon.{module}.time", clock))
         self.processes = Processes(self.wrong)
         self._stack.enter_context(patch("rdc.daemon.server.os", self.processes))

@@ -11,7 +11,6 @@ import sys
 from rdc.cli.environment import Environment, OutputClosedError, default_words, process_environment
 from rdc.cli.verb import VERBS, load_verb, load_verbs
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
-from rdc.files.base.syscalls import raise_descriptor_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +39,12 @@ def entry() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
-    raise_descriptor_limit()
+    try:
+        from rdc.files.base.syscalls import raise_descriptor_limit
+
+        raise_descriptor_limit()
+    except ImportError:
+        pass  # without its C modules, `run` says what to install
     code = run(sys.argv[1:], process_environment())
     try:
         sys.stdout.flush()

@@ -155,7 +155,7 @@ def test_a_change_while_it_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch) 
             os.utime(tree / "deep" / "er" / "3", (1, 1))
         return original(fd, length, offset)
 
-    monkeypatch.setattr(contents, "_extension", None)
+    monkeypatch.setattr(contents, "_reader", None)
     monkeypatch.setattr(os, "pread", pread)
     assert signed(tree, NoCatalog()).failed == [(3, TOUCHED)]
 

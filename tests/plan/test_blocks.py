@@ -129,7 +129,10 @@ def versions(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
 parameters = st.sampled_from([ChunkParams(64, 256), ChunkParams(1024, 8192), ChunkParams.for_mean(16384)])
 
 
-@pytest.fixture(params=[regions.LARGE_GAP_BYTES, 1], ids=["gaps", "regions"], scope="module", autouse=True)
+LARGE_GAP_BYTES = regions.LARGE_GAP_BYTES
+
+
+@pytest.fixture(params=[LARGE_GAP_BYTES, 1], ids=["gaps", "regions"], scope="module", autouse=True)
 def kind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every gap is searched as a short one is, then as a region is, unless it is that long anyway."""
     with pytest.MonkeyPatch.context() as patch:
@@ -216,7 +219,7 @@ class Unlucky(Finding):
 
 def test_chance_is_seldom_taken_for_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong chunk costs a repair: what nothing confirms has to be where its neighbours expect it."""
-    monkeypatch.setattr(blocks, "LARGE_GAP_BYTES", regions.LARGE_GAP_BYTES)
+    monkeypatch.setattr(blocks, "LARGE_GAP_BYTES", LARGE_GAP_BYTES)
     params = ChunkParams.for_mean(16384)
     right = 0
     for seed in range(60):

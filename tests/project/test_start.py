@@ -170,10 +170,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
         "rdc.session.runtime.in_process",
         "rdc.session.transfer.transfers",
     }
-    later |= {
-        "rdc.session.source.file_sender",
-        "rdc.session.trees.source_tree",
-    }
+    later |= {"rdc.session.source.file_sender"}
     starts_shell = {"subprocess", "selectors", "threading", "locale", "re"}
     check(start, heavy=(SLOW | later) - starts_shell)
 

@@ -46,7 +46,7 @@ def trouble(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None])
         return data
 
     # What reads in C is defined by what reads in Python.
-    monkeypatch.setattr(contents, "_extension", None)
+    monkeypatch.setattr(contents, "_reader", None)
     monkeypatch.setattr(os, "pread", pread)
 
 

@@ -30,7 +30,6 @@ from rdc.cli.options.resource_options import (
 )
 from rdc.cli.verb import HelpText, reporting, stop_requests
 from rdc.errors import ExitCode, UsageError
-from rdc.files.objects.object_store import is_url
 from rdc.files.own.output_file import Claims, OutputKind, claim_outputs
 from rdc.files.own.output_file import Output as OutputFile
 from rdc.lean.records import dataclass
@@ -319,6 +318,8 @@ def _perform(request: ScanRequest, claims: Claims, environment: Environment) -> 
     )
     with reporting(output), stop_requests() as stop:
         if request.cluster is not None:
+            from rdc.files.objects.object_store import is_url
+
             claims.check_below(path for path in map(os.fsencode, request.paths) if not is_url(path))
             return _on_cluster(request, output, stop)
         with request.catalog.store() as catalog:

@@ -296,7 +296,7 @@ class ListedWalk:
         """Looks once more at the single file that the path number `operand` is. Raises FileError if it is
         gone."""
         root, _, name = single_file(self.paths[operand])
-        self._use.bind(root)
+        root = self._use.bind(root)
         try:
             found = os.stat(name, dir_fd=root.fileno(), follow_symlinks=False)
         except OSError as error:

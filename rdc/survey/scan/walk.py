@@ -230,7 +230,7 @@ class Explorer:
                 root, shown, name = single_file(path)
                 self._add_file(self._walk.use.bind(root), shown, name)
             else:
-                self._add_tree(Root.open(path))
+                self._add_tree(self._walk.use.bind(Root.open(path)))
         except FileError as error:
             self._report(Problem(error.code, path, str(error)))
 

@@ -85,11 +85,10 @@ class UniqueWalk:
         self._entered: set[int] = set()
 
     def below(self, root: Root) -> Iterator[WalkedDirectory]:
-        """The directories of the tree at `root`, starting with itself. Raises FileError if `root` cannot be
-        read."""
+        """The directories of the tree at `root`, as `use` binds it, starting with itself. Raises FileError if
+        `root` cannot be read."""
         if self._stopped():
             return
-        root = self.use.bind(root)
         top = root.identity(b"")
         if self._fills(top.device, top.inode):
             raise UsageError(
@@ -310,7 +309,7 @@ class _Gathering:
             self.files.add(one.parent, FileRows.of_file(one.name, one.found))
 
     def _add_tree(self, path: bytes) -> None:
-        root = Root.open(path)
+        root = self._walk.use.bind(Root.open(path))
         prefix = os.path.join(path, b"")
         for found in self._walk.below(root):
             below = found.path + b"/" if found.path else b""

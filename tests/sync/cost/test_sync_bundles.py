@@ -300,7 +300,7 @@ def test_what_blocks_are_wrong_about_is_corrected_in_the_same_trip(
 
     def colliding(key: bytes, data: bytes, size: int, width: int, lengths: object) -> bytes:
         for name, content in spoiled.items():
-            data = data.replace(content[:2048], OLD[name][:2048])
+            data = bytes(data).replace(content[:2048], OLD[name][:2048])
         return real(key, data, size, width, lengths)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bundle_source_module, "block_fingerprints", colliding)

@@ -181,9 +181,10 @@ def test_a_file_system_that_cannot_is_asked_once(ext4: Path, monkeypatch: pytest
 
     monkeypatch.setattr(cloning, "clone_range", counted)
     planned: list[bool] = []
+    may_clone = cloning.may_clone
 
     def noted(root: Root, source: int) -> bool:
-        planned.append(cloning.may_clone(root, source))
+        planned.append(may_clone(root, source))
         return planned[-1]
 
     monkeypatch.setattr(file_fetch, "may_clone", noted)
@@ -194,7 +195,8 @@ def test_a_file_system_that_cannot_is_asked_once(ext4: Path, monkeypatch: pytest
         rewrite(ext4 / "src" / name, edited(OLD[:MIB], 1000))
     run_sync(ext4 / "src", ext4 / "dst", FAST)
     assert len(asked) == 1
-    assert planned == [True, False, False], "nor is anything planned again"
+    first = planned.index(False)
+    assert 0 < first < len(planned) - 2 and not any(planned[first:]), "nor is anything planned again"
 
 
 # In place

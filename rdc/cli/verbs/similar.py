@@ -23,7 +23,6 @@ from rdc.cli.options.resource_options import (
 )
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, stop_requests
 from rdc.errors import ExitCode, UsageError
-from rdc.files.objects.object_store import is_url
 from rdc.files.own.output_file import Claims, OutputKind, claim_outputs, write_output
 from rdc.files.own.output_file import Output as FileOutput
 from rdc.lean.records import dataclass, replace
@@ -238,6 +237,8 @@ def run_text(words: Words, environment: Environment) -> ExitCode:
         refuse_beside_slices(words, cluster=True)
         claims = claim_results(replace(output, part=None))
         claims.check_named(rule_files)
+        from rdc.files.objects.object_store import is_url
+
         claims.check_below(path for path in map(os.fsencode, words.operands) if not is_url(path))
         return _on_cluster(words, options, slicing, output, environment)
     from rdc.library.similar import search_claimed, stage_of

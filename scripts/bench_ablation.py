@@ -69,12 +69,9 @@ def _without_blocks() -> None:
 
 
 def _without_masking() -> None:
-    # The module that the others import it from comes first.
-    from rdc.session import binaries as x86_masking
-
-    x86_masking.looks_like = lambda source: False
     from rdc.session import binaries
 
+    binaries.looks_like = lambda source: False
     binaries.encode_branches = lambda content, offsets: False
 
 
@@ -105,13 +102,13 @@ def _without_context() -> None:
 
 PARTS = (
     Part("similarity", _without_similarity, ("session/transfer/renames.py",)),
-    Part("moves", _without_moves, ("session/renames/*.py",)),
-    Part("sub-chunk search", _without_blocks, ("plan/block_*.py", "plan/large_gap*.py", "plan/search.py",
-        "plan/compare.py", "session/transfer/bundle*.py", "session/source/range_answers.py",
+    Part("moves", _without_moves, ("session/transfer/renames.py",)),
+    Part("sub-chunk search", _without_blocks, ("plan/search.py", "plan/gap_search.py",
+        "plan/compare.py", "session/transfer/bundle.py", "session/source/range_answers.py",
         "kernel/search/*")),
-    Part("bundles", _without_bundles, ("plan/compare.py", "session/transfer/bundle*.py",
+    Part("bundles", _without_bundles, ("plan/compare.py", "session/transfer/bundle.py",
         "session/source/range_answers.py")),
-    Part("x86 masking", _without_masking, ("session/binaries/x86_*.py", "kernel/x86/*")),
+    Part("x86 masking", _without_masking, ("session/binaries.py", "kernel/x86/*")),
     Part("number tables", _without_tables, ("kernel/columns/word_*",)),
     Part("check blocks", _without_check_blocks, ("plan/check_blocks.py",)),
     Part("literal context", _without_context, ("plan/check_blocks.py",)),

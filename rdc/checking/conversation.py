@@ -23,7 +23,7 @@ from rdc.protocol.messages import (
     TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
-from rdc.session.destination.by_manifest import ListingIntake, ManifestComparison
+from rdc.session.destination.comparison import ListingIntake, ManifestComparison
 from rdc.session.destination.own_tree import OwnTree, next_message, receive_offer
 from rdc.session.runtime.commands import Conversation, Flush, Send, TransferProgress
 from rdc.session.transfer.destination import Destination, PartialFiles

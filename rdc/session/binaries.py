@@ -44,18 +44,6 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
 
 
-# The filters for x86 code and number tables; the rest of the session imports only this module.
-#
-# - `looks_like` tells whether a file is x86 code that gains from masking.
-# - `mask` and its variants overwrite the displacements of x86 branches before blocks are matched. Code that
-#   only moved is found then, because its displacements no longer differ.
-# - `masked_blocks`, `cut_displacements` and `Displacements` do this for check blocks, and put the right
-#   displacements back afterwards.
-# - `encode` and `decode` transform literals so that they compress better. They are inverses.
-#
-# `RangeOffsets` tells where in a file the bytes of a message belong: the filters depend on it. Masking has
-# modules of its own, x86_masking and x86_check_blocks.
-
 # Masking of x86 code: displacements of branches are overwritten with filler before blocks are matched.
 
 SEARCH_FILLER, CHECK_FILLER = 0x80, 0x7F

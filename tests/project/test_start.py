@@ -123,7 +123,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     idle |= {
         "rdc.session.source.answers",
         "rdc.session.runtime.driver",
-        "rdc.session.destination.by_manifest",
+        "rdc.session.destination.comparison",
     }
     idle |= {"rdc.session.runtime.driver", "rdc.session.source.file_sender"}
     idle |= {

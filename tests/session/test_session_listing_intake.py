@@ -14,7 +14,7 @@ from rdc.errors import ProtocolError
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing
 from rdc.model.preserved import EVERYTHING
 from rdc.protocol.messages import ListingPart
-from rdc.session.destination.by_manifest import ListingIntake
+from rdc.session.destination.comparison import ListingIntake
 from rdc.tree.manifest import Manifest
 from tests.support.share import examples
 from tests.support.trees.manifests import (

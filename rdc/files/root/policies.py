@@ -1,4 +1,4 @@
-"""ReadPolicy: what a Root shows of its entries and how it reads them, as a frozen value.
+"""What a Root does with its entries, as frozen values: ReadPolicy, the quota, entries of append-only trees.
 
 A Root gets it when it is made, with a WritePolicy (rdc.files.root.root). Whoever wants another policy makes
 a Root of the same tree that has it (`Root.having`), so no part of a run changes how another one works.

@@ -1,4 +1,4 @@
-"""Looks for the entries of a directory in the alternate directories (--link-dest and its like)."""
+"""Alternate directories (--link-dest and its like): what they have, and files that are made of it."""
 
 from __future__ import annotations
 

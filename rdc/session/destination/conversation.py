@@ -399,7 +399,7 @@ class WholeTurn(DestinationTurn):
 
     def _build(self) -> None:
         """Makes the parts that change the tree."""
-        from rdc.session.destination.by_manifest import ListingIntake
+        from rdc.session.destination.comparison import ListingIntake
 
         destination_root, options = self._context.destination_root, self._options
         self.build(
@@ -639,7 +639,7 @@ class WholeTurn(DestinationTurn):
         self._build()
         if not self._is_manifest_worthwhile(manifest):
             return (yield from self._ask_listing(round_))
-        from rdc.session.destination.by_manifest import ManifestComparison
+        from rdc.session.destination.comparison import ManifestComparison
 
         comparison = ManifestComparison(
             own,

@@ -1,4 +1,4 @@
-"""What a destination knows of a directory between its parent's comparison and its own."""
+"""How directories are brought up to date: what is known of each, directories as entries, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the destination had when it was listed: at the paths of the source's entries, and what is to go."""
+"""What a destination had when it was listed, and how verified contents become its files."""
 
 from __future__ import annotations
 

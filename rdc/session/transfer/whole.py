@@ -1,4 +1,4 @@
-"""Writer of one whole file: writes arriving content into a temporary and verifies its digest."""
+"""Files that come whole: requested in any number at once, written aside, and verified by their digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores the extended attributes that a source announces until the destination sets them."""
+"""Extended attributes of a tree: read and announced by a source, kept by a destination until it sets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures what deduplication would save."""
+"""One scan from its options to its report: measures what deduplication would save."""
 
 from __future__ import annotations
 

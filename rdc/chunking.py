@@ -10,13 +10,7 @@ from blake3 import blake3
 from rdc.errors import UsageError
 from rdc.lean.checks import check_argument, check_fields
 from rdc.lean.records import dataclass
-from rdc.limits import (
-    CHUNK_MAX_LIMIT,
-    CHUNK_MIN_LIMIT,
-    CHUNK_RATIO_LIMIT,
-    NODE_RECORDS_MAX,
-    NODE_RECORDS_MIN,
-)
+from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, NODE_RECORDS_MAX, NODE_RECORDS_MIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

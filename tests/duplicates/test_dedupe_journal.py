@@ -10,14 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.duplicates.journal import (
-    Change,
-    DirectoryState,
-    Journal,
-    JournalWriter,
-    KeptFile,
-    read_journal,
-)
+from rdc.duplicates.journal import Change, DirectoryState, Journal, JournalWriter, KeptFile, read_journal
 from rdc.errors import FileError
 from rdc.model.duplicates import Action
 from rdc.model.entries import Metadata

@@ -7,9 +7,7 @@ from array import array
 from itertools import islice
 
 from rdc.kernel import block_fingerprints, match_blocks, match_runs, search_gaps
-from rdc.plan.descent import (
-    Part,
-)
+from rdc.plan.descent import Part
 from rdc.plan.gap_search import Match, Span, search_gap
 from rdc.plan.search import NOWHERE, BlockSearch, Step, Window
 

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from rdc.chunking import SYNC_PARAMS
 from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, block_fingerprints
-from rdc.limits import (
-    CHECK_BLOCKS_PER_ANSWER,
-    CHECK_BLOCKS_PER_MESSAGE,
-    RANGES_PER_MESSAGE,
-    SIZE_LIMIT,
-)
+from rdc.limits import CHECK_BLOCKS_PER_ANSWER, CHECK_BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.check_blocks import check_block_digests, divided, unverified_check_blocks
 from rdc.plan.descent import ChunkRecipe, Copy, Fetch, Literal, Part, Patch, Repeat, Reuse, literal_rows
 from rdc.plan.search import fingerprint_width

@@ -23,14 +23,7 @@ from tests.support.wire.dialogues import (
     move,
     serving,
 )
-from tests.support.wire.wire_script import (
-    HELLO,
-    PREAMBLE,
-    connections,
-    listing,
-    opening,
-    raw,
-)
+from tests.support.wire.wire_script import HELLO, PREAMBLE, connections, listing, opening, raw
 
 # Listings and requests
 

@@ -11,18 +11,8 @@ from rdc.protocol.connection import LocalProtocolError, Received
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.protocol.pending import PendingRequests
 from rdc.protocol.wire.codec import Illegal
-from tests.support.wire.dialogues import (
-    BY_DIGEST,
-    CLAIMS,
-    LOOKS,
-    RESULT,
-    asked,
-    serving,
-)
-from tests.support.wire.wire_script import (
-    TIMES,
-    raw,
-)
+from tests.support.wire.dialogues import BY_DIGEST, CLAIMS, LOOKS, RESULT, asked, serving
+from tests.support.wire.wire_script import TIMES, raw
 
 ROOT = bytes(32)
 LOST = ExitCode.VANISHED

@@ -22,16 +22,7 @@ from tests.support.wire.dialogues import (
     WHOLE,
     move,
 )
-from tests.support.wire.wire_script import (
-    HELLO,
-    NAMED,
-    PREAMBLE,
-    connections,
-    listing,
-    opening,
-    raw,
-    script,
-)
+from tests.support.wire.wire_script import HELLO, NAMED, PREAMBLE, connections, listing, opening, raw, script
 
 SAMPLES: dict[type[messages.Message], messages.Message] = {
     type(sample): sample

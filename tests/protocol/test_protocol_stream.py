@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
-from rdc.limits import (
-    BLOCK_CONTENT_BYTES,
-    FRAME_BYTES,
-    RAW_BLOCK_BYTES,
-    ROUND_LIMIT,
-)
+from rdc.limits import BLOCK_CONTENT_BYTES, FRAME_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT
 from rdc.protocol.wire.fields import decode_varint, encode_varint
 from rdc.protocol.wire.stream import (
     HARD,

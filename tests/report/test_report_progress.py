@@ -18,10 +18,7 @@ from rdc.report.progress_display import (
     ProgressTrack,
     progress_text,
 )
-from rdc.report.sync_terminal import (
-    SyncTerminal,
-    TerminalStyle,
-)
+from rdc.report.sync_terminal import SyncTerminal, TerminalStyle
 from tests.support.running.fake_environment import FakeClock
 
 

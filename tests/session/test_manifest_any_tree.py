@@ -25,13 +25,7 @@ from tests.support.running.sync_model import outcome
 from tests.support.share import examples
 from tests.support.trees.manifest_runs import DIALLERS, LISTED, LOOKED, equal, many, wire
 from tests.support.trees.tree_strategies import pairs
-from tests.support.trees.trees import (
-    Tree,
-    describe,
-    read_tree,
-    tree,
-    write_tree,
-)
+from tests.support.trees.trees import Tree, describe, read_tree, tree, write_tree
 
 
 def useless(width: int) -> object:

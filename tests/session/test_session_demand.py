@@ -13,12 +13,7 @@ import pytest
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError
 from rdc.lean.records import field_names
-from rdc.limits import (
-    ASKED_FILE_BYTES,
-    COMPARED_TIMES,
-    ROW_REQUESTS,
-    SENT_TIMES,
-)
+from rdc.limits import ASKED_FILE_BYTES, COMPARED_TIMES, ROW_REQUESTS, SENT_TIMES
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol import messages

@@ -14,15 +14,7 @@ from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event
 from rdc.watching.events import TreeEvents
-from rdc.watching.records import (
-    Disconnected,
-    Halted,
-    InStep,
-    Limited,
-    Resumed,
-    WatchEvent,
-    WatchOptions,
-)
+from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchOptions
 from tests.support.running.syncing import contents_of
 from tests.support.running.watching import eventually
 from tests.support.trees.trees import describe, read_tree

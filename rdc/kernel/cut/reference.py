@@ -28,12 +28,7 @@ from rdc.kernel.constants import (
     reflected_table,
     trait_mix,
 )
-from rdc.limits import (
-    CHUNK_MAX_LIMIT,
-    CHUNK_MIN_LIMIT,
-    CHUNK_RATIO_LIMIT,
-    WINNOW_MAX_LIMIT,
-)
+from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
 from rdc.kernel.constants import mix
-from rdc.limits import (
-    SIMILAR_FILES,
-    SIMILAR_MATCHES,
-)
+from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
 from tests.reference import kernel as pure
 from tests.reference.similarity import CLASS_FILES, ROW_BYTES, joins, matches
 from tests.support.project_paths import KERNEL

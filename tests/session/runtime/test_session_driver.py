@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from rdc.errors import (
-    ExitCode,
-    StreamError,
-)
+from rdc.errors import ExitCode, StreamError
 from rdc.limits import DATA_BYTES, INBOUND_BYTES
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved

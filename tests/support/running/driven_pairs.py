@@ -7,9 +7,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
-from rdc.errors import (
-    RdcError,
-)
+from rdc.errors import RdcError
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Message, Role
 from rdc.session.runtime.commands import Command, Conversation, Receive, Send

@@ -22,14 +22,7 @@ from rdc.protocol.messages import (
     answers_to,
 )
 from rdc.protocol.messages.field_types import Claims
-from tests.support.wire.wire_script import (
-    HELLO,
-    PREAMBLE,
-    connections,
-    listing,
-    opening,
-    raw,
-)
+from tests.support.wire.wire_script import HELLO, PREAMBLE, connections, listing, opening, raw
 
 __all__ = [
     "BY_DIGEST",

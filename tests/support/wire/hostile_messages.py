@@ -17,14 +17,7 @@ from rdc.lean.records import replace
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata
 from rdc.model.options import Alternates, AlternateUse, Backup
 from rdc.model.preserved import Preserved
-from rdc.model.selection import (
-    DirectoryRules,
-    FilterRule,
-    RuleAction,
-    RuleModifiers,
-    RuleSide,
-    RuleSyntax,
-)
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide, RuleSyntax
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import (

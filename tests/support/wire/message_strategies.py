@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from rdc.limits import (
-    ORDINAL_LIMIT,
-    RESCAN_SECONDS,
-)
+from rdc.limits import ORDINAL_LIMIT, RESCAN_SECONDS
 from rdc.model.entries import Kind
 from rdc.model.options import Alternates, AlternateUse, Backup
-from rdc.model.selection import (
-    DirectoryRules,
-    FilterRule,
-    RuleAction,
-    RuleModifiers,
-    RuleSide,
-    RuleSyntax,
-)
+from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide, RuleSyntax
 from rdc.protocol import messages
 from rdc.protocol.messages.field_types import ALL_GROUPS
 from rdc.protocol.wire.options import NamedValues

@@ -8,13 +8,7 @@ from operator import or_
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits import (
-    DATA_BYTES,
-    ORDINAL_LIMIT,
-    PACKED_BYTES,
-    SIZE_LIMIT,
-    TOTAL_LIMIT,
-)
+from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, SIZE_LIMIT, TOTAL_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import (
     ACCESS_TIME,

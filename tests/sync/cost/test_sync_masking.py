@@ -14,10 +14,7 @@ from rdc.model.sync import SyncOptions
 from rdc.plan import check_blocks as cells_module
 from rdc.protocol.messages import Correction, Role, Targets
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
-from rdc.session.binaries import (
-    SEARCH_FILLER,
-    looks_like,
-)
+from rdc.session.binaries import SEARCH_FILLER, looks_like
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.range_answers import corrections

@@ -18,13 +18,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Code, Data, Role
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session import binaries as filters_module
-from rdc.session.binaries import (
-    SAMPLED_BYTES,
-    RangeOffsets,
-    decode_branches,
-    encode_branches,
-    sample_of,
-)
+from rdc.session.binaries import SAMPLED_BYTES, RangeOffsets, decode_branches, encode_branches, sample_of
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.transfer import compare as gaps_module

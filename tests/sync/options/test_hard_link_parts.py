@@ -22,13 +22,7 @@ from rdc.protocol.messages import Describe, HardLinks, Start, encode
 from rdc.protocol.sequence import TreeTotals
 from rdc.protocol.wire.codec import Illegal
 from rdc.tree.hard_links import LinkTable
-from tests.support.trees.trees import (
-    Directory,
-    litter,
-    read_tree,
-    tree,
-    write_tree,
-)
+from tests.support.trees.trees import Directory, litter, read_tree, tree, write_tree
 from tests.sync.options.test_sync_hard_links import link
 
 # The table

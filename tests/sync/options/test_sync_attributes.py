@@ -15,12 +15,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.limits import SMALL_MANIFEST
-from rdc.model.preserved import (
-    ACCESS_ACL,
-    DEFAULT_ACL,
-    AttributeKinds,
-    Attributes,
-)
+from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from rdc.session.trees.wanted_xattrs import WantedXattrs

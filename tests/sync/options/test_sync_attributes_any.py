@@ -17,14 +17,7 @@ from rdc.session.destination.finish import XattrSetter
 from tests.support.running.syncing import run_sync
 from tests.support.share import examples
 from tests.support.trees.trees import Directory, Link, tree, write_tree
-from tests.sync.options.test_sync_attributes import (
-    BOTH,
-    MANY,
-    acl,
-    allow,
-    expect_equal,
-    give,
-)
+from tests.sync.options.test_sync_attributes import BOTH, MANY, acl, allow, expect_equal, give
 
 
 @pytest.fixture

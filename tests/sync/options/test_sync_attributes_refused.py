@@ -14,10 +14,7 @@ import pytest
 
 from rdc.errors import ExitCode, ProtocolError
 from rdc.model.entries import Metadata
-from rdc.model.preserved import (
-    AttributeKinds,
-    pack_attributes,
-)
+from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.plan.compare import Decision
 from rdc.progress import Problem
 from rdc.session.destination.finish import XattrSetter
@@ -26,14 +23,7 @@ from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import command, run_sync
 from tests.support.trees.trees import Directory, Link, tree, write_tree
-from tests.sync.options.test_sync_attributes import (
-    BOTH,
-    acl,
-    allow,
-    attributes_of,
-    expect_equal,
-    give,
-)
+from tests.sync.options.test_sync_attributes import BOTH, acl, allow, attributes_of, expect_equal, give
 
 
 @pytest.fixture

@@ -192,7 +192,8 @@ def test_what_cannot_be_is_refused_by_name(words: list[str], code: int, said: st
 )
 def test_rsync_keeps_the_same(pair: tuple[Tree, Tree], backup: tuple[bytes, bytes], more: list[str]) -> None:
     """But for files whose time alone differs. rsync sends them again and keeps what was there; rdc finds that
-    the content is equal."""
+    the content is equal. Where a directory's backups keep it in the way of another entry, both end with 23;
+    rdc then withholds the run's deletions, so what rsync renames may stay under its name."""
     wanted, held = pair
     place, suffix = map(os.fsdecode, backup)
     words = ["-b", f"--suffix={suffix}", *([f"--backup-dir={place}"] if place else []), *more]
@@ -202,6 +203,9 @@ def test_rsync_keeps_the_same(pair: tuple[Tree, Tree], backup: tuple[bytes, byte
         code, _ = rsync(*words, f"{source}/", f"{theirs}/")
         assert rdc(*words, f"{source}/", f"{ours}/")[0] == code
         expected, found = map(files, (read_tree(theirs), read_tree(ours)))
+        if code:
+            assert {content(node) for node in files(held).values()} <= {*map(content, found.values())}
+            return
         for path in expected.keys() - found.keys():
             was = path.removeprefix(backup[0]).removesuffix(suffix.encode())
             if (before := held.get(was)) is not None and content(before) == content(wanted.get(was)):

@@ -92,7 +92,6 @@ def test_a_version_that_does_not_start_leaves_the_old_one(tmp_path: Path) -> Non
     assert {path.name for path in private(tmp_path).iterdir()} == {"bin", name_of(1)}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("call", ["fsync", "rename"])
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 8])
 def test_killed_at_a_call_the_launcher_starts_old_or_new(tmp_path: Path, call: str, number: int) -> None:

@@ -116,7 +116,6 @@ def test_the_transcript_has_everything_to_lie_about() -> None:
     assert {a.last for a in rows} == {True, False}
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", range(0, len(HONEST), max(1, len(HONEST) // 60)))
 def test_a_lie_is_a_protocol_error(at: int) -> None:
     held = Fold(build(EXISTING), Preserved(True))  # which no descent changes

@@ -84,7 +84,6 @@ def _follow_any_link(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed_links, "refused_component", lambda path: None)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("loosen", "allowed"),
     [

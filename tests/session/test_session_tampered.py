@@ -18,7 +18,6 @@ def no_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RDC_CATALOG", "off")
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scene", SCENES)
 def test_any_message_tampered_with(scene: Callable[[], Scene], tmp_path: Path) -> None:
     tampering = Tampering(tmp_path / "scene", scene())

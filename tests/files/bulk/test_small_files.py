@@ -331,7 +331,6 @@ def armed_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FAILURES = ("kill", str(errno.ENOSPC), str(errno.EIO))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("fsync", "depth"), [("fsync", 1), ("no-fsync", 1), ("no-fsync", 4), ("fsync", 4)])
 @pytest.mark.parametrize("what", FAILURES)
 def test_each_call_fails_or_is_the_last(

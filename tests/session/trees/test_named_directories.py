@@ -60,7 +60,6 @@ def stores(place: Path) -> Snapshot:
     }
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("key", KEYS)
 def test_no_option_names_what_rdc_keeps(key: str, place: Path) -> None:
     before = stores(place)
@@ -78,7 +77,6 @@ def test_no_option_names_what_rdc_keeps(key: str, place: Path) -> None:
             assert stores(place) == before, (option, word)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize(
     "path", ["h:.rdc-undo/1/kept/", "h:.RDC-undo/1/kept/", "h:lead/", "h:sub/.rdc-undo", "h:.rdc-un\u200ddo/"]
@@ -95,7 +93,6 @@ def test_no_path_names_what_rdc_keeps(path: str, key: str, place: Path) -> None:
     )
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("key", ["", "--no-delete", "--append-only", "--read-only"])
 @pytest.mark.parametrize("options", [["-L"], ["-k"], ["--copy-unsafe-links"], ["-L", "-R"]])
 def test_no_link_leads_a_source_there(options: list[str], key: str, place: Path) -> None:

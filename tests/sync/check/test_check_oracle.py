@@ -82,7 +82,6 @@ def _edit(one: Path, other: Path, rng: random.Random) -> None:
 WAYS = pytest.mark.parametrize("way", Way)
 
 
-@pytest.mark.sampled(3)
 @WAYS
 @pytest.mark.parametrize("edits", [0, 1, 40])
 def test_large_trees_go_by_manifest(way: Way, edits: int, tmp_path: Path) -> None:

@@ -76,7 +76,6 @@ MUTATIONS = [grow, shrink, rewrite, exchange, vanish, become_a_directory]
 HELD = {"new": None, "another version": AFTER, "the same content": BEFORE}
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", (0, 1, 2, 3, 5, 8))
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("held", HELD)

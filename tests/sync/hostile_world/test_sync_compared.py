@@ -8,7 +8,6 @@ from tests.support.running.compared_sync import ComparedSync
 from tests.support.trees.unprivileged import place_of_nobody
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [1, 5, 220_098, 210_061, 210_259, 220_324])
 def test_a_scene(seed: int) -> None:
     """With -H, -X, -A and -S among the seeds, a killed run, and another kind of entry under an old name."""

@@ -61,7 +61,6 @@ def opened() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "options",
     [

@@ -32,7 +32,6 @@ def scene(recorder: Path, seed: int, *, bound: bool) -> Iterator[ExposedSync]:
         yield ExposedSync(place, recorder, seed, uid=uid)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(RUNS))
 def test_every_moment_of_a_run(seed: int, recorder: Path) -> None:
     with scene(recorder, seed, bound=seed % 4 == 3) as sync:

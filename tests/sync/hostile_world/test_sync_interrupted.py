@@ -75,7 +75,6 @@ def interrupt(
     return child.returncode, err
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["KILL", "INT"])
 @pytest.mark.parametrize("victim", ["near", "far"])
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL])

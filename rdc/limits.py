@@ -375,7 +375,7 @@ are signed again for the next request."""
 
 CACHED_CONTENT_BYTES = 32 << 20
 """Bytes of small files that each side keeps in memory between requests about them, so no file is opened five
-times. They are half of what a release of Linux compares. Further files are opened anew for each request."""
+times. They are half of what a release of Linux compares. Further files are opened again for each request."""
 
 CACHED_FILE_BYTES = 64 << 10
 """Bytes of one file kept so: opening and closing a smaller file takes longer than reading it."""

@@ -409,7 +409,7 @@ class PendingEntries:
         )
 
     def has_none_of(self, inodes: Iterable[int]) -> bool:
-        """Whether no entry has one of these inode numbers (signed, as in RowKey)."""
+        """Return whether no entry has one of these inode numbers (signed, as in RowKey)."""
         return self._inodes.isdisjoint(inodes)
 
     def take(self) -> dict[RowKey, Entry]:

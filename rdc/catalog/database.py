@@ -477,7 +477,7 @@ def mark_used(connection: sqlite3.Connection, row_ids: set[int], today: int) -> 
 
 
 def has_in_sync(connection: sqlite3.Connection, key: bytes) -> bool:
-    """Whether the key of two trees in sync is stored."""
+    """Return whether the key of two trees in sync is stored."""
     return connection.execute("SELECT 1 FROM settled WHERE key = ?", (key,)).fetchone() is not None
 
 

@@ -43,7 +43,7 @@ twice within one clock step."""
 
 
 def is_racy(ctime_ns: int, began_ns: int, change_times: ChangeTimes) -> bool:
-    """Whether a file with this ctime, read from `began_ns` on, may have changed since without a trace.
+    """Return whether a file with this ctime, read from `began_ns` on, may have changed since without a trace.
 
     A ctime in the future is racy: the clock was set back and will pass the ctime again.
     """
@@ -65,7 +65,8 @@ longer time costs little: files read that early are read once more after the nex
 
 
 def is_unsettled(ctime_ns: int, began_ns: int) -> bool:
-    """Whether a file with this ctime, read from `began_ns` on, may have been read before it was on disk."""
+    """Return whether a file with this ctime, read from `began_ns` on, may have been read before it was on
+    disk."""
     return began_ns - ctime_ns <= WRITEBACK_NS
 
 

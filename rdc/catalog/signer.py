@@ -352,7 +352,7 @@ class StreamedFile:
     """32 bytes."""
     traits: bytes
     known: bool
-    """Whether the signature came from the catalog and the file was not read."""
+    """True if the signature came from the catalog and the file was not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +449,7 @@ class Signed(Generic[K]):
     """The state of the file that was signed."""
     error: FileError | None
     known: bool
-    """Whether the signature came from the catalog and the file was not read."""
+    """True if the signature came from the catalog and the file was not read."""
 
 
 def sign_in_order(

@@ -117,11 +117,11 @@ class SignatureStore:
         """Remembers a 32-byte key of two trees that were found in sync."""
 
     def is_in_sync(self, key: bytes) -> bool:
-        """Whether two trees with this key were found in sync."""
+        """Return whether two trees with this key were found in sync."""
         return False
 
     def facts_of(self, key: bytes) -> FileSystemFacts | None:
-        """What was learned of the file system with this key of mount_key; None for nothing."""
+        """Return what was learned of the file system with this key (see mount_key), or None."""
         return None
 
     def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:

@@ -1,4 +1,4 @@
-"""What a verb is given: streams, variables and clock of the run, its words, and the settings of all runs.
+"""A verb's environment: streams, variables and clock of the run, its words, and the settings of all runs.
 
 Tests pass fakes of the surroundings. Options are parsed as rsync does, from tables that also make the
 help text.
@@ -342,7 +342,7 @@ class Setting:
     off: str = ""
     """The option for a switch that is false, or for a value that is `off`."""
     value: bool = True
-    """Whether the setting has a value. False means a switch."""
+    """True if the setting has a value; False for a switch."""
 
     @property
     def variable(self) -> str:

@@ -118,7 +118,7 @@ def _unreachable(kind: str, address: str, error: Exception) -> RdcError:
 
 
 def local_processes(number: int) -> ProcessPoolExecutor:
-    """Processes that begin anew: a fork would copy the locks of threads of this one, such as a progress
+    """Processes that start afresh: a fork would copy the locks of threads of this one, such as a progress
     bar's."""
     return _Processes(number, mp_context=get_context("spawn"), initializer=_begin)
 

@@ -1,4 +1,4 @@
-"""What is done in slices: a scan, or a search for near-duplicate documents."""
+"""The jobs that are done in slices: a scan, or a search for near-duplicate documents."""
 
 from __future__ import annotations
 

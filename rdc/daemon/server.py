@@ -189,7 +189,7 @@ class Server:
         following: Following | None = None,
         selector: selectors.BaseSelector | None = None,
     ) -> None:
-        """load: reads the configuration anew, or raises RdcError. selector: the system's best by default."""
+        """load: reads the configuration again, or raises RdcError. selector: the system's best by default."""
         self._config = config
         self._load = load
         self._following = following

@@ -275,7 +275,7 @@ def requested_module(open_: Open, modules: Mapping[str, Module], names: frozense
 def admit_to_module(open_: Open, module: Module) -> Admitted:
     """What a peer of `module` gets. TrustError for what the module forbids.
 
-    The module's directory is opened anew for each use. Otherwise an open session would prevent its unmount,
+    The module's directory is opened again for each use. Otherwise an open session would prevent its unmount,
     and would continue in a file system that another one has replaced.
     """
     access = module.access

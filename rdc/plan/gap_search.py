@@ -101,7 +101,7 @@ def search_gap(
 
     All whole blocks are searched together in every window; the first window that has a block wins. A tail has
     a length of its own and is searched only at the ends of the windows. Then blocks out of order are searched
-    between their neighbours. The remaining ranges are cut anew.
+    between their neighbours. The remaining ranges are cut again.
     """
     whole = b""
     at = 0

@@ -562,7 +562,7 @@ class Lane:
         while frames and blocks:
             frame, block = frames[0], blocks[0]
             part = min(frame.left, block.content)
-            # The rest of a block is divided anew each time, so rounding loses nothing.
+            # The rest of a block is divided again each time, so rounding loses nothing.
             share = block.size * part // block.content
             frame.kind.bytes += share
             block.content -= part

@@ -97,7 +97,7 @@ class DocumentOutput:
     html: str | None
     overwrite: bool
     merged: bool = False
-    """Whether it is the output of a merge, so that an existing part may be one to merge."""
+    """True for the output of a merge: an existing part may then be one that is merged."""
 
     @property
     def list_output(self) -> FileOutput | None:

@@ -18,6 +18,7 @@ from rdc.documents.parts.part_file import SAMPLES
 from rdc.errors import ExitCode
 from rdc.kernel import ranked_numbers, set_resemblances
 from rdc.lean.records import dataclass
+from rdc.lean.typed import Generic, TypeVar
 from rdc.limits import OVERLAP_BYTES
 from rdc.model.similar import (
     Document,
@@ -504,14 +505,17 @@ class Search:
 # The report of a search: its totals, and results that are made when they are asked for.
 
 
-@dataclass(frozen=True, slots=True)
-class _Again:
-    """An iterable that makes its items anew each time."""
+T = TypeVar("T")
 
-    make: Callable[[], Iterator[object]]
 
-    def __iter__(self) -> Iterator[object]:
-        return self.make()
+class _Again(Generic[T]):
+    """An iterable that makes its items again each time it is read."""
+
+    def __init__(self, make: Callable[[], Iterator[T]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[T]:
+        return self._make()
 
 
 def search_report(
@@ -530,9 +534,9 @@ def search_report(
     search.run(reporter, stop)
     code = ExitCode.PARTIAL if any(problem.code for problem in gathered.problems) else ExitCode.OK
     return DocumentReport(
-        _Again(search.groups),  # type: ignore[arg-type] # the items are those of the method
-        _Again(search.matches),  # type: ignore[arg-type]
-        _Again(search.kept),  # type: ignore[arg-type]
+        _Again(search.groups),
+        _Again(search.matches),
+        _Again(search.kept),
         search.summary(gathered.left_out),
         code,
     )

@@ -101,7 +101,7 @@ CACHED_DIRECTORIES = 64
 deep."""
 
 TRUSTED_SECONDS = 0.05
-"""Age at which a cached descriptor is opened anew. If another process moves a directory, operations continue
+"""Age at which a cached descriptor is opened again. If another process moves a directory, operations continue
 in the moved one for at most this time; a commit always checks. 20 opens per second and directory cost
 nothing."""
 

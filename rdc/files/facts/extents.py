@@ -461,5 +461,5 @@ def _may_change(fd: int, found: os.stat_result) -> bool:
         return True
     try:
         return os.access(b"/proc/self/fd/%d" % fd, os.W_OK, effective_ids=True)
-    except (OSError, NotImplementedError):
+    except (OSError, NotImplementedError):  # no /proc; a libc that cannot ask for effective ids
         return False

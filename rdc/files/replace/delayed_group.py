@@ -74,7 +74,7 @@ class DistantReplacement(Replacement):
         self.directory = directory
 
     def _copy(self, directory: Directory, target: bytes) -> None:
-        """Begin anew beside the target, with a copy of what was written. Raises OSError, RdcError."""
+        """Start again beside the target, with a copy of what was written. Raises OSError, RdcError."""
         fd, name, distant, size = self._fd, self.temporary, self.directory, self.size
         self._fd, self._name, self.size, self._cloned, self._hole = -1, None, 0, 0, (-1, -1)
         try:

@@ -64,7 +64,7 @@ class SourceSignatures:
 
     The last signatures that fit into SOURCE_TREES_BYTES are cached, but at least one. The content of small
     files is cached too, up to CACHED_CONTENT_BYTES. All answers about a file are about one version. A later
-    version raises FileChangedError, or is signed anew if no earlier answer depends on the old one.
+    version raises FileChangedError, or is signed again if no earlier answer depends on the old one.
     """
 
     def __init__(self, root: Root, description: Description, signer: FileSigner) -> None:

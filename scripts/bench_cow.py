@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rdc.kernel import kernel_name
 from tests.support.trees.loop_images import free_bytes, mounted
-from tests.sync.cow.reflinks import own_bytes, reflink
+from tests.support.trees.reflinks import own_bytes, reflink
 
 MIB = 1 << 20
 RDC = (sys.executable, "-m", "rdc", "sync", "-q", "--no-catalog")

@@ -13,7 +13,13 @@ from tests.support.project_paths import TOP
 
 DEPTH = "16"
 
-TESTS = ("tests/files", "tests/sync/hostile_world", "tests/sync/writing", "tests/sync/check", "tests/survey")
+TESTS = (
+    *("tests/files", "tests/survey"),
+    *(
+        f"tests/end_to_end/{feature}"
+        for feature in ("check", "concurrent_changes", "deletion", "failures", "rsync", "transfer", "writing")
+    ),
+)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from rdc.model.options import Option
 from rdc.report import json_output
 from rdc.watching import command
 from scripts.manual import events, options, reference, scan_report
-from tests.report.test_report_json import MAY_LACK, SCHEMAS
+from tests.report.test_json import MAY_LACK, SCHEMAS
 from tests.support.project_paths import TOP
 
 DOCS = TOP / "docs"

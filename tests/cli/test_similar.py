@@ -17,7 +17,7 @@ import pytest
 from rdc.cli.verbs import similar
 from rdc.errors import ExitCode, UsageError
 from tests.support.running.fake_environment import FakeProcess
-from tests.survey.test_similar import edited, text
+from tests.support.trees.edited_texts import edited, text
 
 RDC = (sys.executable, "-m", "rdc")
 HOSTILE = b"\x1b[2J\xff\n"

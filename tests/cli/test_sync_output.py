@@ -20,7 +20,7 @@ from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
 from rdc.progress import PlanKnown, Problem, Reporter, StopSignal
 from tests.cli.fake_syncer import REPORT, FakeSyncer, asked
-from tests.report.test_json import check_event
+from tests.support.event_schemas import check_event
 from tests.support.running.fake_environment import FakeProcess
 
 

@@ -33,6 +33,7 @@ from tests.support.wire.hostile_peer import (
     raw_block,
     send_all,
     serving,
+    the_end,
 )
 
 MANY = 140
@@ -48,17 +49,6 @@ def data(tmp_path: Path) -> Path:
 
 def bytes_below(place: Path) -> int:
     return sum(path.lstat().st_size for path in place.rglob("*"))
-
-
-def the_end(daemon: Daemon) -> dict[str, str]:
-    """How alice's only session ended: told of in one line, and small to the last."""
-    wait_until(lambda: daemon.logged("end", peer="alice"))
-    closed = [*daemon.logged("close", peer="alice"), *daemon.logged("refused", peer="alice")]
-    (end,) = daemon.logged("end", peer="alice")
-    assert len(closed) == 1, closed
-    assert "signal" not in end and int(end["rss_kb"]) < SESSION_KB, end
-    assert daemon.logged("internal") == []
-    return closed[0]
 
 
 # What expands

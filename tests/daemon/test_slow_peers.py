@@ -23,7 +23,6 @@ from rdc.protocol.messages import Describe, FileRequest, ListingEnd, Open, Role,
 from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing
 from rdc.transport.tls import dialling_context
-from tests.daemon.test_hostile_peers import the_end
 from tests.support.daemon.daemons import WAIT_SECONDS, wait_until
 from tests.support.trees.trees import tree, write_tree
 from tests.support.wire.hostile_peer import (
@@ -37,6 +36,7 @@ from tests.support.wire.hostile_peer import (
     raw_block,
     send_all,
     serving,
+    the_end,
 )
 
 

@@ -16,7 +16,7 @@ from rdc.cli.environment import SETTINGS, parse_words
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.verb import VERBS, load_verb
 from scripts.manual.transcripts import Block, blocks_of, pages
-from tests.docs.test_manual_reference import parsed
+from tests.docs.parsed_command import parsed
 from tests.support.project_paths import TOP
 
 PROGRAMS = {

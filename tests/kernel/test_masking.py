@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import pytest
@@ -16,41 +15,21 @@ from rdc.kernel import _kernel
 from rdc.session.binaries import LOOK_AHEAD, LOOK_BACK
 from tests.reference import masking as pure
 from tests.reference.branches import NAMES_DATA
+from tests.support.kernel.masked_code import (
+    ENTRY,
+    LONGER,
+    absolute_bytes,
+    bits_of,
+    codes,
+    fields_in,
+    hidden,
+    number,
+    taken_from,
+)
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 
-ENTRY = bytes.fromhex("1c000000 1c000000 00f0ffff 10000000 00 410e10")
-LONGER = bytes.fromhex("24000000 40010000 04f0ffff 17000100 04 10200000 410e")
-
-TELLING = b"\xe8\xe8\xe9\x05\x0d\x3d\0\0\0\xff\x03\xfc\x04\xfb" + NAMES_DATA
-MOSTLY_TELLING = bytes(byte if byte < 40 else TELLING[byte % len(TELLING)] for byte in range(256))
-codes = st.lists(
-    st.binary(max_size=40).map(lambda drawn: drawn.translate(MOSTLY_TELLING))
-    | st.sampled_from([ENTRY, LONGER, ENTRY[:13], ENTRY[3:], LONGER[:19], LONGER[9:]]),
-    max_size=5,
-).map(b"".join)
 offsets = st.integers(0, (1 << 64) - 1)
-
-
-def marks_of(bits: bytes, size: int) -> bytes:
-    """01 for each of `size` bytes whose bit is set; those behind them are not."""
-    marks = bytes(bits[position // 8] >> position % 8 & 1 for position in range(8 * len(bits)))
-    assert len(bits) == (size + 7) // 8
-    assert not any(marks[size:])
-    return marks[:size]
-
-
-def bits_of(marks: bytes | bytearray) -> bytes:
-    number = sum(1 << position for position, mark in enumerate(marks) if mark)
-    return number.to_bytes((len(marks) + 7) // 8, "little")
-
-
-def fields_in(module: Any, code: bytes, *lengths: array[int]) -> bytes:
-    return marks_of(module.displacement_bits(code, *lengths), len(code))
-
-
-def hidden(code: bytes | bytearray, marks: bytes | bytearray, filler: int) -> bytes:
-    return bytes(filler if mark else byte for mark, byte in zip(marks, code, strict=True))
 
 
 def shown(marks: bytes) -> str:
@@ -113,10 +92,6 @@ def test_what_counts_as_a_field(module: Any, code: str, fields: str) -> None:
     assert filler == hidden(content, bytes(mark == "x" for mark in fields), 0x80)
 
 
-def number(code: bytes, at: int) -> int:
-    return int.from_bytes(code[at : at + 4], "little")
-
-
 def is_near(code: bytes, at: int) -> bool:
     """Four bytes there are a distance of at most 64 MiB, forwards or back."""
     return at + 4 <= len(code) and (number(code, at) + (1 << 26)) % (1 << 32) < 1 << 27
@@ -150,22 +125,6 @@ def fields_of(code: bytes) -> list[int]:
         if not any(before < at < end for before, (_, end) in found.items())
         for field in fields
     ]
-
-
-def absolute_bytes(code: bytes, mask: bytes, offset: int) -> bytes:
-    """What take_displacements() says of one piece, run by run."""
-    parts, at = [], 0
-    for marked, marks in groupby(mask, bool):
-        start, at = at, at + len(list(marks))
-        part = code[start:at]
-        if marked and len(part) == 4:
-            part = ((number(part, 0) + offset + at) % (1 << 32)).to_bytes(4, "little")
-        elif marked and len(part) == 8:
-            back, there = offset + start - number(part, 0), number(part, 4) + offset + at
-            part = b"".join((value % (1 << 32)).to_bytes(4, "little") for value in (back, there))
-        if marked:
-            parts.append(part)
-    return b"".join(parts)
 
 
 @given(codes)
@@ -208,16 +167,6 @@ def masks_of(code: bytes, data: st.DataObject) -> tuple[bytes, ...]:
     """Whatever the mask: not all of it is fields."""
     marks = data.draw(st.lists(st.sampled_from([0, 0, 1]), min_size=len(code), max_size=len(code)))
     return bytes(marks), fields_in(_kernel, code), b"\x01" * len(code)
-
-
-def taken_from(
-    module: Any, code: bytes, marks: bytes, size: int, where: array[int]
-) -> tuple[bytes, list[int]]:
-    """And blanks are in their stead."""
-    content = bytearray(code)
-    taken, counts = module.take_displacements(content, bits_of(marks), size, where, 0x7F)
-    assert content == hidden(code, marks, 0x7F)
-    return taken, list(array("Q", counts))
 
 
 @given(codes, st.data())

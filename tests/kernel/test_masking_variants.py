@@ -8,7 +8,8 @@ from array import array
 import pytest
 
 from rdc.kernel import _kernel
-from tests.kernel.test_masking import (
+from tests.reference import masking as pure
+from tests.support.kernel.masked_code import (
     ENTRY,
     LONGER,
     MOSTLY_TELLING,
@@ -18,7 +19,6 @@ from tests.kernel.test_masking import (
     marks_of,
     taken_from,
 )
-from tests.reference import masking as pure
 
 
 @pytest.mark.parametrize("variant", ["c", *_kernel.usable()])

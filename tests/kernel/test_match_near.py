@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from tests.kernel.test_blocks import KEY, NOWHERE, every_kernel, keys, sizes, texts, widths
+from tests.kernel.block_inputs import KEY, NOWHERE, every_kernel, keys, sizes, texts, widths
 from tests.reference import kernel as pure
 from tests.support.share import examples
 

@@ -11,14 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from tests.kernel.test_trait_index import (
-    ROW,
-    drained,
-    every_kernel,
-    packed,
-    random_rows,
-    samples,
-)
+from tests.kernel.trait_rows import ROW, drained, every_kernel, packed, random_rows, samples
 from tests.reference import kernel as pure
 from tests.support.share import examples
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +13,13 @@ from hypothesis import strategies as st
 from rdc.kernel import _kernel
 from rdc.kernel.constants import mix
 from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
+from tests.kernel.trait_rows import ROW, drained, every_kernel, packed, random_rows, samples
 from tests.reference import kernel as pure
 from tests.reference.similarity import CLASS_FILES, ROW_BYTES, joins, matches
 from tests.support.project_paths import KERNEL
 
-ROW = struct.Struct("<QH9s")
-every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
-
-samples = st.lists(st.sampled_from([0, 0, 0, 1, 31, 63]), min_size=12, max_size=12)
 keys = st.one_of(st.integers(0, 12), st.sampled_from([511, 512, 1 << 32, (1 << 64) - 1]))
 sizes = st.one_of(st.integers(0, 5), st.sampled_from([1000, 65_535]))
-
-
-def packed(numbers: list[int]) -> bytes:
-    return sum(number << 6 * t for t, number in enumerate(numbers)).to_bytes(9, "little")
 
 
 rows = st.builds(lambda k, s, t: ROW.pack(k, s, packed(t)), keys, sizes, samples)
@@ -87,13 +78,6 @@ def test_any_sequence_of_changes_and_queries(before: int, sequence: list[Put | R
         assert len(fast) == len(plain)
     assert fast.keys() == plain.keys()
     assert fast.rows(fast.keys()) == plain.rows(plain.keys())
-
-
-def drained(pairs: Any) -> list[tuple[int, int, int]]:
-    found = []
-    while (step := pairs.step()) is not None:
-        found += step
-    return sorted(found)
 
 
 def all_with_all(packed_rows: bytes, min_matches: int) -> list[tuple[int, int, int]]:
@@ -176,11 +160,6 @@ def test_any_two_with_enough_matches_agree_in_a_join(least: int) -> None:
         if agreeing.bit_count() >= least:
             assert any(agreeing & join == join for join in wanted)
     assert len(wanted) == {2: 66, 3: 30, 4: 18, 5: 12, 6: 12}.get(least, 6)
-
-
-def random_rows(count: int, seed: int, traits: Callable[[random.Random], bytes]) -> bytes:
-    rng = random.Random(seed)
-    return b"".join(ROW.pack(i, rng.randrange(65_536), traits(rng)) for i in range(count))
 
 
 def test_buckets_of_several_groups_and_steps() -> None:

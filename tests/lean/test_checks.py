@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 
 from rdc.lean import checks
-from tests.project.test_layers import modules, name_of
+from tests.support.project_paths import modules, name_of
 
 NAME = r"[A-Za-z]\w*"
 FORM = re.compile(rf"{NAME}( \| {NAME})*|tuple\[{NAME}( \| {NAME})*, \.\.\.\]")

@@ -14,29 +14,10 @@ from rdc.model.preserved import EVERYTHING, Preserved
 from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference, itemize
 from rdc.plan.skip_options import expected_directory
 from rdc.tree.manifest import Entry
-from tests.support.trees.manifests import entry, listing, randoms, some_entry, touched
+from tests.plan.directories import directories
+from tests.support.trees.manifests import entry, listing
 
 SLOW = settings(deadline=None)
-
-
-@st.composite
-def directories(draw: st.DrawFn) -> tuple[list[Entry], list[Entry]]:
-    """What is wanted and what is held, one directory each, mostly the same."""
-    rng = draw(randoms)
-    names = [b"%02d" % i for i in range(draw(st.sampled_from((0, 1, 5, 40))))]
-    wanted = {name: some_entry(rng, name) for name in names}
-    existing = dict(wanted)
-    for name in names:
-        match rng.randrange(draw(st.sampled_from((5, 6, 40)))):
-            case 0 | 1:
-                existing[name] = touched(rng, wanted[name])
-            case 2:
-                existing[name] = some_entry(rng, name)
-            case 3:
-                existing[name] = replace(wanted[name], target=b"elsewhere")
-            case 4 if draw(st.booleans()):
-                del (existing if rng.random() < 0.5 else wanted)[name]
-    return [wanted[name] for name in sorted(wanted)], [existing[name] for name in sorted(existing)]
 
 
 def by_rule(wanted: list[Entry], existing: list[Entry], owner: bool, checksum: bool) -> Comparison:

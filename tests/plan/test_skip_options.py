@@ -13,7 +13,7 @@ from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Change, Comparison, Difference, compare
 from rdc.plan.skip_options import narrow
 from rdc.tree.manifest import Entry
-from tests.plan.test_compare import directories
+from tests.plan.directories import directories
 from tests.support.trees.manifests import listing
 
 SLOW = settings(deadline=None)

@@ -9,7 +9,7 @@ from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.protocol import messages
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
-from tests.protocol.test_states import in_state
+from tests.protocol.states import in_state
 from tests.support.wire.dialogues import (
     BY_DIGEST,
     END,

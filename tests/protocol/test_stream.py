@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -25,12 +25,7 @@ from rdc.protocol.wire.stream import (
     FrameReader,
     frame_head,
 )
-
-Split = Callable[[bytes], Iterator[bytes]]
-
-
-def whole(data: bytes) -> Iterator[bytes]:
-    yield data
+from tests.protocol.stream_blocks import NOISE, TEXT, Split, blocks_of, read_all, whole
 
 
 def single_bytes(data: bytes) -> Iterator[bytes]:
@@ -115,28 +110,6 @@ def test_a_frame_past_the_limit_is_refused_at_its_header() -> None:
         reader.next()
 
 
-def blocks_of(stream: bytes, compression: CompressionLevel, parts: Split = whole) -> bytes:
-    writer = BlockWriter(compression)
-    for part in parts(stream):
-        writer.write(part)
-    writer.flush()
-    return writer.take()
-
-
-def read_all(wire: bytes, split: Split = whole) -> bytes:
-    reader = BlockReader()
-    found = b""
-    for part in split(wire):
-        reader.feed(part)
-        while (piece := reader.next()) is not None:
-            assert 0 < len(piece) <= BLOCK_CONTENT_BYTES
-            found += piece
-    assert len(reader) == 0
-    return found
-
-
-NOISE = random.Random(1).randbytes(300_000)
-TEXT = b"".join(b"line %d of some text\n" % (i % 5000) for i in range(20_000))
 STREAMS = {
     "noise": NOISE,
     "text": TEXT,

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc import kernel
-from rdc.files.root.source_file import SourceFile
 from rdc.kernel import assemble_with_bits, block_fingerprints, displacement_bits, overwrite_marked, plan_reads
 from rdc.limits import RANGES_PER_MESSAGE
 from rdc.plan import check_blocks as cells_module
@@ -32,7 +31,7 @@ from rdc.session.binaries import (
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.range_answers import cached_fingerprints, corrections, read_fingerprints
 from rdc.session.transfer.range_requests import Corrections
-from tests.kernel.test_masking import bits_of, codes, fields_in, hidden
+from tests.support.kernel.masked_code import bits_of, codes, fields_in, held, hidden
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.programs import functions, linked
 
@@ -43,36 +42,6 @@ MORE = [(number + len(PROGRAM), function) for number, function in enumerate(func
 OLD = linked(PROGRAM)
 NEW = linked(PROGRAM[:300] + MORE[:20] + PROGRAM[300:1500] + PROGRAM[1510:] + MORE[20:])
 """Some functions are new, some are gone: most others call and read at other distances."""
-
-
-class Held:
-    """As much of a SourceFile as a look at its bytes takes."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
-        self.size = len(content)
-
-    def pread(self, offset: int, length: int) -> bytes:
-        assert 0 <= offset <= offset + length <= self.size
-        return self.content[offset : offset + length]
-
-    peek = pread
-
-    def read_into(self, buffer: memoryview, offset: int) -> None:
-        buffer[:] = self.pread(offset, len(buffer))
-
-    def read_ranges(self, rows: array[int]) -> bytes:
-        return b"".join(map(self.pread, rows[0::2], rows[1::2]))
-
-    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
-        buffer[:] = self.read_ranges(rows)
-
-    def check_unchanged(self) -> None:
-        pass
-
-
-def held(content: bytes) -> SourceFile:
-    return cast(SourceFile, Held(content))
 
 
 def seen(code: bytes, rows: array[int]) -> tuple[bytes, bytes]:

@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from rdc.kernel import _kernel
 from rdc.kernel.cut.reference import Cutter
-from tests.support.kernel.signature_vectors import FILE, build, content, describe_signature
+from tests.signature.signature_vectors import FILE, build, content, describe_signature
 
 VECTORS: dict[str, Any] = json.loads(FILE.read_text())
 INPUTS: list[dict[str, Any]] = VECTORS["inputs"]
@@ -34,7 +34,7 @@ def test_the_kernel_in_use(entry: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kernel", _kernel.usable())
 def test_every_kernel(kernel: str) -> None:
     """Runs in a separate process, since the kernel is chosen at import."""
-    names = "from tests.support.kernel.signature_vectors import *"
+    names = "from tests.signature.signature_vectors import *"
     code = f"import json; {names}; assert build() == json.loads(FILE.read_text())"
     subprocess.run([sys.executable, "-c", code], env=os.environ | {"RDC_KERNEL": kernel}, check=True)
 

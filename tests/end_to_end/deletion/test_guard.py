@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +12,9 @@ from rdc.cli.options.sync_options import parse_sync, read_request
 from rdc.errors import ExitCode
 from rdc.limits import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
+from tests.support.running.on_terminal import on_terminal
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Tree, read_tree, tree, write_tree
-
-PATIENCE = 60
 
 
 def pair(top: Path, *, same: int, other: int, more: int = 0) -> tuple[Path, Path]:
@@ -84,29 +80,6 @@ def test_a_script_is_guarded_only_where_that_is_set(tmp_path: Path) -> None:
     assert guarded.code == ExitCode.MAX_DELETE and "150 of 162 entries would change" in guarded.err
     assert command(*words).code == ExitCode.OK
     assert read_tree(destination) == read_tree(source)
-
-
-def on_terminal(answer: bytes, *words: str) -> tuple[int, str]:
-    """The exit code of `rdc sync` on a terminal where somebody types `answer` if asked, and what it said."""
-    outer, inner = pty.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "rdc", "sync", "--no-fsync", "--no-catalog", *words],
-        stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
-    )  # fmt: skip
-    os.close(inner)
-    said = b""
-    while True:
-        try:
-            some = os.read(outer, 4096)
-        except OSError:  # the child closed its end
-            break
-        if not some:
-            break
-        said += some
-        if said.endswith(b"[y/N] "):
-            os.write(outer, answer)
-    os.close(outer)
-    return child.wait(PATIENCE), said.decode(errors="replace")
 
 
 def test_a_terminal_is_asked(tmp_path: Path) -> None:

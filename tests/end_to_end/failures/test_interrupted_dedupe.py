@@ -11,9 +11,9 @@ import pytest
 from rdc.duplicates.journal import Change, JournalWriter, KeptFile
 from rdc.model.duplicates import Action
 from rdc.model.entries import Metadata
-from tests.end_to_end.systems.test_reserved_names import CONTENT, TIME, seen
 from tests.support.running.deduping import Run as DedupeRun
 from tests.support.running.deduping import dedupe, messages
+from tests.support.trees.reserved_entries import CONTENT, TIME, seen
 from tests.support.trees.unprivileged import NOBODY
 
 

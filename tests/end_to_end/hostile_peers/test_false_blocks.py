@@ -17,15 +17,7 @@ from rdc.session.source import answers as file_answers_module
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.transfer import compare as compare_module
-from tests.end_to_end.transfer.test_blocks import (
-    CORRECTIONS,
-    NEW,
-    OLD,
-    counts,
-    places,
-    rebuilt_library,
-    synced,
-)
+from tests.support.running.delta_sync import CORRECTIONS, NEW, OLD, counts, places, rebuilt_library, synced
 from tests.support.running.paired_sync import sync_in_turns
 
 pytestmark = pytest.mark.usefixtures("same_secret")

@@ -12,9 +12,9 @@ from rdc.errors import ProtocolError
 from rdc.protocol.messages import BlockAnswer, BundleAnswer, Message
 from rdc.session.runtime.commands import Send
 from rdc.session.source import answers as file_answers_module
-from tests.end_to_end.transfer.test_blocks import places, synced
-from tests.end_to_end.transfer.test_bundles import NEW, OLD
+from tests.support.running.delta_sync import places, synced
 from tests.support.running.paired_sync import sync_in_turns
+from tests.support.trees.bundled_files import NEW, OLD
 from tests.support.trees.trees import read_tree
 
 pytestmark = pytest.mark.usefixtures("same_secret")

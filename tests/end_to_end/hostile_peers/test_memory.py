@@ -16,7 +16,7 @@ MOST_KB = 160_000
 """What a process may use that is told of 30,000 directories below a path of 16 KB: 480 MB if each were held
 with its path. The program itself takes 40 MB."""
 
-HOSTILE = [sys.executable, "-m", "tests.support.wire.hostile_source"]
+HOSTILE = [sys.executable, "-m", "tests.end_to_end.hostile_peers.hostile_source"]
 
 
 def environment(place: Path, **more: str) -> dict[str, str]:

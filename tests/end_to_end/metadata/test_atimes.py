@@ -19,7 +19,7 @@ from rdc.model.entries import Kind
 from rdc.model.options import Alternates, AlternateUse, KeepUndo
 from rdc.model.preserved import ACCESS_TIME, AttributeKinds, pack_attributes, unpack_attributes
 from rdc.model.sync import SyncOptions
-from tests.end_to_end.rsync.test_same_results import rsync
+from tests.support.running.beside_rsync import rsync
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Link, read_tree, tree, write_tree
 

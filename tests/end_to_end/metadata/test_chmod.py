@@ -17,7 +17,7 @@ from rdc.limits import MODE_CHANGES_BYTES, SMALL_MANIFEST
 from rdc.model.options import parse_mode_changes
 from rdc.model.sync import SyncOptions
 from rdc.protocol.wire.options import ADDED_OPTIONS, added_values
-from tests.end_to_end.rsync.test_same_results import check, rsync
+from tests.support.running.beside_rsync import check, rsync
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,11 @@ from rdc.errors import ExitCode
 from rdc.files.root.listing_view import FAKED_NAME
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
+from tests.end_to_end.metadata.fake_super import OLD, ROOT, rsync, seen
 from tests.support.running.syncing import FAR, PSEUDO_SSH, Way, command, run_sync
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 
 OPTIONS = SyncOptions(fake_super=True, fsync=False)
-ROOT = os.geteuid() == 0
-OLD = 1_500_000_000_123_456_789
-"""Nanoseconds: another second than that of the test, since rsync sets no time within the same one."""
 
 
 def made(top: Path) -> Path:
@@ -43,24 +40,6 @@ def made(top: Path) -> Path:
     for path in (*top.rglob("*"), top):
         os.utime(path, ns=(OLD, OLD), follow_symlinks=False)
     return top
-
-
-def seen(top: Path) -> dict[str, object]:
-    """Everything of a tree, as it is."""
-    found: dict[str, object] = {}
-    for path in sorted([top, *top.rglob("*")]):
-        now = path.lstat()
-        link = os.readlink(path) if path.is_symlink() else None
-        content = path.read_bytes() if path.is_file() and link is None else None
-        names = os.listxattr(path, follow_symlinks=False)
-        kept = {name: os.getxattr(path, name, follow_symlinks=False) for name in names}
-        facts = now.st_mode, now.st_uid, now.st_gid, now.st_rdev, now.st_mtime_ns, link, content, kept
-        found[str(path.relative_to(top))] = facts
-    return found
-
-
-def rsync(*words: str | Path) -> str:
-    return subprocess.run(["rsync", "-a", *words], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.skipif(not ROOT, reason="real owners and devices need root")

@@ -16,7 +16,7 @@ from rdc.errors import ExitCode
 from rdc.files.facts.xattrs import packed_acl, unpacked_acl
 from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL
 from rdc.model.sync import SyncOptions
-from tests.end_to_end.metadata.test_fake_super import OLD, ROOT, rsync, seen
+from tests.end_to_end.metadata.fake_super import OLD, ROOT, rsync, seen
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 

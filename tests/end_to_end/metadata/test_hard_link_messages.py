@@ -22,7 +22,7 @@ from rdc.protocol.messages import Describe, HardLinks, Start, encode
 from rdc.protocol.sequence import TreeTotals
 from rdc.protocol.wire.codec import Illegal
 from rdc.tree.hard_links import LinkTable
-from tests.end_to_end.metadata.test_hard_links import link
+from tests.support.trees.hard_links import link
 from tests.support.trees.trees import Directory, litter, read_tree, tree, write_tree
 
 # The table

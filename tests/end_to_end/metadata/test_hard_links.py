@@ -26,6 +26,7 @@ from rdc.session.transfer.commits import FileCommits
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples
+from tests.support.trees.hard_links import group, groups, link
 from tests.support.trees.loop_images import memory_mounted
 from tests.support.trees.trees import (
     LONG_AGO,
@@ -45,32 +46,6 @@ MANY = {f"many/{number:03}": b"%d" % number for number in range(SMALL_MANIFEST)}
 _rng = random.Random(5)
 LARGE = _rng.randbytes(300_000)
 OTHER = _rng.randbytes(200_000)
-
-
-def link(top: Path, *names: str) -> None:
-    """Makes all of them names of the first; their directories keep their times."""
-    for name in names[1:]:
-        place = (top / name).parent
-        times = place.stat()
-        (top / name).unlink(missing_ok=True)
-        os.link(top / names[0], top / name)
-        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-
-def groups(top: Path) -> set[frozenset[str]]:
-    """The names of each file that has several here."""
-    found: dict[tuple[int, int], set[str]] = {}
-    for place, _, names in os.walk(top):
-        for name in names:
-            path = Path(place, name)
-            if path.is_file() and not path.is_symlink():
-                known = path.stat()
-                found.setdefault((known.st_dev, known.st_ino), set()).add(str(path.relative_to(top)))
-    return {frozenset(names) for names in found.values() if len(names) > 1}
-
-
-def group(*names: str) -> frozenset[str]:
-    return frozenset(names)
 
 
 @pytest.fixture

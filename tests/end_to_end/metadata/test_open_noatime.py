@@ -10,7 +10,7 @@ import pytest
 
 from rdc.files.root import confined_root
 from rdc.model.sync import SyncOptions
-from tests.end_to_end.rsync.test_same_results import rsync
+from tests.support.running.beside_rsync import rsync
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody

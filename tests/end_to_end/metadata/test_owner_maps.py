@@ -16,7 +16,7 @@ from rdc.limits import OWNER_MAP_BYTES
 from rdc.model.options import parse_owner_map
 from rdc.model.sync import SyncOptions
 from rdc.protocol.wire.options import ADDED_OPTIONS
-from tests.end_to_end.rsync.test_same_results import rsync
+from tests.support.running.beside_rsync import rsync
 from tests.support.running.syncing import command
 from tests.support.share import examples
 

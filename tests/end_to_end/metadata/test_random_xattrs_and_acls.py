@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.model.entries import Metadata
 from rdc.session.destination.finish import XattrSetter
-from tests.end_to_end.metadata.test_xattrs_and_acls import BOTH, MANY, acl, allow, expect_equal, give
 from tests.support.running.syncing import run_sync
 from tests.support.share import examples
 from tests.support.trees.trees import Directory, Link, tree, write_tree
+from tests.support.trees.xattrs_and_acls import BOTH, MANY, acl, allow, expect_equal, give
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from rdc.progress import Problem
 from rdc.session.destination.finish import XattrSetter
 from rdc.session.transfer.commits import FileCommits
 from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs
-from tests.end_to_end.metadata.test_xattrs_and_acls import BOTH, acl, allow, attributes_of, expect_equal, give
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import command, run_sync
 from tests.support.trees.trees import Directory, Link, tree, write_tree
+from tests.support.trees.xattrs_and_acls import BOTH, acl, allow, attributes_of, expect_equal, give
 
 
 @pytest.fixture

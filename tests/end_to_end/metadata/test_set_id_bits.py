@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import EVERYTHING, Preserved
 from rdc.model.sync import SyncOptions
-from tests.end_to_end.rsync.test_same_results import rdc, rsync
+from tests.support.running.beside_rsync import rdc, rsync
 from tests.support.running.followed import Followed
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.manifests import entry, listing

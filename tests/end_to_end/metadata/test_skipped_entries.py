@@ -19,9 +19,9 @@ from rdc.limits import SMALL_MANIFEST
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.watching.records import WatchOptions
-from tests.end_to_end.metadata.test_hard_links import group, groups, link
 from tests.support.running.syncing import Run, Way, command, run_sync
 from tests.support.share import share
+from tests.support.trees.hard_links import group, groups, link
 from tests.support.trees.trees import (
     LONG_AGO,
     Directory,

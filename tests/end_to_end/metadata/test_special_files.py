@@ -30,7 +30,7 @@ from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
 from rdc.protocol.messages.field_types import ListingColumns
-from tests.end_to_end.rsync.test_same_results import rsync
+from tests.support.running.beside_rsync import rsync
 from tests.support.running.compared_trees import linked, view
 from tests.support.running.syncing import Run, Way, command, run_sync
 from tests.support.trees.trees import tree, write_tree

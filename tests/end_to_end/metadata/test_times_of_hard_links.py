@@ -25,9 +25,9 @@ from rdc.model.entries import Metadata
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.session.transfer.content_checks import ALIKE_FILES
-from tests.end_to_end.metadata.test_hard_links import group, groups, link
 from tests.support.running.syncing import Way, run_sync
 from tests.support.share import examples
+from tests.support.trees.hard_links import group, groups, link
 from tests.support.trees.trees import LONG_AGO, Directory, File, litter, read_tree, tree, write_tree
 from tests.support.trees.unprivileged import NOBODY, as_nobody, place_of_nobody
 

@@ -31,16 +31,7 @@ from rdc.protocol.messages import Describe, EntryAttributes, Start, encode
 from rdc.protocol.sequence import TreeTotals
 from rdc.protocol.wire.codec import Illegal
 from rdc.session.trees.wanted_xattrs import WantedXattrs
-from tests.end_to_end.metadata.test_xattrs_and_acls import (
-    ALL,
-    GROUP_OBJ,
-    NOBODY,
-    OTHER,
-    USER_OBJ,
-    acl,
-    allow,
-    give,
-)
+from tests.support.trees.xattrs_and_acls import ALL, GROUP_OBJ, NOBODY, OTHER, USER_OBJ, acl, allow, give
 
 # Peers that lie
 

@@ -17,8 +17,8 @@ from rdc.errors import ExitCode
 from rdc.model.options import Alternates, AlternateUse
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
-from tests.cli.test_serve_root import forced
-from tests.end_to_end.rsync.test_same_results import certain, rdc, rsync, settled, without_now
+from tests.support.running.beside_rsync import certain, rdc, rsync, settled, without_now
+from tests.support.running.forced_command import forced
 from tests.support.running.killed_sync import steps_of
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.old_or_new import check_old_or_new

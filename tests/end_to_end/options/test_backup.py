@@ -13,39 +13,14 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
-from tests.cli.test_serve_root import forced
-from tests.end_to_end.rsync.test_same_results import rdc, rsync
+from tests.support.running.beside_rsync import rdc, rsync
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples
+from tests.support.trees.backed_up_trees import HELD, WANTED
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import Directory, File, Link, Node, Tree, describe, read_tree, tree, write_tree
 
-HELD = tree(
-    {
-        "f": File(b"the old content", 0o600, 1),
-        "large": File(bytes(range(256)) * 2000, 0o640, 1),
-        "l": Link(b"there", 1),
-        "gone/deep/g": File(b"deleted", 0o640, 1),
-        "gone-link": Link(b"f"),
-        "same": b"the same",
-        "mode": File(b"its mode alone", 0o600),
-        "was": File(b"a directory now", 0o644, 1),
-        "d": Directory(0o750),
-        "d/f": File(b"old, too", 0o644, 1),
-    }
-)
-WANTED = tree(
-    {
-        "f": b"the new content",
-        "large": bytes(range(256)) * 1000 + b"edit" + bytes(range(256)) * 1000,
-        "l": Link(b"elsewhere"),
-        "same": b"the same",
-        "mode": File(b"its mode alone", 0o644),
-        "was/in": b"it",
-        "d/f": b"new, too",
-        "new": b"nothing was here",
-    }
-)
 REPLACED = (b"f", b"large", b"l", b"gone/deep/g", b"gone-link", b"was", b"d/f")
 
 

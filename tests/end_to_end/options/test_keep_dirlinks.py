@@ -10,7 +10,7 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
-from tests.end_to_end.rsync.test_same_results import rdc, rsync
+from tests.support.running.beside_rsync import rdc, rsync
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
 

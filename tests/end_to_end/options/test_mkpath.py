@@ -9,8 +9,8 @@ import pytest
 
 from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
-from tests.cli.test_serve_root import forced
-from tests.end_to_end.rsync.test_same_results import rdc, rsync
+from tests.support.running.beside_rsync import rdc, rsync
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import Way, command, contents_of, run_sync
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 

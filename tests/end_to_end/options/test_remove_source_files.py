@@ -21,8 +21,8 @@ from rdc.session.runtime.commands import Conversation, EventRelay
 from rdc.session.trees.source_options import SourceRemoval
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.manifest import Manifest
-from tests.cli.test_serve_root import forced
-from tests.end_to_end.rsync.test_same_results import rdc, rsync
+from tests.support.running.beside_rsync import rdc, rsync
+from tests.support.running.forced_command import forced
 from tests.support.running.killed_sync import steps_of
 from tests.support.running.syncing import Way, command, contents_of, run_sync
 from tests.support.trees.trees import File, Link, describe, read_tree, tree, write_tree

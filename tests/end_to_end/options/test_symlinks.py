@@ -21,7 +21,7 @@ from rdc.session.trees.sites import ServedDirectory
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk
-from tests.end_to_end.rsync.test_same_results import check, rsync, without_now
+from tests.support.running.beside_rsync import check, rsync, without_now
 from tests.support.running.compared_trees import view
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree

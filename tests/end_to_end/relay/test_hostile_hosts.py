@@ -33,9 +33,9 @@ from rdc.protocol.messages import (
     Watch,
 )
 from rdc.session.far.relay import INBOUND_BYTES, PENDING_HIGH
-from tests.session.destination.test_entries_memory import listing
 from tests.support.relay.relayed import Peer, Serve, relayed_sync
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
+from tests.support.wire.claimed_entries import listing
 
 METADATA = Metadata(0o755, 10**18, 0, 0)
 

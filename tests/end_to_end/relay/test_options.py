@@ -10,8 +10,8 @@ import pytest
 
 import rdc
 from rdc.errors import ExitCode
-from tests.end_to_end.deletion.test_guard import on_terminal
 from tests.support.relay.two_hosts import between
+from tests.support.running.on_terminal import on_terminal
 from tests.support.running.syncing import FAR, PSEUDO_SSH, command, shell
 from tests.support.trees.trees import File, Link, read_tree, tree, write_tree
 

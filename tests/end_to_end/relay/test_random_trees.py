@@ -14,8 +14,8 @@ from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
 from rdc.session.far import relay
 from rdc.transport import pipes
-from tests.end_to_end.transfer.test_random_trees import SLOW, scene
 from tests.support.relay.relayed import relayed_sync
+from tests.support.running.scene import SLOW, scene
 from tests.support.running.sync_model import outcome
 from tests.support.share import examples
 from tests.support.trees.tree_strategies import pairs

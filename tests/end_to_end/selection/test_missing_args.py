@@ -15,7 +15,7 @@ from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
-from tests.end_to_end.selection.test_several_sources import paths_in, run, written
+from tests.support.running.several_sources import paths_in, run, written
 from tests.support.running.syncing import Way
 from tests.support.trees.trees import read_tree, tree
 

@@ -19,7 +19,7 @@ from rdc.model.selection import SelectedPaths
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Role
 from rdc.session.trees.selected_tree import open_listed
-from tests.cli.test_serve_root import forced
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import PSEUDO_SSH, RDC, Ended, Run, Way, command, shell
 from tests.support.trees.trees import Tree, read_tree, tree, write_tree
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,54 +17,15 @@ from rdc.model.location import Location
 from rdc.model.options import FileList
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event
-from tests.cli.test_serve_root import forced
 from tests.support.oracle.cases import Case
 from tests.support.oracle.comparison import differences
 from tests.support.oracle.operands import operands
 from tests.support.oracle.options import option_words
 from tests.support.oracle.scenes import Scene, scenes
-from tests.support.running.syncing import Run, Way, command, shell
-from tests.support.trees.trees import File, Tree, describe, read_tree, tree, write_tree
-
-SOURCE = tree(
-    {
-        "a/f": b"of a",
-        "a/s/g": b"of a",
-        "b/f": b"of b",
-        "b/s/h": b"of b",
-        "b/t": File(b"x" * 40_000),
-        "b/u/a": b"deep",
-        "c": b"c",
-    }
-)
-
-
-def run(
-    top: Path, paths: Sequence[str], options: SyncOptions | None = None, way: Way = Way.HERE, *, at: str = ""
-) -> Run:
-    """Syncs paths below `top`/s to `top`/d. `at`: what is between the source and each path."""
-    done = Run()
-    far = "far" if way is Way.PULL else None
-    done.report = sync(
-        [Location(far, os.fsencode(f"{top}/s/{at}{path}")) for path in paths],
-        Location("far" if way is Way.PUSH else None, os.fsencode(f"{top}/d/")),
-        options or SyncOptions(fsync=False),
-        shell=shell(),
-        reporter=done.events.append,
-        catalog=None,
-    )
-    return done
-
-
-def written(top: Path, held: Tree | None = None) -> Path:
-    top.mkdir(exist_ok=True)
-    write_tree(top / "s", SOURCE)
-    write_tree(top / "d", held or tree({}))
-    return top
-
-
-def paths_in(directory: Path) -> set[str]:
-    return {os.fsdecode(path) for path in read_tree(directory) if path}
+from tests.support.running.forced_command import forced
+from tests.support.running.several_sources import SOURCE, paths_in, run, written
+from tests.support.running.syncing import Way, command, shell
+from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 
 
 @settings(max_examples=12, deadline=None)

@@ -20,9 +20,9 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import ListingPart, Message
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description
-from tests.end_to_end.selection.test_several_sources import SOURCE, paths_in, run, written
 from tests.support.running import syncing
 from tests.support.running.killed_sync import steps_of
+from tests.support.running.several_sources import SOURCE, paths_in, run, written
 from tests.support.trees.old_or_new import check_old_or_new
 from tests.support.trees.trees import File, Tree, describe, read_tree, tree, write_tree
 from tests.support.undo.kept_undo import undone

@@ -14,13 +14,13 @@ from rdc.library.trees import sync
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
-from tests.cli.test_serve_root import forced
-from tests.end_to_end.rsync.test_same_results import rsync
 from tests.support.oracle.cases import Case
 from tests.support.oracle.comparison import differences
 from tests.support.oracle.operands import operands
 from tests.support.oracle.options import option_words
 from tests.support.oracle.scenes import Scene, scenes
+from tests.support.running.beside_rsync import rsync
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import PSEUDO_SSH, RDC, Way, command, shell
 from tests.support.share import examples
 from tests.support.trees.trees import File, Link, Tree, read_tree, tree, write_tree

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISLNK
 from typing import Any
@@ -26,41 +25,17 @@ from rdc.progress import Problem
 from rdc.protocol.messages import Changed, Renamed
 from rdc.session.source import tree_description as description_module
 from rdc.tree.walk import ListAhead, Walk
-from tests.session.trees.test_unrequested_entries import HERE, turn
 from tests.support.running.deduping import dedupe, messages
 from tests.support.running.followed import Followed
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.manifests import entry, listing
+from tests.support.trees.reserved_entries import CONTENT, TIME, seen
 from tests.support.trees.unprivileged import NOBODY
+from tests.support.wire.turn_messages import HERE, turn
 
-CONTENT = b"x" * (2 * KEEP_BYTES)
 LOOKALIKE = b".rdc-0123456789abcdef.tmp"
 ASIDE = b".rdc-0123456789abcdef.old"
-TIME = 1_600_000_000_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """All that can be seen of an entry, times of access and change apart."""
-
-    inode: int
-    mode: int
-    owner: tuple[int, int]
-    mtime_ns: int
-    content: object
-
-
-def seen(path: Path) -> Seen:
-    now = os.lstat(path)
-    content: object = None
-    if stat.S_ISREG(now.st_mode):
-        content = path.read_bytes()
-    elif stat.S_ISLNK(now.st_mode):
-        content = os.readlink(path)
-    elif stat.S_ISDIR(now.st_mode):
-        content = sorted(os.listdir(path))
-    return Seen(now.st_ino, now.st_mode, (now.st_uid, now.st_gid), now.st_mtime_ns, content)
 
 
 def plant(kind: str, path: Path, victim: Path) -> None:

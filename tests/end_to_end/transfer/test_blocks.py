@@ -26,50 +26,12 @@ from rdc.session.transfer import range_requests as literal_requests_module
 from tests.reference import blocks as pure_blocks
 from tests.reference import blocks as search_reference
 from tests.reference import gaps as pure_gaps
+from tests.support.running.delta_sync import NEW, OLD, counts, places, rebuilt_library, synced, text
 from tests.support.running.paired_sync import sync_in_turns
-from tests.support.running.syncing import Run, Way, run_sync
-from tests.support.trees.trees import File, Tree, describe, litter, read_tree, tree, write_tree
+from tests.support.running.syncing import Way, run_sync
+from tests.support.trees.trees import litter, read_tree
 
 pytestmark = pytest.mark.usefixtures("same_secret")
-
-WORDS = [b"%x" % (i * 2654435761 % 99991) for i in range(5000)]
-
-
-def text(seed: int, size: int) -> bytes:
-    rng = random.Random(seed)
-    return b" ".join(rng.choice(WORDS) for _ in range(size // 5))[:size]
-
-
-def edited(content: bytes, seed: int) -> bytes:
-    """With a few words put in, and a few taken out."""
-    rng = random.Random(seed)
-    for _ in range(3):
-        at = rng.randrange(len(content))
-        content = content[:at] + b"edit%d" % rng.randrange(1000) + content[at + rng.choice((0, 4, 40)) :]
-    return content
-
-
-SIZES = {"tiny": 300, "small": 3_000, "one chunk": 14_000, "some chunks": 150_000, "large": 2_000_000}
-OLD = {name: text(i, size) for i, (name, size) in enumerate(SIZES.items())}
-NEW = {name: edited(content, i) for i, (name, content) in enumerate(OLD.items())}
-
-
-def places(tmp_path: Path, old: dict[str, bytes], new: dict[str, bytes]) -> tuple[Path, Path]:
-    before: Tree = tree({name: File(content, 0o644, 1) for name, content in old.items()})
-    return write_tree(tmp_path / "source", tree(dict(new))), write_tree(tmp_path / "destination", before)
-
-
-def synced(source: Path, destination: Path, way: Way = Way.HERE) -> Run:
-    """Equal trees, no problem, nothing left over."""
-    run = run_sync(source, destination, SyncOptions(fsync=False), way=way)
-    assert run.problems == []
-    assert litter(read_tree(destination)) == []
-    assert describe(read_tree(source), read_tree(destination)) == []
-    return run
-
-
-def counts(run: Run) -> dict[str, int]:
-    return {cost.name: cost.count for cost in run.done.by_kind}
 
 
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL], ids=["push", "pull"])
@@ -102,7 +64,6 @@ def test_ranges_longer_than_a_message_arrive_whole(tmp_path: Path) -> None:
 
 
 MATCH = kernel.match_blocks
-CORRECTIONS = cell_checks_module.corrections
 
 
 def finding(monkeypatch: pytest.MonkeyPatch, match: Callable[[bytes, bytes, int, int, bytes], bytes]) -> None:
@@ -154,21 +115,6 @@ def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert sum(len(NEW[name]) for name in names) * 0.9 <= run.done.literal_bytes
     assert run.done.literal_bytes + run.done.reused_bytes == sum(len(NEW[name]) for name in names)
     assert run.done.bytes_sent + run.done.bytes_received <= sum(len(NEW[name]) for name in names) + 2_000
-
-
-def library(seed: int, size: int, shift: int) -> bytes:
-    """Code in which, here and there, four bytes are an address."""
-    rng = random.Random(seed)
-    made, at = bytearray(rng.randbytes(size)), 0
-    while at < size - 4:
-        made[at : at + 4] = (rng.randrange(1 << 24) + shift).to_bytes(4, "little")
-        at += rng.choice((40, 90, 200, 900, 1900))
-    return bytes(made)
-
-
-def rebuilt_library(tmp_path: Path) -> tuple[Path, Path]:
-    """Of 300,000 bytes, which are one region."""
-    return places(tmp_path, {"f": library(1, 300_000, 0)}, {"f": library(1, 300_000, 4096)})
 
 
 @pytest.mark.parametrize("width", [8, 3, 2, 1])

@@ -27,19 +27,16 @@ from rdc.session.transfer import bundle as bundle_module
 from rdc.session.transfer import bundle as bundles_module
 from rdc.session.transfer.bundle import Rebuilt
 from rdc.session.transfer.compare import MASKING_BYTES
-from tests.end_to_end.transfer.test_blocks import counts, edited, places, synced, text
+from tests.support.running.delta_sync import counts, edited, places, synced, text
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.programs import functions, linked
 from tests.support.running.syncing import Run, Way, run_sync
+from tests.support.trees.bundled_files import NEW, OLD
 from tests.support.trees.trees import describe, litter, read_tree
 
-SIZES = [1_100, 1_500, 2_047, 2_048, 5_000, 16_000, 40_000, 65_536, 65_537, 90_000, BUNDLED_FILE_BYTES]
 # Fingerprints are keyed anew for each session. In one session of 150 here one deceives, and a cell (8 KiB)
 # comes again. Where two sessions are compared, that has to be in both or in none.
 pytestmark = pytest.mark.usefixtures("same_secret")
-
-OLD = {f"d{row % 3}/f{row:02}": text(row, size) for row, size in enumerate(SIZES)}
-NEW = {name: edited(content, row)[: len(content)] for row, (name, content) in enumerate(OLD.items())}
 
 
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL], ids=["push", "pull"])

@@ -15,7 +15,7 @@ from rdc.protocol.messages import Data, Table
 from rdc.session import binaries as filters_module
 from rdc.session.binaries import STRIDES, decode_table, encode_table
 from rdc.session.source import range_answers as range_answers_module
-from tests.end_to_end.transfer.test_x86_filter import places, synced
+from tests.end_to_end.transfer.one_file import places, synced
 from tests.support.running.paired_sync import kinds
 
 pytestmark = pytest.mark.usefixtures("same_secret")  # two sessions are compared

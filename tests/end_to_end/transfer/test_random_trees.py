@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
+from tests.support.running.scene import SLOW, scene
 from tests.support.running.sync_model import outcome
 from tests.support.running.syncing import Way, run_sync
 from tests.support.share import examples
 from tests.support.trees.tree_strategies import edited, pairs, trees
 from tests.support.trees.trees import Tree, describe, read_tree, write_tree
-
-SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
-
-
-@contextmanager
-def scene() -> Iterator[Path]:
-    """An empty directory, and a catalog that nobody has used."""
-    with tempfile.TemporaryDirectory(prefix="rdc-test-") as top:
-        place = Path(top, "scene")
-        place.mkdir()
-        with patch.dict(os.environ, RDC_CATALOG=f"{top}/catalog"):
-            yield place
 
 
 def check(source: Path, wanted: Tree, held: Tree, options: SyncOptions, way: Way) -> None:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from rdc.kernel import absolute_displacements
 from rdc.limits import DATA_BYTES
-from rdc.model.sync import SyncOptions
-from rdc.protocol.messages import Code, Data, Role
+from rdc.protocol.messages import Code, Data
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session import binaries as filters_module
 from rdc.session.binaries import SAMPLED_BYTES, RangeOffsets, decode_branches, encode_branches, sample_of
@@ -23,12 +22,11 @@ from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.transfer import compare as gaps_module
 from rdc.session.transfer import range_requests as literal_requests_module
+from tests.end_to_end.transfer.one_file import NEW, places, program, synced
 from tests.reference import blocks as search_reference
 from tests.reference import gaps as pure_gaps
 from tests.support.kernel.range_rows import pairs_of, rows_of
-from tests.support.running.paired_sync import kinds, sync_in_turns
-from tests.support.running.syncing import Run
-from tests.support.trees.trees import File, describe, litter, read_tree, tree, write_tree
+from tests.support.running.paired_sync import kinds
 
 pytestmark = pytest.mark.usefixtures("same_secret")  # two sessions are compared
 
@@ -65,39 +63,6 @@ def test_places_of_messages_of_any_length(
         else:
             places.skip(size)
         at += size
-
-
-def program(seed: int, functions: int) -> bytes:
-    """Functions of noise, again and again, that call some places: a third is what differs in each call."""
-    rng = random.Random(seed)
-    bodies = [rng.randbytes(rng.randrange(20, 60)) for _ in range(300)]
-    code = bytearray()
-    called = [rng.randrange(functions * 60) for _ in range(200)]
-    for _ in range(functions):
-        code += rng.choice(bodies)
-        for _ in range(3):
-            code += b"\x48\x8b\x7d" + bytes([rng.randrange(256)]) + b"\xe8"
-            code += (rng.choice(called) - len(code) - 4).to_bytes(4, "little", signed=True)
-    return bytes(code)
-
-
-OLD = random.Random(1).randbytes(300_000)
-NEW = OLD[:100_000] + program(2, 22_000) + OLD[100_000:]
-
-
-def places(top: Path, new: bytes = NEW) -> tuple[Path, Path]:
-    top.mkdir(exist_ok=True)
-    source = write_tree(top / "source", tree({"f": new}))
-    return source, write_tree(top / "destination", tree({"f": File(OLD, 0o644, 1)}))
-
-
-def synced(source: Path, destination: Path, compress: bool | None = None) -> Run:
-    options = SyncOptions(compress=compress, fsync=False)
-    run = sync_in_turns(source, destination, options, dialler=Role.SOURCE)
-    assert run.problems == []
-    assert litter(read_tree(destination)) == []
-    assert describe(read_tree(source), read_tree(destination)) == []
-    return run
 
 
 def test_code_comes_with_absolute_targets_for_fewer_bytes(

@@ -21,8 +21,7 @@ from rdc.session.source.range_answers import corrections
 from rdc.session.transfer import compare as gaps_module
 from rdc.session.transfer import rebuild as file_fetch_module
 from rdc.session.transfer.range_requests import AskedRanges, literal_requests
-from tests.kernel.test_masking import fields_in, hidden
-from tests.session.test_x86_masking import held
+from tests.support.kernel.masked_code import fields_in, held, hidden
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.programs import functions, linked
 from tests.support.running.syncing import Run

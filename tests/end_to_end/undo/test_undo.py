@@ -15,8 +15,8 @@ from rdc.files.base.paths import UNDO_NAME
 from rdc.model.options import Backup, KeepUndo
 from rdc.model.sync import SyncOptions
 from rdc.undoing.undo import list_syncs
-from tests.end_to_end.options.test_backup import HELD, WANTED
 from tests.support.running.syncing import Way, run_sync
+from tests.support.trees.backed_up_trees import HELD, WANTED
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import File, Tree, describe, read_tree, tree, write_tree
 from tests.support.undo.kept_undo import read_beside, undone

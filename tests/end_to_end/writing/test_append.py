@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
-from tests.cli.test_serve_root import forced
-from tests.end_to_end.rsync.test_same_results import rsync
+from tests.support.running.beside_rsync import rsync
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree

@@ -19,7 +19,7 @@ from rdc.lean.records import replace
 from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions
 from rdc.undoing.keeper import SyncUndo
-from tests.cli.test_serve_root import forced
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import read_tree, tree, write_tree
 from tests.support.undo.kept_undo import read_beside, undone

@@ -16,7 +16,7 @@ from rdc.files.replace.delayed_group import DistantReplacement
 from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
-from tests.cli.test_serve_root import forced
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.metadata.test_xattrs_and_acls import give
 from tests.files.facts.xattr_reads import take
 from tests.support.trees.xattr_ways import WAYS
+from tests.support.trees.xattrs_and_acls import give
 
 
 @pytest.fixture(params=WAYS)

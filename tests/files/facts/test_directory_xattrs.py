@@ -20,10 +20,10 @@ from rdc.files.facts import xattrs
 from rdc.files.facts.xattrs import read_entry_attributes
 from rdc.model.entries import strings
 from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
-from tests.end_to_end.metadata.test_xattrs_and_acls import acl, give
 from tests.files.facts.xattr_reads import take
 from tests.support.share import examples
 from tests.support.trees.xattr_ways import ALL, WAYS, Read, read
+from tests.support.trees.xattrs_and_acls import acl, give
 
 
 def expected(directory: Path, names: bytes, kinds: AttributeKinds) -> Read:

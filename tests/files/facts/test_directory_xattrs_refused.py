@@ -21,10 +21,10 @@ from rdc.limits import SMALL_MANIFEST
 from rdc.model.preserved import AttributeKinds
 from rdc.model.sync import SyncOptions
 from rdc.session.trees import wanted_xattrs as tree_attributes
-from tests.end_to_end.metadata.test_xattrs_and_acls import acl, allow, attributes_of, expect_equal, give
 from tests.support.running.syncing import run_sync
 from tests.support.trees.trees import Directory, Link, tree, write_tree
 from tests.support.trees.xattr_ways import Read, read
+from tests.support.trees.xattrs_and_acls import acl, allow, attributes_of, expect_equal, give
 
 BOTH = SyncOptions(acls=True, xattrs=True, fsync=False)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import tracemalloc
-from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
 from rdc.limits import CHANGED_PATHS_BYTES, HEARD_NUMBERS, PATH_BYTES, PATH_DEPTH, PROBLEMS_WAITING
-from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.progress import ItemChanged, Problem
@@ -30,6 +29,7 @@ from rdc.session.source.conversation import Source
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from tests.session.destination.scripted_peer import meet
+from tests.support.wire.claimed_entries import below, chain, listing, names
 
 __all__: list[str] = []
 
@@ -50,45 +50,9 @@ HELD = 300
 """Files at the destination: with those it asks for a manifest and not for a listing."""
 
 
-def names(count: int, first: int = 0) -> tuple[bytes, ...]:
-    return tuple(b"%06x" % number for number in range(first, first + count))
-
-
 def owners(part: int) -> messages.Owners:
     ids = tuple(range(1_024 * part, 1_024 * part + 1_024))
     return messages.Owners(ids, names(1_024, ids[0]), ids, names(1_024, ids[0]))
-
-
-def listing(entries: tuple[bytes, ...], kind: Kind, size: int = 0) -> Listing:
-    count = len(entries)
-    return Listing(
-        entries,
-        bytes((kind,)) * count,
-        array("H", [0o755]) * count,
-        array("Q", [size]) * count,
-        array("q", [10**18]) * count,
-        array("I", [0]) * count,
-        array("I", [0]) * count,
-        (b"to",) * count if kind is Kind.SYMLINK else (),
-    )
-
-
-def chain() -> tuple[list[messages.Message], bytes, int]:
-    """Listings of directories in each other, down to one whose path is nearly as long as can be; that path,
-    and how many directories lead to it."""
-    parts: list[messages.Message] = []
-    path, name = b"", b"x" * 250
-    levels = (PATH_BYTES - 500) // 251
-    for level in range(levels):
-        parts.append(messages.ListingPart(level, path, level, True, listing((name,), Kind.DIRECTORY)))
-        path = path + b"/" + name if path else name
-    return parts, path, levels
-
-
-def below(kind: Kind, count: int, size: int = 0) -> list[messages.Message]:
-    """So many entries in the deepest directory."""
-    parts, path, levels = chain()
-    return [*parts, messages.ListingPart(levels, path, levels, True, listing(names(count), kind, size))]
 
 
 def wide(kind: Kind, *, last: bool = True) -> list[messages.ListingPart]:

@@ -20,7 +20,7 @@ from rdc.session.runtime.commands import (
     Send,
     SetCompression,
 )
-from tests.session.runtime.test_driver import destination, source
+from tests.session.runtime.plain_conversations import destination, source
 from tests.support.running.driven_pairs import Talk, both_threads, pipes
 
 

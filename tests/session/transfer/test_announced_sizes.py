@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Sequence
 from dataclasses import replace as changed
 from pathlib import Path
@@ -15,27 +14,15 @@ from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
 from rdc.limits import DATA_BYTES
-from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized, Role
 from rdc.session.source.file_sender import FileSender
+from tests.session.transfer.size_cases import OPTIONS, PART, ROLES, noise, places
 from tests.support.running.paired_sync import sync_in_turns
-from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
+from tests.support.trees.trees import describe, read_tree
 from tests.support.wire.lying_source import Written, answering, disk_bytes
 
-ROLES = pytest.mark.parametrize("dialler", list(Role), ids=["push", "pull"])
-OPTIONS = SyncOptions(fsync=False)
-PART = bytes(DATA_BYTES)
 BLOCK = 4096
 """Bytes of a file system's block: what a file of one byte takes."""
-
-
-def noise(seed: int, size: int) -> bytes:
-    return random.Random(seed).randbytes(size)
-
-
-def places(tmp_path: Path, new: dict[str, bytes], old: dict[str, bytes]) -> tuple[Path, Path]:
-    held = tree({name: File(content, 0o644, 5) for name, content in old.items()})
-    return write_tree(tmp_path / "source", tree(dict(new))), write_tree(tmp_path / "destination", held)
 
 
 @ROLES

@@ -26,7 +26,7 @@ from rdc.session.runtime.commands import EventRelay, Receive, Send
 from rdc.session.transfer.destination import Destination, Terms
 from rdc.session.trees.destination_root import open_destination
 from rdc.tree.filters import FilterList
-from tests.session.transfer.test_announced_sizes import OPTIONS, PART, ROLES, noise, places
+from tests.session.transfer.size_cases import OPTIONS, PART, ROLES, noise, places
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.trees.trees import File, Tree, describe, litter, read_tree
 from tests.support.wire.lying_source import Written, answering

@@ -9,31 +9,22 @@ from typing import Any
 
 import pytest
 
-from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError
 from rdc.lean.records import replace
-from rdc.model.entries import EMPTY_LISTING, Kind, Metadata
+from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.model.location import Location
-from rdc.model.preserved import Preserved
 from rdc.model.selection import FilterRule, RuleAction
-from rdc.model.sync import SyncOptions
-from rdc.progress import Event
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import Changed, Message, Renamed, Role, Start
-from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.runtime.commands import EventRelay, Receive
 from rdc.session.source import conversation as source_module
 from rdc.session.source.tree_description import Description
-from rdc.session.transfer.destination import Destination, Terms
-from rdc.session.trees.destination_root import open_destination
 from rdc.session.trees.sites import ANYWHERE, Site, announced, entry_of
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.trees.manifests import entry, listing
 from tests.support.trees.trees import Directory, Tree, read_tree, tree, write_tree
-
-DELETE = SyncOptions(delete=True, fsync=False)
+from tests.support.wire.turn_messages import DELETE, HERE, turn
 
 MANY = {f"wanted/{number}": b"x" for number in range(300)}
 """So many that manifests are compared; fewer are listed."""
@@ -174,31 +165,7 @@ def test_one_rule_says_what_a_path_means(path: bytes, only: bytes, tmp_path: Pat
 
 # Turns that tell what changed
 
-HERE = Metadata(0o755, 0, 0, 0)
 FILE = listing([entry(b"other")])
-
-
-def turn(
-    place: Path,
-    *messages: Message,
-    only: bytes = b"wanted",
-    kind: Kind = Kind.DIRECTORY,
-    excluded: tuple[bytes, ...] = (),
-) -> ChangeTurn:
-    """Which was told these."""
-    start = Start(only, kind, HERE, Preserved(owner=False))
-    events: list[Event] = []
-    rules = tuple(FilterRule(RuleAction.EXCLUDE, pattern) for pattern in excluded)
-    options = replace(DELETE, rules=rules)
-    terms = Terms(options, FilterList(rules), bytes(16), FileSigner())
-    destination_root = open_destination(os.fsencode(place), start, options, Preserved(owner=False))
-    relay = EventRelay(events.append)
-    found = ChangeTurn(Destination(terms, destination_root, start, relay, Preserved(owner=False)))
-    conversation = found.run(0)
-    assert next(conversation) == Receive()
-    for message in messages:
-        assert conversation.send(Received(message, 0)) == Receive()
-    return found
 
 
 LIES: list[Message] = [

@@ -16,7 +16,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, ListingPart, Message, Open, Opened, Role, Start
 from rdc.session.serve import greeting
-from tests.session.destination.test_entries_memory import below, listing, names
+from tests.support.wire.claimed_entries import below, listing, names
 
 __all__: list[str] = []
 

@@ -1,4 +1,4 @@
-/* bench_chunkers.c - the chunkers that bench_dedup.py compares with, their mean a continuous parameter. */
+/* chunkers.c - the chunkers that bench/dedup.py compares with, their mean a continuous parameter. */
 #include "cut/variant.h"
 
 #define EXPORT __attribute__((visibility("default")))

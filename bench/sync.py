@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures a sync beside rsync: bytes on the wire, CPU of both sides, time, memory, round trips.
 
 Question:  what does rdc cost and save where people use rsync: an update from one release to the next, a run
@@ -11,8 +10,8 @@ Beside:    `rdc sync` with `rsync -a --fsync`; `rdc sync --no-fsync` with `rsync
            compresses (-z), as rdc does, unless --plain is given. Each run has a new, empty catalog.
 Corpora:   --pair: trees OLD:NEW; --first: so many files of 0 to 8 KiB of text; --big: one file of random
            bytes; --unchanged: a tree. Files of --first and --big are seeded and made for the run.
-Commands:  .venv/bin/python scripts/bench_sync.py --pair OLD:NEW [--pair ...] [--unchanged TREE]
-           .venv/bin/python scripts/bench_sync.py --first 20000 --big 1 [--runs 5] [--no-pipe] [--json]
+Commands:  .venv/bin/python -m bench.sync --pair OLD:NEW [--pair ...] [--unchanged TREE]
+           .venv/bin/python -m bench.sync --first 20000 --big 1 [--runs 5] [--no-pipe] [--json]
 """
 
 from __future__ import annotations
@@ -20,26 +19,32 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from bench.harness import (
+    FAR,
+    RDC,
+    RELAY,
+    Table,
+    arguments,
+    big_file,
+    in_turns,
+    machine,
+    medians,
+    run,
+    scratch,
+    small_files,
+)
 from rdc.kernel import kernel_name
-from tests.support.running.syncing import FAR, RDC
 
-RELAY = Path(__file__).parents[1] / "tests" / "support" / "children" / "relay_ssh.py"
 SAMPLE_SECONDS = 0.02
-MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +123,8 @@ def contenders(fsync: bool, pipe: bool, plain: bool) -> tuple[Contender, Contend
     )
 
 
-def measure(contender: Contender, case: Case, place: Path, *, verify: bool) -> Cost:
-    """One run into a fresh directory below `place`."""
+def measure(contender: Contender, case: Case, place: Path) -> Cost:
+    """One run into a fresh directory below `place`, whose tree must then be the source's."""
     destination, account, catalog = place / "destination", place / "account", place / "catalog"
     if case.old is None:
         destination.mkdir()
@@ -137,18 +142,11 @@ def measure(contender: Contender, case: Case, place: Path, *, verify: bool) -> C
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if "--fsync" in words or (not contender.rsync and "--no-fsync" not in words):
         os.sync()  # so that no run pays for what was copied before
-    began = time.monotonic()
-    child = subprocess.Popen(words, env=environment)
-    peak = Peak(child.pid)
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.monotonic() - began
-    child.returncode = os.waitstatus_to_exitcode(status)
-    memory = peak.stop()
-    if child.returncode:
-        raise SystemExit(f"{' '.join(words)}: exit code {child.returncode}")
-    if verify:
-        subprocess.run(["diff", "-rq", "--no-dereference", case.new, destination], check=True)
-    cpu = usage.ru_utime + usage.ru_stime
+    peaks: list[Peak] = []
+    cost = run(words, env=environment, beside=lambda pid: peaks.append(Peak(pid)))
+    memory = peaks[0].stop()
+    subprocess.run(["diff", "-rq", "--no-dereference", case.new, destination], check=True)
+    cpu = cost.cpu
     wire = trips = 0
     if contender.pipe:
         seen = json.loads(account.read_text())
@@ -156,36 +154,7 @@ def measure(contender: Contender, case: Case, place: Path, *, verify: bool) -> C
         cpu -= seen["relay_cpu"]
     shutil.rmtree(place)
     place.mkdir()
-    return Cost(wire, cpu, wall, memory, trips)
-
-
-def median(costs: list[Cost]) -> Cost:
-    def middle(name: str) -> float:
-        return float(statistics.median(getattr(cost, name) for cost in costs))
-
-    return Cost(
-        int(middle("wire")), middle("cpu"), middle("wall"), int(middle("memory")), int(middle("trips"))
-    )
-
-
-def small_files(place: Path, count: int) -> Path:
-    rng = random.Random(1)
-    words = [bytes(rng.choices(b"abcdefghijklmnopqrstuvwxyz", k=rng.randrange(2, 10))) for _ in range(4_000)]
-    for number in range(count):
-        directory = place / f"d{number // 200:03}"
-        directory.mkdir(parents=True, exist_ok=True)
-        text = b" ".join(rng.choices(words, k=rng.randrange(1_200)))
-        (directory / f"f{number:06}.txt").write_bytes(text[:8192])
-    return place
-
-
-def big_file(place: Path, mib: int) -> Path:
-    rng = random.Random(2)
-    place.mkdir()
-    with (place / "file").open("wb") as file:
-        for _ in range(mib):
-            file.write(rng.randbytes(MIB))
-    return place
+    return Cost(wire, cpu, cost.wall, memory, trips)
 
 
 def cases(given: argparse.Namespace, top: Path) -> Iterator[Case]:
@@ -207,28 +176,23 @@ def cases(given: argparse.Namespace, top: Path) -> Iterator[Case]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = arguments(__doc__, runs=3, place=True)
     parser.add_argument("--pair", action="append", default=[], metavar="OLD:NEW")
     parser.add_argument("--unchanged", metavar="TREE")
     parser.add_argument("--first", type=int, metavar="FILES", help="a first copy of so many small files")
     parser.add_argument("--big", type=int, metavar="GIB", help="a first copy of one file")
-    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--no-pipe", action="store_true", help="local runs only")
     parser.add_argument("--no-local", action="store_true", help="runs through a pipe only")
     parser.add_argument("--plain", action="store_true", help="through the pipe, neither compresses")
     parser.add_argument("--no-sync", action="store_true", help="without the runs that wait for the disk")
-    parser.add_argument("--place", default=None, help="where directories are made (default: TMPDIR)")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     version = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=True)
+    table = None
     if not given.json:
-        print(f"kernel {kernel_name()}; {version.stdout.splitlines()[0]}; {given.runs} runs; rdc / rsync")
-        print("| case | link | wire, KB | cpu, s | wall, s | wall ratio | memory, MB | trips |")
-        print("|---|---|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory(prefix="rdc-bench-", dir=given.place) as name:
-        top = Path(name)
+        print(f"{machine()}; {version.stdout.splitlines()[0]}; {given.runs} runs; rdc / rsync")
+        table = Table("case", "link", "wire, KB", "cpu, s", "wall, s", "wall ratio", "memory, MB", "trips")
+    with scratch(given.place) as top:
         place = top / "place"
         place.mkdir()
         for case in cases(given, top):
@@ -237,26 +201,23 @@ def main() -> None:
                     if (pipe and given.no_pipe) or (not pipe and given.no_local) or (fsync and given.no_sync):
                         continue
                     pair = contenders(fsync, pipe, given.plain)
-                    show(case, compare(case, place, given.runs, pair), fsync, pipe, given.json)
+                    show(case, compare(case, place, given.runs, pair), fsync, pipe, table)
 
 
 def compare(case: Case, place: Path, runs: int, pair: tuple[Contender, Contender]) -> tuple[Cost, Cost]:
-    costs: list[list[Cost]] = [[], []]
-    for run in range(runs):
-        # The order changes from run to run, because the second tool finds warmer caches.
-        for index in (0, 1) if run % 2 == 0 else (1, 0):
-            costs[index].append(measure(pair[index], case, place, verify=run == 0))
-    return median(costs[0]), median(costs[1])
+    ways = {one.name: partial(measure, one, case, place) for one in pair}
+    ours, theirs = in_turns(ways, runs).values()
+    return medians(ours), medians(theirs)
 
 
-def show(case: Case, pair: tuple[Cost, Cost], fsync: bool, pipe: bool, as_json: bool) -> None:
+def show(case: Case, pair: tuple[Cost, Cost], fsync: bool, pipe: bool, table: Table | None) -> None:
     ours, theirs = pair
     link = ("pipe" if pipe else "local") + (", fsync" if fsync else "")
-    if as_json:
+    if table is None:
         row = {"case": case.name, "link": link, "rdc": asdict(ours), "rsync": asdict(theirs)}
         print(json.dumps({**row, "kernel": kernel_name()}), flush=True)
         return
-    cells = [
+    table.row(
         case.name,
         link,
         f"{ours.wire / 1e3:,.1f} / {theirs.wire / 1e3:,.1f}" if pipe else "",
@@ -265,8 +226,7 @@ def show(case: Case, pair: tuple[Cost, Cost], fsync: bool, pipe: bool, as_json: 
         f"{ours.wall / theirs.wall:.2f}",
         f"{ours.memory / 1e6:.0f} / {theirs.memory / 1e6:.0f}",
         f"{ours.trips} / {theirs.trips}" if pipe else "",
-    ]
-    print("| " + " | ".join(cells) + " |", flush=True)
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-/* bench_scalar.c - what bench_kernel.py compares with: the scalar sliding hash, and reading memory. */
+/* scalar.c - what bench/kernel.py compares with: the scalar sliding hash, and reading memory. */
 #include "cut/variant.h"
 
 /* A Rabin hash of the last 64 bytes, slid a byte at a time, and a cut where it is 0 under a mask: two look-ups a byte, the

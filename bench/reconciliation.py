@@ -9,7 +9,7 @@ that of their checksums, 2 for their number. A changed entry makes two differenc
 symbols, and as many again as were sent before until all differences are decoded; `exact` counts only the
 symbols that were needed. Then the destination asks for the new keys, 8 bytes each, and gets their rows. Files
 changed in size and mtime.
-Command: .venv/bin/python -m scripts.bench_reconciliation [DIRECTORIES FILES]
+Command: .venv/bin/python -m bench.reconciliation [DIRECTORIES FILES]
 """
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures the new blocks that a sync takes on file systems that can share them.
 
 Question:  what do four changed bytes of a long file cost beside a snapshot or a reflinked copy? And what does
@@ -8,34 +7,24 @@ Metrics:   new: KiB that df shows as used after the run minus before, once all i
            processes; wall: seconds. Medians of --runs, each on a new image.
 Beside:    rdc sync --inplace, rsync --inplace --no-whole-file, rsync with its temporary file, cp --reflink.
 Corpus:    one seeded file of --size MiB. A snapshot (btrfs) or a reflinked copy (XFS) is kept.
-Commands:  .venv/bin/python scripts/bench_cow.py [--size 200] [--runs 3] [--disk DIR]
+Commands:  .venv/bin/python -m bench.cow [--size 200] [--runs 3] [--disk DIR]
 Needs root, loop devices, btrfs-progs, xfsprogs and rsync. The image lies in /dev/shm, or in DIR.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
-import resource
 import shutil
-import statistics
 import subprocess
-import sys
-import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from rdc.kernel import kernel_name
+from bench.harness import MEMORY, MIB, RDC, Table, arguments, machine, medians, run, scratch
 from tests.support.trees.loop_images import free_bytes, mounted
 from tests.support.trees.reflinks import own_bytes, reflink
 
-MIB = 1 << 20
-RDC = (sys.executable, "-m", "rdc", "sync", "-q", "--no-catalog")
-MEMORY = "/dev/shm"  # noqa: S108 - a directory of random name is made in it
+SYNC = (*RDC, "sync", "-q", "--no-catalog")
 SECOND = 1_000_000_000
 
 
@@ -46,13 +35,13 @@ class Contender:
 
 
 UPDATES = (
-    Contender("rdc sync", RDC),
-    Contender("rdc sync --inplace", (*RDC, "--inplace")),
+    Contender("rdc sync", SYNC),
+    Contender("rdc sync --inplace", (*SYNC, "--inplace")),
     Contender("rsync --inplace", ("rsync", "-a", "--inplace", "--no-whole-file")),
     Contender("rsync", ("rsync", "-a", "--no-whole-file")),
 )
 COPIES = (
-    Contender("rdc sync", RDC),
+    Contender("rdc sync", SYNC),
     Contender("rsync", ("rsync", "-a")),
     Contender("cp --reflink", ("cp", "-a", "--reflink=always")),
 )
@@ -69,13 +58,9 @@ class Cost:
 def timed(mount: Path, target: Path, words: tuple[str, ...]) -> Cost:
     """Runs a command that makes or changes `target`/image."""
     free = free_bytes(mount)
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run(words, check=True)
-    wall = time.monotonic() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    cost = run(words)
     new = free - free_bytes(mount)
-    return Cost(new / 1024, own_bytes(target / "image") / 1024, cpu, wall)
+    return Cost(new / 1024, own_bytes(target / "image") / 1024, cost.cpu, cost.wall)
 
 
 def updated(kind: str, mount: Path, contender: Contender, size: int) -> Cost:
@@ -113,43 +98,30 @@ def copied(mount: Path, contender: Contender, size: int) -> Cost:
     return cost
 
 
-def median(costs: list[Cost]) -> Cost:
-    return Cost(
-        *(statistics.median(getattr(cost, name) for cost in costs) for name in ("new", "own", "cpu", "wall"))
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__, runs=3)
     parser.add_argument("--size", type=int, default=200, help="MiB of the file")
-    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--disk", default=MEMORY, help="directory of the images")
     given = parser.parse_args()
     size = given.size * MIB
     if shutil.disk_usage(given.disk).free < 6 * size:
         parser.error(f"{given.disk}: expected {6 * given.size} MiB free")
-    print(f"kernel {kernel_name()}, {given.size} MiB, medians of {given.runs}")
-    print("\n| file system | case | program | new KiB | own KiB | CPU s | s |\n|---|---|---|--:|--:|--:|--:|")
+    print(f"{machine()}, {given.size} MiB, medians of {given.runs}")
+    table = Table("file system", "case", "program", "new KiB:", "own KiB:", "CPU s:", "s:")
     for kind in ("btrfs", "xfs"):
         for case, contenders in (("4 bytes", UPDATES), ("first copy", COPIES)):
             for contender in contenders:
                 costs = []
                 for _ in range(given.runs):
-                    with (
-                        tempfile.TemporaryDirectory(prefix="rdc-bench-", dir=given.disk) as top,
-                        mounted(kind, Path(top), size=5 * size + 512 * MIB) as mount,
-                    ):
+                    with scratch(given.disk) as top, mounted(kind, top, size=5 * size + 512 * MIB) as mount:
                         if case == "4 bytes":
                             costs.append(updated(kind, mount, contender, size))
                         else:
                             costs.append(copied(mount, contender, size))
-                found = median(costs)
-                print(
-                    f"| {kind} | {case} | `{contender.name}` | {found.new:,.0f} | {found.own:,.0f}"
-                    f" | {found.cpu:.2f} | {found.wall:.2f} |",
-                    flush=True,
+                found = medians(costs)
+                table.row(
+                    *(kind, case, f"`{contender.name}`", f"{found.new:,.0f}", f"{found.own:,.0f}"),
+                    *(f"{found.cpu:.2f}", f"{found.wall:.2f}"),
                 )
 
 

@@ -4,17 +4,16 @@ Question: does every variant keep its speed on every input, and how does it comp
 Metrics: GB/s (10^9 bytes of input per second of this thread's CPU time), the median of ROUNDS interleaved
 runs. A busy machine then slows all alike. Ratios are ratios of medians. Cuts + BLAKE3 with one and two
 threads is wall time, with and without the time that a thread waited for a CPU.
-Beside: a scalar 64-bit Rabin sliding hash (bench_scalar.c), pyfastcdc and fastcdc (pip install pyfastcdc
+Beside: a scalar 64-bit Rabin sliding hash (scalar.c), pyfastcdc and fastcdc (pip install pyfastcdc
 fastcdc; the output names them if they are missing), and one pass of reading memory. FastCDC skips the first
 bytes of each chunk and takes no samples. The cuts of rdc always include the traits.
 Corpora: generated data (random, runs, periods, sparse, no zero lead byte), fixtures/kernel/*.bin repeated,
 and the files and trees given as arguments, SIZE of each.
-Commands: .venv/bin/python scripts/bench_kernel.py [--json OUT] [--rounds N] [--size MIB] PATH...
+Commands: .venv/bin/python -m bench.kernel [--json OUT] [--rounds N] [--size MIB] PATH...
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import os
@@ -27,14 +26,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from rdc.chunking import Chunker, ChunkParams  # noqa: E402
-from rdc.kernel import _kernel, kernel_name  # noqa: E402
-from tests.support.kernel.kernel_streams import STREAMS, with_leads  # noqa: E402
+from bench.harness import TOP, arguments, in_turns
+from rdc.chunking import Chunker, ChunkParams
+from rdc.kernel import _kernel, kernel_name
+from tests.support.kernel.kernel_streams import STREAMS, with_leads
 
 SPAN = 1 << 20
 MEANS = {"16 KiB": 16 << 10, "1 KiB": 1 << 10}
@@ -93,7 +91,7 @@ def inputs(size: int, paths: list[Path]) -> dict[str, bytes]:
         "by turns",
     ):
         found[f"hostile: {kind}"] = tiled(STREAMS[kind](rng, 1 << 20), size)
-    for path in sorted((ROOT / "fixtures" / "kernel").glob("*.bin")):
+    for path in sorted((TOP / "fixtures" / "kernel").glob("*.bin")):
         found[f"hostile: {path.stem}"] = tiled(path.read_bytes(), size)
     return found
 
@@ -101,7 +99,7 @@ def inputs(size: int, paths: list[Path]) -> dict[str, bytes]:
 def native() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "scalar.so"
-        source, include = f"{ROOT}/scripts/bench_scalar.c", f"-I{ROOT}/rdc/kernel"
+        source, include = f"{TOP}/bench/scalar.c", f"-I{TOP}/rdc/kernel"
         flags = ["-O3", "-std=c11", "-shared", "-fPIC", include]
         subprocess.run(["cc", *flags, source, "-o", str(library)], check=True)
         loaded = ctypes.CDLL(str(library))
@@ -120,10 +118,10 @@ def cut(data: bytes, sizes: tuple[int, int], variant: str) -> None:
     cutter.traits()
 
 
-def contenders() -> dict[str, Callable[[bytes, int], None]]:
+def contenders() -> dict[str, Callable[[bytes, int], object]]:
     """Every candidate as a function of data and mean."""
     library = native()
-    found: dict[str, Callable[[bytes, int], None]] = {}
+    found: dict[str, Callable[[bytes, int], object]] = {}
     for variant in _kernel.usable():
         found[variant] = lambda data, mean, variant=variant: cut(data, sizes_for(mean), variant)  # type: ignore[misc]
     found["scalar hash"] = lambda data, mean: library.scalar_cuts(data, len(data), mean - 1)
@@ -131,14 +129,14 @@ def contenders() -> dict[str, Callable[[bytes, int], None]]:
     try:
         import pyfastcdc
 
-        found["pyfastcdc"] = lambda data, mean: sum(1 for _ in pyfastcdc.FastCDC(mean).cut_buf(data)) and None
+        found["pyfastcdc"] = lambda data, mean: sum(1 for _ in pyfastcdc.FastCDC(mean).cut_buf(data))
     except ImportError:
         print("pyfastcdc is not installed: not measured", file=sys.stderr)
     try:
         from fastcdc import fastcdc_cy
 
-        found["fastcdc"] = lambda data, mean: (
-            sum(1 for _ in fastcdc_cy.fastcdc_cy(data, mean // 4, mean, mean * 8)) and None
+        found["fastcdc"] = lambda data, mean: sum(
+            1 for _ in fastcdc_cy.fastcdc_cy(data, mean // 4, mean, mean * 8)
         )
     except ImportError:
         print("fastcdc is not installed: not measured", file=sys.stderr)
@@ -146,14 +144,14 @@ def contenders() -> dict[str, Callable[[bytes, int], None]]:
 
 
 def speeds(
-    data: bytes, mean: int, rounds: int, what: dict[str, Callable[[bytes, int], None]]
+    data: bytes, mean: int, rounds: int, what: dict[str, Callable[[bytes, int], object]]
 ) -> dict[str, float]:
-    times: dict[str, list[int]] = {name: [] for name in what}
-    for _ in range(rounds):
-        for name, function in what.items():
-            start = time.thread_time_ns()
-            function(data, mean)
-            times[name].append(time.thread_time_ns() - start)
+    def once(function: Callable[[bytes, int], object]) -> int:
+        start = time.thread_time_ns()
+        function(data, mean)
+        return time.thread_time_ns() - start
+
+    times = in_turns({name: partial(once, function) for name, function in what.items()}, rounds)
     return {name: round(len(data) / statistics.median(t), 3) for name, t in times.items()}
 
 
@@ -218,9 +216,7 @@ def digest_speeds(data: bytes, mean: int, rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--rounds", type=int, default=7)

@@ -1,28 +1,25 @@
 """Measures what each part of the transfer wins: bytes on the wire with and without it.
 
-Command: .venv/bin/python scripts/bench_ablation.py [--runs=3] [--part=NAME]... OLD NEW...
+Command: .venv/bin/python -m bench.ablation [--runs=3] [--part=NAME]... OLD NEW...
 
-Each part is switched off at its one decision, at both ends, and the pairs of scripts/bench_wire.py run again.
+Each part is switched off at its one decision, at both ends, and the pairs of bench/wire.py run again.
 The table has the bytes of rdc as it is. For each part it has how many percent more a sync without it sends,
 and how much CPU that takes, as a ratio of medians. Lines are those of the part's modules.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import bench_wire
+from bench import wire
+from bench.harness import TOP, arguments, scratch
 
 NOTHING = "nothing"
 """Switches off no part."""
-
-TOP = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +48,14 @@ def _without_similarity() -> None:
 def _without_moves() -> None:
     from rdc.session.transfer import renames
 
-    renames.LocalContent._likely_origin = lambda self, entry: None  # type: ignore[method-assign,assignment]
+    renames.LocalContent._likely_origin = lambda self, entry: None  # type: ignore[method-assign]
     renames.SimilarBases.may_have = lambda self, entry: False  # type: ignore[method-assign]
 
 
 def _without_bundles() -> None:
     from rdc.session.transfer import bundle as bundles
 
-    bundles.BUNDLE_FILES_LEAST = 1 << 30
+    bundles.BUNDLE_FILES_LEAST = 1 << 30  # type: ignore[attr-defined]
 
 
 def _without_blocks() -> None:
@@ -97,7 +94,7 @@ def _without_context() -> None:
     from rdc.session.transfer import bundle, range_requests
 
     range_requests._worth_packing_with = lambda recipe, ranges, claimed: array("Q")
-    bundle.KNOWN_PER_PACKED = 1 << 60
+    bundle.KNOWN_PER_PACKED = 1 << 60  # type: ignore[attr-defined]
 
 
 PARTS = (
@@ -126,13 +123,12 @@ def run_without(name: str, words: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser = arguments(__doc__, runs=3)
     parser.add_argument("trees", nargs="+", type=Path, metavar="OLD NEW")
     parser.add_argument(
         "--part", action="append", choices=[part.name for part in PARTS], help="only this one"
     )
     parser.add_argument("--mtimes", choices=("kept", "fresh"), help="only these")
-    parser.add_argument("--runs", type=int, default=3, help="of each, for the median CPU (default: 3)")
     parser.add_argument("--scratch", type=Path, help="where the copies go (default: a temporary directory)")
     given = parser.parse_args()
     if len(given.trees) % 2:
@@ -143,18 +139,18 @@ def main() -> None:
         f"{'pair':34} {'mtimes':7} {'without':18} {'wire':>12} {'more':>8} {'CPU':>6} {'lines':>6}",
         flush=True,
     )
-    # A program of two words: bench_wire splits it, and so does --remote-path.
-    launcher = f"{sys.executable} {Path(__file__).resolve()}"
-    with tempfile.TemporaryDirectory(dir=given.scratch) as scratch:
+    # A program of several words: bench.wire splits it, and so does --remote-path.
+    launcher = f"{sys.executable} -m bench.ablation"
+    with scratch(given.scratch) as top:
         for old, new in zip(given.trees[::2], given.trees[1::2], strict=True):
             for how in mtimes:
-                whole: bench_wire.Row | None = None
+                whole: wire.Row | None = None
                 for part in (None, *parts):
                     name = part.name.replace(" ", "_") if part else NOTHING
-                    bench_wire.RDC = f"{launcher} --without={name}"
-                    row = bench_wire.compare(
-                        old.resolve(), new.resolve(), Path(scratch), ["rdc"], (how,), given.runs, False
-                    )[0]
+                    wire.RDC = f"{launcher} --without={name}"
+                    row = wire.compare(old.resolve(), new.resolve(), top, ["rdc"], (how,), given.runs, False)[
+                        0
+                    ]
                     whole = whole or row
                     more = row.wire / whole.wire - 1
                     ratio = row.cpu_seconds / whole.cpu_seconds

@@ -7,26 +7,22 @@ interleaved runs. A busy machine then slows all variants alike.
 Corpora: generated data (random, zeros, a period of 100 bytes, text of few words) and the files given as
 arguments, at most 32 MiB of each. The base has half of the blocks. `runs` searches for blocks of 128 bytes
 near the offsets that the neighbours of each block suggest.
-Commands: .venv/bin/python scripts/bench_blocks.py [--json OUT] [--rounds N] [--form FORM ...] PATH...
+Commands: .venv/bin/python -m bench.blocks [--json OUT] [--rounds N] [--form FORM ...] PATH...
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
-import sys
-import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from rdc.kernel import _kernel  # noqa: E402
+from bench.harness import arguments, in_turns, rate
+from rdc.kernel import _kernel
 
 KEY = bytes(range(16))
 WIDTH = 6
@@ -38,8 +34,6 @@ SEARCHES = (
     *((LONGEST, 512, count) for count in (1024, 65_536)),
 )
 """Bytes of the base, bytes of a block, number of fingerprints."""
-SPENT = 0.02
-"""Seconds that one measurement takes at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,8 @@ def near(base: bytes) -> Callable[[], object]:
     rows = [(at, length, at, at + length) for at in range(0, len(base) - length, length + 256)]
     runs = array("Q", (number for row in rows for number in row)).tobytes()
     prints = b"".join(_kernel.block_fingerprints(KEY, edited[at : at + length], size, 4) for at, *_ in rows)
-    return lambda: _kernel.match_runs(KEY, base, 0, size, 4, 256, runs, prints)
+    windows = array("Q", (len(rows), 0, 0, len(base)))
+    return lambda: _kernel.match_runs(KEY, base, windows, size, 4, 256, runs, prints)
 
 
 def cases(data: dict[str, bytes]) -> Iterator[Case]:
@@ -96,7 +91,7 @@ def cases(data: dict[str, bytes]) -> Iterator[Case]:
         for size in (32, 256, 1024):
             yield Case(
                 "fingerprints", content, len(part), size, len(part) // size,
-                lambda part=part, size=size: _kernel.block_fingerprints(KEY, part, size, WIDTH),
+                partial(_kernel.block_fingerprints, KEY, part, size, WIDTH),
             )  # fmt: skip
         for window, size, count in SEARCHES:
             if len(whole) < window:
@@ -105,26 +100,19 @@ def cases(data: dict[str, bytes]) -> Iterator[Case]:
             prints = _kernel.block_fingerprints(KEY, wanted(base, size, count), size, WIDTH)
             yield Case(
                 "search", content, window, size, count,
-                lambda base=base, size=size, prints=prints: _kernel.match_blocks(
-                    KEY, base, size, WIDTH, prints
-                ),
+                partial(_kernel.match_blocks, KEY, base, size, WIDTH, prints),
             )  # fmt: skip
         yield Case("runs", content, len(part), 128, len(part) // 128, near(part))
 
 
-def rate(case: Case) -> float:
+def measured(form: str, case: Case) -> float:
     """The MB/s of one measurement."""
-    done, begun = 0, time.thread_time()
-    while (spent := time.thread_time() - begun) < SPENT:
-        case.run()
-        done += case.window
-    return done / spent / 1e6
+    _kernel.choose(form)
+    return rate(case.run, case.window) / 1e6
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--form", action="append", choices=_kernel.usable())
@@ -134,11 +122,8 @@ def main() -> None:
     print(f"{'':44}{''.join(f'{form:>9}' for form in forms)}  MB/s")
     rows = []
     for case in cases(contents(options.paths, LONGEST)):
-        rates: dict[str, list[float]] = {form: [] for form in forms}
-        for _ in range(options.rounds):
-            for form in forms:
-                _kernel.choose(form)
-                rates[form].append(rate(case))
+        ways = {form: partial(measured, form, case) for form in forms}
+        rates = in_turns(ways, options.rounds)
         median = {form: statistics.median(found) for form, found in rates.items()}
         name = f"{case.what} {case.content}, {case.window >> 10} KiB, {case.count} of {case.size}"
         print(f"{name:44}{''.join(f'{median[form]:9.0f}' for form in forms)}", flush=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures a scan of an object store that makes each call wait.
 
 Question:  what does waiting for a store cost a scan, and what do calls in flight save? What does an object
@@ -8,28 +7,23 @@ Metrics:   wall: seconds, with those of the start; cpu: user and system seconds 
 Beside:    --depth=1, which has one call in flight for each thread that reads.
 Corpora:   a store in a process of its own, on loopback, whose objects are made from their names. It answers
            after --wait seconds. Cases: directories x objects in each x bytes of an object.
-Commands:  .venv/bin/python scripts/bench_objects.py [--wait 0.02] [--runs 3]
+Commands:  .venv/bin/python -m bench.objects [--wait 0.02] [--runs 3]
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import functools
 import hashlib
 import multiprocessing
 import os
-import statistics
-import subprocess
-import sys
 import urllib.parse
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-RDC = str(Path(sys.executable).parent / "rdc")
+from bench.harness import RDC, Table, arguments, in_turns, machine, medians, run
 
 PAGE = 1000
 """Names in one answer."""
@@ -146,20 +140,19 @@ def _run_store(case: Case, wait: float, pipe: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Waited:
     wall: float
     cpu: float
-    memory: float
-    """MB."""
+    memory: int
     most: int
 
 
-def measured(case: Case, wait: float, depth: str) -> Cost:
+def measured(case: Case, wait: float, depth: str) -> Waited:
     """One scan of a fresh store."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.Process(target=_run_store, args=(case, wait, there))
     process.start()
-    words = [RDC, "scan", "--no-catalog", "--no-zstd", "-q", depth, *case.options, "s3://bucket/data"]
+    words = [*RDC, "scan", "--no-catalog", "--no-zstd", "-q", depth, *case.options, "s3://bucket/data"]
     environ = {
         **os.environ,
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{here.recv()}",
@@ -168,44 +161,26 @@ def measured(case: Case, wait: float, depth: str) -> Cost:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-    with _clock() as spent:
-        child = subprocess.Popen(words, env=environ, stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
+    cost = run(words, env=environ)
     here.send(None)
     most = here.recv()
     process.join()
-    if child.returncode:
-        raise SystemExit(f"{' '.join(words)}: exit {child.returncode}")
-    return Cost(spent[0], usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6, most)
-
-
-@contextlib.contextmanager
-def _clock() -> Iterator[list[float]]:
-    import time
-
-    spent = [0.0]
-    begun = time.monotonic()
-    yield spent
-    spent[0] = time.monotonic() - begun
+    return Waited(cost.wall, cost.cpu, cost.memory, most)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = arguments(__doc__, runs=3)
     parser.add_argument("--wait", type=float, default=0.02, help="seconds of each answer")
-    parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    print(f"{os.uname().release}, {os.cpu_count()} cores, {given.wait * 1000:g} ms an answer")
-    print(f"{'case':44} {'depth':10} {'wall s':>8} {'cpu s':>7} {'MB':>6} {'at a time':>10}")
+    print(f"{os.uname().release}, {machine()}, {given.wait * 1000:g} ms an answer")
+    table = Table("case", "depth", "wall, s:", "CPU, s:", "memory, MB:", "at a time:")
     for case in CASES:
         depths = ("--depth=1", "--depth=0", "--depth=32")
-        runs = [[measured(case, given.wait, depth) for depth in depths] for _ in range(given.runs)]
-        for depth, costs in zip(depths, zip(*runs, strict=True), strict=True):
-            wall, cpu, memory, most = (
-                statistics.median(getattr(cost, name) for cost in costs)
-                for name in ("wall", "cpu", "memory", "most")
-            )
-            print(f"{case!s:44} {depth:10} {wall:8.2f} {cpu:7.2f} {memory:6.0f} {most:10.0f}")
+        ways = {depth: partial(measured, case, given.wait, depth) for depth in depths}
+        for depth, found in in_turns(ways, given.runs).items():
+            cost = medians(found)
+            figures = f"{cost.wall:.2f}", f"{cost.cpu:.2f}", f"{cost.memory / 1e6:.0f}"
+            table.row(case, depth, *figures, cost.most)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures what several calls in flight are worth on storage that makes one wait.
 
 Question:  how long does a first copy of many small files take, an index, or a walk, if each call that opens,
@@ -9,24 +8,21 @@ Metrics:   wall: seconds of one run; cpu: user and system seconds; threads: star
            runs at a depth of 1 and by default.
 Corpora:   --files small files, seeded, --per-directory of them in each directory, and a tree of --entries
            empty files in directories of 12; both in --place.
-Commands:  .venv/bin/python scripts/bench_depth.py --place /dev/shm/bench [--open-us 2000] [--runs 15]
+Commands:  .venv/bin/python -m bench.depth --place /dev/shm [--open-us 2000] [--runs 15]
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
-import resource
 import shutil
-import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
+from bench.harness import Table, arguments, cost_of, in_turns, medians, scratch
 from tests.support.storage.slow_storage import SlowRun, SlowStorage
 
 ENTRIES_PER_DIRECTORY = 12
@@ -62,31 +58,34 @@ class Case:
     """Removed before each run."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unslowed:
+    """One run where nothing waits."""
+
+    wall: float
+    cpu: float
+    threads: int
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Calls in flight on storage that makes one wait.")
-    parser.add_argument("--place", type=Path, required=True, help="a new directory; removed at the end")
+    parser = arguments(__doc__, runs=15, place=True)
     parser.add_argument("--files", type=int, default=20_000)
     parser.add_argument("--per-directory", type=int, default=100)
     parser.add_argument("--only", default="", help="cases whose names begin with this")
     parser.add_argument("--entries", type=int, default=129_000)
     parser.add_argument("--open-us", type=int, default=2000)
-    parser.add_argument("--runs", type=int, default=15, help="pairs of runs without waits")
     given = parser.parse_args()
-    place: Path = given.place
-    place.mkdir()
-    try:
+    with scratch(given.place) as place:
         storage = SlowStorage(place)
         small = make_small_files(place / "small", given.files, given.per_directory)
         wide = make_entries(place / "wide", given.entries)
-        print("| case | depth 1 | depth 16 | by itself | 1 : 16 |\n|---|---|---|---|---|")
+        table = Table("case", "depth 1", "depth 16", "by itself", "1 : 16")
         chosen = [
             case for case in cases(place, small, wide, given.open_us) if case.name.startswith(given.only)
         ]
         for case in chosen:
-            show(case, [measure(storage, case, depth) for depth in (1, 16, 0)])
+            show(table, case, [measure(storage, case, depth) for depth in (1, 16, 0)])
         without_waits(storage, cases(place, small, wide, 0)[:1], given.runs)
-    finally:
-        shutil.rmtree(place)
 
 
 def cases(place: Path, small: Path, wide: Path, open_us: int) -> list[Case]:
@@ -116,28 +115,26 @@ def measure(storage: SlowStorage, case: Case, depth: int) -> SlowRun:
     return ran
 
 
-def show(case: Case, runs: list[SlowRun]) -> None:
+def show(table: Table, case: Case, runs: list[SlowRun]) -> None:
     one, sixteen, default = (run.seconds for run in runs)
-    print(
-        f"| {case.name} | {one:.2f} s | {sixteen:.2f} s | {default:.2f} s | {one / sixteen:.1f} |", flush=True
-    )
+    table.row(case.name, f"{one:.2f} s", f"{sixteen:.2f} s", f"{default:.2f} s", f"{one / sixteen:.1f}")
 
 
 def without_waits(storage: SlowStorage, chosen: Sequence[Case], runs: int) -> None:
     """Prints wall and CPU at a depth of 1 and by default, where nothing waits."""
     for case in chosen:
-        found: dict[int, list[tuple[float, float, int]]] = {1: [], 0: []}
-        for _ in range(runs):
-            for depth, taken in found.items():
-                before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                ran = measure(storage, case, depth)
-                after = resource.getrusage(resource.RUSAGE_CHILDREN)
-                cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-                taken.append((ran.seconds, cpu, ran.threads))
-        for depth, taken in found.items():
-            wall, cpu, threads = (statistics.median(each) for each in zip(*taken, strict=True))
-            name = f"depth {depth}" if depth else "by itself"
-            print(f"{case.name}, no waits, {name}: {wall:.3f} s, {cpu:.3f} s of CPU, {threads:.0f} threads")
+
+        def once(depth: int, case: Case = case) -> Unslowed:
+            ran, cost = cost_of(partial(measure, storage, case, depth))
+            return Unslowed(ran.seconds, cost.cpu, ran.threads)
+
+        ways = {"depth 1": partial(once, 1), "by itself": partial(once, 0)}
+        for name, found in in_turns(ways, runs).items():
+            cost = medians(found)
+            print(
+                f"{case.name}, no waits, {name}: {cost.wall:.3f} s, {cost.cpu:.3f} s of CPU,"
+                f" {cost.threads} threads"
+            )
 
 
 def make_small_files(top: Path, files: int, per_directory: int) -> Path:

@@ -8,7 +8,7 @@ Settings: 128 samples of the same shingles. rdc: bands planned for .99 of the pa
 estimate of filled bins; `rdc similar --text` compares the shingles of these candidates in place of that, here
 without its limit of neighbours. datasketch: MinHashLSH(threshold), then its estimate. rensa: RMinHashLSH with
 64, 32 and 16 bands, then its estimate. Each reports a pair whose estimate is the threshold or more.
-Command: .venv/bin/python scripts/bench_documents.py DOCUMENTS.jsonl --peers PEERS/bin/python
+Command: .venv/bin/python -m bench.documents DOCUMENTS.jsonl --peers PEERS/bin/python
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def of_rdc(sets: list[array[int]], *, compared: bool = False) -> list[Pairs]:
     found: list[Pairs] = []
     for threshold in THRESHOLDS:
         plan = Banding.plan(threshold, K)
-        pairs = [tuple(pair) for pair in agreeing_pairs(plan.keys(samples), plan.bands, 1)]
+        pairs = [(one, other) for one, other in agreeing_pairs(plan.keys(samples), plan.bands, 1)]
         if compared:
             found.append(alike(pairs, column, offsets, threshold))
         else:

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures a scan, beside tools that answer a part of its questions.
 
 Question:  what does one scan cost? It reports identical files, savings of chunks at three granularities,
@@ -14,31 +13,26 @@ Beside:    jdupes, rdfind, fdupes, rmlint (files); duperemove (blocks of 128 KiB
            names tools that are missing.
 Corpora:   the trees given as arguments; --small: so many files of 0 to 8 KiB; --big: one file of so many GiB
            of random bytes. Both are seeded and made in --place.
-Commands:  .venv/bin/python scripts/bench_scan.py TREE... [--runs 3] [--json FILE]
-           .venv/bin/python scripts/bench_scan.py --small 20000 --big 2 --place /dev/shm --only rdc
+Commands:  .venv/bin/python -m bench.scan TREE... [--runs 3] [--json FILE]
+           .venv/bin/python -m bench.scan --small 20000 --big 2 --place /dev/shm --only rdc
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import random
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from rdc.kernel import kernel_name
-
-RDC = str(Path(sys.executable).parent / "rdc")
-MIB = 1 << 20
+from bench import harness
+from bench.harness import RDC, Table, arguments, big_file, in_turns, machine, medians, scratch, small_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +124,10 @@ def from_borg(output: str) -> Answer:
 
 
 TOOLS = (
-    Tool("rdc scan", lambda tree, _: [RDC, "scan", "--no-catalog", "--json", str(tree)], from_rdc),
+    Tool("rdc scan", lambda tree, _: [*RDC, "scan", "--no-catalog", "--json", str(tree)], from_rdc),
     Tool(
         "rdc scan --no-zstd",
-        lambda tree, _: [RDC, "scan", "--no-catalog", "--no-zstd", "--json", str(tree)],
+        lambda tree, _: [*RDC, "scan", "--no-catalog", "--no-zstd", "--json", str(tree)],
         from_rdc,
     ),
     Tool("jdupes", lambda tree, _: ["jdupes", "-r", "-m", "-q", "-H", str(tree)], from_jdupes),
@@ -190,52 +184,11 @@ def run(tool: Tool, tree: Path, place: Path) -> Result:
         if tool.before is not None:
             subprocess.run(tool.before(scratch), env=environ, check=True, capture_output=True)
         out = scratch / "out"
-        with out.open("wb") as stream:
-            began = time.perf_counter()
-            child = subprocess.Popen(
-                tool.words(tree, scratch), env=environ, stdout=stream, stderr=subprocess.DEVNULL, cwd=scratch
-            )
-            _, status, usage = os.wait4(child.pid, 0)
-            wall = time.perf_counter() - began
-            child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode not in (0, 3):
-            print(f"{tool.name}: exit {child.returncode}", file=sys.stderr)
+        cost = harness.run(tool.words(tree, scratch), env=environ, out=out, accept=(0, 3), cwd=scratch)
         answer = tool.answer(out.read_text(errors="replace"))
-        return Result(
-            tool.name, tree.name, usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, answer
-        )
+        return Result(tool.name, tree.name, cost.cpu, cost.wall, cost.memory, answer)
     finally:
         shutil.rmtree(scratch)
-
-
-def make_small(top: Path, count: int) -> Path:
-    drawn, folder = random.Random(1), top / "small"
-    for index in range(count):
-        if index % 100 == 0:
-            (folder / f"{index // 100}").mkdir(parents=True)
-        size = drawn.randrange(8 << 10)
-        (folder / f"{index // 100}" / f"{index}").write_bytes(drawn.randbytes(size // 2).hex().encode())
-    return folder
-
-
-def make_big(top: Path, gib: float) -> Path:
-    drawn, folder = random.Random(2), top / "big"
-    folder.mkdir()
-    with (folder / "file").open("wb") as file:
-        for _ in range(round(gib * 1024)):
-            file.write(drawn.randbytes(MIB))
-    return folder
-
-
-def median(results: list[Result]) -> Result:
-    return Result(
-        results[0].tool,
-        results[0].tree,
-        statistics.median(one.cpu for one in results),
-        statistics.median(one.wall for one in results),
-        max(one.memory for one in results),
-        results[-1].answer,
-    )
 
 
 def shown(value: int | None) -> str:
@@ -243,14 +196,10 @@ def shown(value: int | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__, runs=3, place=True)
     parser.add_argument("trees", nargs="*", type=Path)
     parser.add_argument("--small", type=int, default=0)
     parser.add_argument("--big", type=float, default=0)
-    parser.add_argument("--place", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="names of tools that contain this")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -262,48 +211,38 @@ def main() -> None:
                 tools.append(tool)
             else:
                 print(f"{tool.name}: not installed", file=sys.stderr)
-    made = Path(tempfile.mkdtemp(dir=given.place))
     everything = []
-    try:
+    with scratch(given.place) as made:
         trees = list(given.trees)
-        trees += [make_small(made, given.small)] if given.small else []
-        trees += [make_big(made, given.big)] if given.big else []
-        print(f"kernel {kernel_name()}, {os.cpu_count()} CPUs, medians of {given.runs}\n")
+        trees += [small_files(made / "small", given.small)] if given.small else []
+        trees += [big_file(made / "big", round(given.big * 1024))] if given.big else []
+        print(f"{machine()}, medians of {given.runs}\n")
         for tree in trees:
             sizes = [
                 path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink()
             ]
             total = sum(sizes)
             print(f"## {tree}: {len(sizes):,} files, {total / 1e6:,.1f} MB\n")
-            print(
-                "| tool | CPU, s | wall, s | memory, MB | MB per CPU s | files per CPU s"
-                " | duplicate files | bytes | unique chunks, bytes | compressed |"
+            table = Table(
+                *("tool", "CPU, s", "wall, s", "memory, MB", "MB per CPU s", "files per CPU s"),
+                *("duplicate files", "bytes", "unique chunks, bytes", "compressed"),
             )
-            print("|---|---|---|---|---|---|---|---|---|---|")
-            found: dict[str, list[Result]] = {tool.name: [] for tool in tools}
-            for turn in range(given.runs + 1):
-                for tool in tools:
-                    result = run(tool, tree, given.place)
-                    if turn:
-                        found[tool.name].append(result)
+            ways = {tool.name: partial(run, tool, tree, made) for tool in tools}
+            found = in_turns(ways, given.runs, uncounted=1)
             for results in found.values():
-                one = median(results)
+                one = medians(results)
                 everything.append(one)
                 a = one.answer
                 if one.tool.startswith("rdc") and a.duplicate_files is not None:
                     # The report counts empty files as identical; the other tools ignore them.
                     a = replace(a, duplicate_files=a.duplicate_files - max(0, sizes.count(0) - 1))
                     one.answer = a
-                print(
-                    f"| {one.tool} | {one.cpu:.2f} | {one.wall:.2f} | {one.memory / 1e6:.0f}"
-                    f" | {total / 1e6 / one.cpu:,.0f} | {len(sizes) / one.cpu:,.0f}"
-                    f" | {shown(a.duplicate_files)} | {shown(a.duplicate_bytes)}"
-                    f" | {shown(a.kept)} | {shown(a.compressed)} |",
-                    flush=True,
+                table.row(
+                    *(one.tool, f"{one.cpu:.2f}", f"{one.wall:.2f}", f"{one.memory / 1e6:.0f}"),
+                    *(f"{total / 1e6 / one.cpu:,.0f}", f"{len(sizes) / one.cpu:,.0f}"),
+                    *map(shown, (a.duplicate_files, a.duplicate_bytes, a.kept, a.compressed)),
                 )
             print()
-    finally:
-        shutil.rmtree(made)
     if given.json is not None:
         given.json.write_text(json.dumps([asdict(one) for one in everything], indent=1) + "\n")
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures what a second worker is worth to a scan in slices.
 
 Question:  how much sooner does a scan end with two workers of one thread each than with one? How long is its
@@ -9,23 +8,21 @@ Metrics:   wall: seconds of the whole command. end: seconds from the last part t
            worse than one. So their CPU is shown, too: what the end does not take is shared evenly.
 Corpora:   --files files of --bytes bytes altogether, random content, from 8 KiB to 4 MiB, 100 in a directory;
            or --tree. Waits are injected by tests/kernel/native/slow_calls.c.
-Commands:  .venv/bin/python scripts/bench_workers.py --place /dev/shm/bench [--open-us 2000] [--runs 5]
+Commands:  .venv/bin/python -m bench.workers --place /dev/shm [--open-us 2000] [--runs 5]
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import resource
 import shutil
 import statistics
-import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
+from bench.harness import Table, arguments, cost_of, in_turns, medians, scratch
 from tests.support.storage.slow_storage import SlowStorage
 
 FILES_PER_DIRECTORY = 100
@@ -41,8 +38,7 @@ class Run:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Two workers of a scan in slices beside one.")
-    parser.add_argument("--place", type=Path, required=True, help="a new directory; removed at the end")
+    parser = arguments(__doc__, runs=5, place=True)
     parser.add_argument("--tree", type=Path, help="a tree to scan instead of a made one")
     parser.add_argument("--files", type=int, default=18_000)
     parser.add_argument("--bytes", type=float, default=8.4e9)
@@ -52,57 +48,41 @@ def main() -> None:
     parser.add_argument(
         "--shift", type=int, default=0, help="one chunk in 2^shift is counted, as for a fleet"
     )
-    parser.add_argument("--runs", type=int, default=5)
     given = parser.parse_args()
-    place: Path = given.place
-    place.mkdir()
-    try:
+    with scratch(given.place) as place:
         storage = SlowStorage(place)
         tree = given.tree or make_files(place / "tree", given.files, round(given.bytes))
-        found: dict[int, list[Run]] = {1: [], 2: []}
-        for turn in range(given.runs + 1):
-            for workers, runs in found.items():
-                ran = measure(storage, place / "parts", tree, workers, given)
-                if turn:
-                    runs.append(ran)
-                    print(
-                        f"{workers}: {ran.wall:.2f} s, end {ran.end:.2f} s, {ran.cpu:.2f} s of CPU",
-                        flush=True,
-                    )
-        show(found)
-    finally:
-        shutil.rmtree(place)
+        ways = {
+            str(workers): partial(measure, storage, place / "parts", tree, workers, given)
+            for workers in (1, 2)
+        }
+        show(in_turns(ways, given.runs, uncounted=1))
 
 
 def measure(storage: SlowStorage, parts: Path, tree: Path, workers: int, given: argparse.Namespace) -> Run:
     shutil.rmtree(parts, ignore_errors=True)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     words = ["scan", "--quiet", "--no-zstd", f"--cluster=processes:{workers}", f"--depth={given.depth}"]
     words.append(f"--shift={given.shift}")
     words += [f"--slices={given.slices}"] if given.slices else []
     waits = {"open": given.open_us} if given.open_us else {}
-    ran = storage.run(*words, "-o", parts, tree, **waits)
+    ran, cost = cost_of(partial(storage.run, *words, "-o", parts, tree, **waits))
     ended = time.time()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if ran.code:
         raise SystemExit(ran.errors)
     last = max(part.stat().st_mtime for part in parts.iterdir())
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Run(ran.seconds, ended - last, cpu)
+    done = Run(ran.seconds, ended - last, cost.cpu)
+    print(f"{workers}: {done.wall:.2f} s, end {done.end:.2f} s, {done.cpu:.2f} s of CPU", flush=True)
+    return done
 
 
-def show(found: dict[int, list[Run]]) -> None:
-    print("| workers | wall | end | CPU |\n|---|---|---|---|")
+def show(found: dict[str, list[Run]]) -> None:
+    table = Table("workers", "wall", "end", "CPU")
     for workers, runs in found.items():
-        wall, end, cpu = (statistics.median(each) for each in zip(*map(values, runs), strict=True))
-        print(f"| {workers} | {wall:.2f} s | {end:.2f} s | {cpu:.2f} s |")
-    pairs = [one.wall / two.wall for one, two in zip(found[1], found[2], strict=True)]
+        typical = medians(runs)
+        table.row(workers, f"{typical.wall:.2f} s", f"{typical.end:.2f} s", f"{typical.cpu:.2f} s")
+    pairs = [one.wall / two.wall for one, two in zip(found["1"], found["2"], strict=True)]
     print(f"1 : 2 in each turn: {', '.join(f'{pair:.2f}' for pair in pairs)}")
     print(f"median {statistics.median(pairs):.2f}")
-
-
-def values(run: Run) -> tuple[float, float, float]:
-    return run.wall, run.end, run.cpu
 
 
 def make_files(top: Path, files: int, total: int) -> Path:

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures space won and CPU time of single instances, beside duperemove and jdupes on the same image.
 
 Question:  how much space does each tool win on the same tree, and for how much CPU?
@@ -10,36 +9,27 @@ Beside:    sharing (btrfs, XFS): `rdc dedupe --apply` with `jdupes -rB`; `rdc de
            `duperemove -rd`. Hard links (ext4): `rdc dedupe --hardlink --apply` with `jdupes -rL`.
 Corpora:   --tree: trees; --made: a seeded tree of small identical files, large ones, and images that differ
            by edits in place.
-Commands:  .venv/bin/python scripts/bench_dedupe.py --made
-           .venv/bin/python scripts/bench_dedupe.py --tree OLD --tree NEW [--kind btrfs] [--runs 3]
+Commands:  .venv/bin/python -m bench.dedupe --made
+           .venv/bin/python -m bench.dedupe --tree OLD --tree NEW [--kind btrfs] [--runs 3]
 Needs root, loop devices, btrfs-progs, xfsprogs, duperemove and jdupes. The image lies in /dev/shm.
 """
 
 from __future__ import annotations
 
-import argparse
 import filecmp
 import os
 import random
-import resource
 import shutil
-import statistics
 import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from rdc.kernel import kernel_name
+from bench.harness import MEMORY, MIB, RDC, arguments, in_turns, machine, medians, run, scratch
 from tests.support.trees.loop_images import free_bytes, mounted
 
-MIB = 1 << 20
-RDC = (sys.executable, "-m", "rdc", "dedupe", "-q", "--no-catalog", "--apply")
-MEMORY = "/dev/shm"  # noqa: S108 - a directory of random name is made in it
+DEDUPE = (*RDC, "dedupe", "-q", "--no-catalog", "--apply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +41,19 @@ class Contender:
 
 SHARING, LINKING = ("btrfs", "xfs"), ("ext4",)
 CONTENDERS = (
-    Contender("rdc dedupe", RDC, SHARING),
+    Contender("rdc dedupe", DEDUPE, SHARING),
     Contender("jdupes -rB", ("jdupes", "-q", "-r", "-B"), SHARING),
-    Contender("rdc dedupe --chunks", (*RDC, "--chunks"), SHARING),
+    Contender("rdc dedupe --chunks", (*DEDUPE, "--chunks"), SHARING),
     Contender("duperemove -rd", ("duperemove", "-r", "-d", "-A"), SHARING),
-    Contender("rdc dedupe --hardlink", (*RDC, "--hardlink", "--journal=/dev/shm/rdc-bench.journal"), LINKING),
+    Contender(
+        "rdc dedupe --hardlink", (*DEDUPE, "--hardlink", "--journal=/dev/shm/rdc-bench.journal"), LINKING
+    ),
     Contender("jdupes -rL", ("jdupes", "-q", "-r", "-L"), LINKING),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Won:
     won: int
     cpu: float
     wall: float
@@ -101,24 +93,17 @@ def fill(trees: list[Path], top: Path) -> None:
     subprocess.run(["sync", "-f", top], check=True)
 
 
-def measure(contender: Contender, kind: str, trees: list[Path], size: int) -> Cost:
-    with (
-        tempfile.TemporaryDirectory(prefix="rdc-bench-", dir=MEMORY) as place,
-        mounted(kind, Path(place), size=size) as point,
-    ):
+def measure(contender: Contender, kind: str, trees: list[Path], size: int) -> Won:
+    with scratch(MEMORY) as place, mounted(kind, place, size=size) as point:
         top = point / "trees"
         top.mkdir()
         fill(trees, top)
         free = free_bytes(point)
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-        subprocess.run([*contender.words, str(top)], check=False, capture_output=True)
-        wall = time.monotonic() - began
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cost = run([*contender.words, str(top)], accept=range(256))
         Path(MEMORY, "rdc-bench.journal").unlink(missing_ok=True)
         won = free_bytes(point) - free
-        cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         sound = all(_same(tree, top / f"tree{number}") for number, tree in enumerate(trees))
-    return Cost(won, cpu, wall, sound)
+    return Won(won, cost.cpu, cost.wall, sound)
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -137,19 +122,16 @@ def _files(top: Path) -> Iterator[Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__, runs=3)
     parser.add_argument("--tree", type=Path, action="append", default=[])
     parser.add_argument("--made", action="store_true")
     parser.add_argument("--kind", action="append", choices=[*SHARING, *LINKING])
-    parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="rdc-bench-", dir=MEMORY) as made:
+    with scratch(MEMORY) as made:
         trees = given.tree
         if given.made:
-            make_tree(Path(made))
-            trees = [*trees, Path(made)]
+            make_tree(made)
+            trees = [*trees, made]
         if not trees:
             parser.error("give --made or --tree")
         content = sum(path.stat().st_size for tree in trees for path in _files(tree))
@@ -160,23 +142,21 @@ def main() -> None:
             for words in (("duperemove", "--version"), ("jdupes", "-v"))
             if shutil.which(words[0])
         ]
-        print(f"{count:,} files, {content / 1e6:.1f} MB; kernel {kernel_name()}; {'; '.join(versions)}")
+        print(f"{count:,} files, {content / 1e6:.1f} MB; {machine()}; {'; '.join(versions)}")
         for kind in given.kind or [*SHARING, *LINKING]:
             compare(kind, trees, size, given.runs)
 
 
 def compare(kind: str, trees: list[Path], size: int, runs: int) -> None:
     contenders = [one for one in CONTENDERS if kind in one.kinds and shutil.which(one.words[0])]
-    costs: dict[str, list[Cost]] = {one.name: [] for one in contenders}
-    for _ in range(runs):
-        for one in contenders:
-            costs[one.name].append(measure(one, kind, trees, size))
-    for name, found in costs.items():
-        won = statistics.median(cost.won for cost in found) / 1e6
-        cpu = statistics.median(cost.cpu for cost in found)
-        wall = statistics.median(cost.wall for cost in found)
-        note = "" if all(cost.sound for cost in found) else "  CHANGED what it should not"
-        print(f"{kind:<6} {name:<22} won {won:8.1f} MB   cpu {cpu:6.2f} s   wall {wall:6.2f} s{note}")
+    ways = {one.name: partial(measure, one, kind, trees, size) for one in contenders}
+    for name, found in in_turns(ways, runs).items():
+        cost = medians(found)
+        note = "" if all(one.sound for one in found) else "  CHANGED what it should not"
+        print(
+            f"{kind:<6} {name:<22} won {cost.won / 1e6:8.1f} MB   cpu {cost.cpu:6.2f} s"
+            f"   wall {cost.wall:6.2f} s{note}"
+        )
 
 
 if __name__ == "__main__":

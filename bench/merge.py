@@ -7,32 +7,26 @@ chunks as it reports them, beside their number.
 Corpora: --keys chunks in --parts parts, hashes of random bytes and thus as evenly spread as digests, of 1 to
 16 KiB. Each part shares half of its chunks with the part before it and half with the next, in a ring. So
 half of all chunks are unique. --shift is that of the scans: one chunk in 2^SHIFT is in the parts.
-Commands: .venv/bin/python -m scripts.bench_merge --place DIR [--keys 1000000000] [--parts 64] [--shift 0]
+Commands: .venv/bin/python -m bench.merge --place DIR [--keys 1000000000] [--parts 64] [--shift 0]
           [--memory 512M]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
-import subprocess
-import sys
-import tempfile
-import time
 from array import array
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
+from bench.harness import MIB, RDC, arguments, run, scratch
 from rdc.kernel import sorted_pairs, window_hashes
 from rdc.model.scan import ScanOptions
 from rdc.survey.count.counters import FINE_LEVEL, Outcome
 from rdc.survey.parts.part_file import write_part
 
-RDC = str(Path(sys.executable).parent / "rdc")
 EVERY = (1 << 64) - 1
 
 
@@ -63,32 +57,25 @@ def make_part(plan: Plan, number: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--place", type=Path, required=True, help="a directory with room for the parts")
+    parser = arguments(__doc__, place=True)
     parser.add_argument("--keys", type=int, default=1_000_000_000)
     parser.add_argument("--parts", type=int, default=64)
     parser.add_argument("--shift", type=int, default=0)
     parser.add_argument("--memory", default="512M")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.place) as made:
+    with scratch(options.place) as made:
         half = options.keys // options.parts // 2
-        plan = Plan(Path(made), options.parts, half, options.shift)
+        plan = Plan(made, options.parts, half, options.shift)
         with ProcessPoolExecutor() as workers:
             total = sum(workers.map(make_part, repeat(plan), range(plan.parts)))
         names = [str(plan.place / f"{number}.rdcscan") for number in range(plan.parts)]
-        start = time.perf_counter()
-        command = [RDC, "merge", "--json", f"--memory={options.memory}", *names]
-        merge = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert merge.stdout is not None
-        found = json.loads(merge.stdout.read())
-        used = os.wait4(merge.pid, 0)[2]
-        wall = time.perf_counter() - start
+        command = [*RDC, "merge", "--json", f"--memory={options.memory}", *names]
+        cost = run(command, out=made / "merged")
+        found = json.loads((made / "merged").read_text())
     (level,) = [one for one in found["levels"] if one["name"] == FINE_LEVEL]
-    chunks, cpu = half * plan.parts, used.ru_utime + used.ru_stime
+    chunks = half * plan.parts
     print(f"{2 * chunks:,} chunks in {plan.parts} parts of {total / 1e9:.2f} GB, shift {plan.shift}")
-    print(f"merge: {wall:.1f} s wall, {cpu:.1f} s CPU, {used.ru_maxrss / 1024:.0f} MB")
+    print(f"merge: {cost.wall:.1f} s wall, {cost.cpu:.1f} s CPU, {cost.memory / MIB:.0f} MB")
     print(f"unique chunks: {level['unique_chunks']:,} reported, {chunks:,} made")
 
 

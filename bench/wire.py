@@ -1,6 +1,6 @@
 """Measures bytes on the wire from one version of a tree to the next, rdc against rsync.
 
-Command: .venv/bin/python scripts/bench_wire.py OLD NEW...
+Command: .venv/bin/python -m bench.wire OLD NEW...
 
 Each pair runs with the mtimes of the files and with fresh ones, as if every file of the old version had been
 touched. A counting stand-in for ssh counts the bytes of both directions. CPU is user and system time of both
@@ -11,22 +11,20 @@ programs are installed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-TOP = Path(__file__).resolve().parent.parent
-RELAY = TOP / "tests" / "support" / "children" / "relay_ssh.py"
+from bench.harness import RELAY, TOP, arguments, in_turns, run, scratch
+
 RDC = str(Path(sys.executable).with_name("rdc"))
 """The rdc that is installed beside the Python that runs this script."""
 FRESH_NS = 1_000_000_000 * 10**9
@@ -65,23 +63,16 @@ def measured(pair: str, mtimes: str, tool: str, source: Path, destination: Path,
         argv = [*RDC.split(), "sync", "--stats", "--no-fsync", "-e", relay, "--remote-path", RDC, *ends]
     else:
         argv = [*tool.split(), "-e", relay, *ends]
-    before = _cpu_seconds()
     environment = os.environ | {"XDG_CACHE_HOME": str(catalogs)}
-    done = subprocess.run(argv, stdout=subprocess.PIPE, cwd=TOP, env=environment, check=True)
-    spent = _cpu_seconds() - before
-    trips = re.search(rb"^Round trips: +([0-9,]+)$", done.stdout, re.MULTILINE)
+    said = destination.parent / "said"
+    spent = run(argv, cwd=TOP, env=environment, out=said).cpu
+    trips = re.search(r"^Round trips: +([0-9,]+)$", said.read_text(), re.MULTILINE)
     if stats and tool == "rdc":
-        print(done.stdout.decode(), file=sys.stderr)
+        print(said.read_text(), file=sys.stderr)
     counted = json.loads(account.read_text())
     own, far = counted["relay_cpu"], counted["cpu"]
     round_trips = int(trips[1]) if trips else None
     return Row(pair, mtimes, tool, counted["up"], counted["down"], spent - own, far, round_trips)
-
-
-def _cpu_seconds() -> float:
-    """CPU seconds of all child processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def patched(tool: str, old: Path, new: Path, patch: Path) -> tuple[int, float]:
@@ -91,21 +82,20 @@ def patched(tool: str, old: Path, new: Path, patch: Path) -> tuple[int, float]:
     else:
         window = str(min(max(old.stat().st_size, 1 << 20), (1 << 31) - 1))
         argv = ["xdelta3", "-9", "-f", "-e", "-B", window, "-s", str(old), str(new), str(patch)]
-    before = _cpu_seconds()
-    subprocess.run(argv, check=True)
-    return patch.stat().st_size, _cpu_seconds() - before
+    spent = run(argv).cpu
+    return patch.stat().st_size, spent
 
 
-def deltas(old: Path, new: Path, scratch: Path, tools: Sequence[str]) -> list[Row]:
+def deltas(old: Path, new: Path, top: Path, tools: Sequence[str]) -> list[Row]:
     """One row per tool; 0 bytes if the program is not installed."""
-    rows, tars = [], {old: scratch / "old.tar", new: scratch / "new.tar"}
+    rows, tars = [], {old: top / "old.tar", new: top / "new.tar"}
     for tool in tools:
         up, spent = 0, 0.0
         if shutil.which(tool.split()[0]) is not None:
             for tree, tar in tars.items():
                 same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]
                 subprocess.run(["tar", *same, "-C", str(tree), "-cf", str(tar), "."], check=True)
-            up, spent = patched(tool, tars[old], tars[new], scratch / "patch")
+            up, spent = patched(tool, tars[old], tars[new], top / "patch")
         rows.append(Row(f"{old.parent.name} {old.name} > {new.name}", "tars", tool, up, 0, spent))
     return rows
 
@@ -123,25 +113,26 @@ def differences(one: Path, other: Path) -> str:
 
 
 def compare(
-    old: Path, new: Path, scratch: Path, tools: Sequence[str], mtimes: Sequence[str], runs: int, stats: bool
+    old: Path, new: Path, top: Path, tools: Sequence[str], mtimes: Sequence[str], runs: int, stats: bool
 ) -> list[Row]:
     """One row per tool and kind of mtimes; the tools run in turns."""
-    rows = []
+    rows: list[Row] = []
     pair = f"{old.parent.name} {old.name} > {new.name}"
-    destination = scratch / "destination"
+    destination = top / "destination"
     for how in mtimes:
-        seen: dict[str, list[Row]] = {tool: [] for tool in tools}
-        for _ in range(runs):
-            for tool in tools:
-                shutil.rmtree(destination, ignore_errors=True)
-                subprocess.run(["cp", "-a", old, destination], check=True)
-                if how == "fresh":
-                    touch(destination)
-                seen[tool].append(measured(pair, how, tool, new, destination, stats))
-                found = differences(new, destination)
-                if found:
-                    raise SystemExit(f"{tool}, {pair}: the trees differ afterwards:\n{found[:500]}")
-        rows += map(typical, seen.values())
+
+        def once(tool: str, how: str = how) -> Row:
+            shutil.rmtree(destination, ignore_errors=True)
+            subprocess.run(["cp", "-a", old, destination], check=True)
+            if how == "fresh":
+                touch(destination)
+            row = measured(pair, how, tool, new, destination, stats)
+            found = differences(new, destination)
+            if found:
+                raise SystemExit(f"{tool}, {pair}: the trees differ afterwards:\n{found[:500]}")
+            return row
+
+        rows += map(typical, in_turns({tool: partial(once, tool) for tool in tools}, runs).values())
     return rows
 
 
@@ -176,13 +167,12 @@ def table(rows: list[Row]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser = arguments(__doc__, runs=1)
     parser.add_argument("trees", nargs="+", type=Path, metavar="OLD NEW")
     parser.add_argument("--json", action="store_true", help="one JSON object a line in place of the table")
     every = (*TOOLS, *DELTAS)
     parser.add_argument("--tool", action="append", choices=every, help="only this one; may be repeated")
     parser.add_argument("--mtimes", choices=("kept", "fresh"), help="only these")
-    parser.add_argument("--runs", type=int, default=1, help="of each tool (default: 1)")
     parser.add_argument("--stats", action="store_true", help="rdc's own summary on stderr")
     parser.add_argument("--scratch", type=Path, help="where the copies go (default: a temporary directory)")
     given = parser.parse_args()
@@ -190,9 +180,9 @@ def main() -> None:
         parser.error("trees come in pairs: OLD NEW")
     mtimes = (given.mtimes,) if given.mtimes else ("kept", "fresh")
     rows = []
-    with tempfile.TemporaryDirectory(dir=given.scratch) as scratch:
+    with scratch(given.scratch) as top:
         for old, new in zip(given.trees[::2], given.trees[1::2], strict=True):
-            pair = (old.resolve(), new.resolve(), Path(scratch))
+            pair = (old.resolve(), new.resolve(), top)
             asked = given.tool or every
             rows += compare(*pair, [tool for tool in asked if tool in TOOLS], mtimes, given.runs, given.stats)
             rows += deltas(*pair, [tool for tool in asked if tool in DELTAS])

@@ -9,27 +9,23 @@ constant, and the results are averaged.
 Corpora: each argument is one corpus: versions (trees or files) separated by commas. A tree is one stream, the
 contents of its files in order of path, as in an archive. Files cut one by one would hide the effect of cuts,
 because many are smaller than a chunk.
-Commands: .venv/bin/python scripts/bench_dedup.py [--json OUT] [--mean KIB ...] NAME=TREE,TREE,... ...
+Commands: .venv/bin/python -m bench.dedup [--json OUT] [--mean KIB ...] NAME=TREE,TREE,... ...
 New results are added to those in OUT.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from blake3 import blake3
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from rdc.kernel import Cutter, kernel_name  # noqa: E402
+from bench.harness import TOP, arguments
+from rdc.kernel import Cutter, kernel_name
 
 MEANS = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
 RATIOS = (2, 3, 4, 5, 6, 7)
@@ -50,8 +46,8 @@ def stream(path: Path) -> bytes:
 def native() -> dict[str, Chunker]:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "chunkers.so"
-        flags = ["-O3", "-std=c11", "-shared", "-fPIC", f"-I{ROOT}/rdc/kernel"]
-        subprocess.run(["cc", *flags, f"{ROOT}/scripts/bench_chunkers.c", "-o", str(library)], check=True)
+        flags = ["-O3", "-std=c11", "-shared", "-fPIC", f"-I{TOP}/rdc/kernel"]
+        subprocess.run(["cc", *flags, f"{TOP}/bench/chunkers.c", "-o", str(library)], check=True)
         loaded = ctypes.CDLL(str(library))
 
     def chunker(name: str) -> Chunker:
@@ -140,9 +136,7 @@ def row_for(streams: list[bytes], mean: int, chunkers: dict[str, Chunker]) -> di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("corpora", nargs="+", metavar="NAME=TREE,TREE,...")
     parser.add_argument("--json", type=Path, help="add the figures to this file")
     parser.add_argument("--mean", type=int, action="append", metavar="KIB", help="only this; may be repeated")

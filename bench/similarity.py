@@ -8,12 +8,11 @@ files with nothing in common. Bytes per file, allocated and resident. Millisecon
 and worst, over queries that find nothing, little, or a flood of files with equal traits.
 Pairs: files that differ between two versions of a tree; and files of these trees in which runs of lines (or
 of 4 KiB) were replaced by those of other files until little was left, so that every resemblance occurs.
-Commands: .venv/bin/python scripts/bench_similarity.py [--json OUT] [--files N] NAME=OLD,NEW ...
+Commands: .venv/bin/python -m bench.similarity [--json OUT] [--files N] NAME=OLD,NEW ...
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import hashlib
 import json
@@ -23,7 +22,6 @@ import resource
 import sqlite3
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from array import array
@@ -34,17 +32,15 @@ from typing import Any
 
 from blake3 import blake3
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from rdc.catalog.file_state import params_number  # noqa: E402
-from rdc.catalog.similar import SimilarFiles, SimilarityQuery  # noqa: E402
-from rdc.chunking import SYNC_PARAMS, ChunkParams  # noqa: E402
-from rdc.kernel import Cutter  # noqa: E402
-from rdc.signature.codec import encode_signature  # noqa: E402
-from rdc.signature.tree import sign  # noqa: E402
-from rdc.similarity.index import SimilarityIndex  # noqa: E402
-from rdc.similarity.traits import Traits, coarse_traits, probability_of_matches  # noqa: E402
+from bench.harness import TOP, arguments
+from rdc.catalog.file_state import params_number
+from rdc.catalog.similar import SimilarFiles, SimilarityQuery
+from rdc.chunking import SYNC_PARAMS, ChunkParams
+from rdc.kernel import Cutter
+from rdc.signature.codec import encode_signature
+from rdc.signature.tree import sign
+from rdc.similarity.index import SimilarityIndex
+from rdc.similarity.traits import Traits, coarse_traits, probability_of_matches
 
 SMALL, LARGE = (2_000, 20_000), (65_536, 16 << 20)
 BORDER = (24_576, 65_536)
@@ -57,14 +53,14 @@ MULTIPLIERS = array(
 
 
 class Native:
-    """The functions of bench_similarity.c, built with the kernel's scalar variant."""
+    """The functions of similarity.c, built with the kernel's scalar variant."""
 
     def __init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "similarity.so"
-            kernel = ROOT / "rdc" / "kernel"
+            kernel = TOP / "rdc" / "kernel"
             sources = [
-                ROOT / "scripts" / "bench_similarity.c",
+                TOP / "bench" / "similarity.c",
                 kernel / "cut/scalar.c",
                 kernel / "cut/traits.c",
             ]
@@ -304,12 +300,12 @@ def false_candidates(trees: list[Path], rng: random.Random) -> dict[str, Any]:
     common."""
     report: dict[str, Any] = {}
     for kind, (low, high) in (("2-20 KB", SMALL), ("64 KiB and more", LARGE)):
-        described = []
+        described: list[list[Described]] = []
         for top in trees:
             names = [name for name, size in files_of(top).items() if low <= size <= high]
             rng.shuffle(names)
-            group = [describe((top / name).read_bytes()) for name in names[:700]]
-            described.append([d for d in group if d is not None])
+            found_here = (describe((top / name).read_bytes()) for name in names[:700])
+            described.append([one for one in found_here if one is not None])
         passed, pairs = dict.fromkeys(METHODS, 0), 0
         for group in described:
             for i, a in enumerate(group):
@@ -459,9 +455,7 @@ def catalog_cost(files: int, rng: random.Random) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("trees", nargs="*", metavar="NAME=OLD,NEW")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--files", type=int, default=1_000_000, help="in the index; 0: only recall")

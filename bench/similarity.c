@@ -1,4 +1,4 @@
-/* bench_similarity.c - what bench_similarity.py needs beside the kernel: feature sets, other samples, inverted lists. */
+/* similarity.c - what bench/similarity.py needs beside the kernel: feature sets, other samples, inverted lists. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,25 +5,22 @@ most 40,000 characters. Parquet is written as pyarrow does by default.
 Metric: documents divided by the user and system time of the whole process, best of some runs: start, reading,
 exact duplicates, shingles, samples, comparison of candidates, and the report. The file is in the page cache.
 With --old another checkout is measured in turns with this one.
-Command: .venv/bin/python scripts/bench_texts.py DOCUMENTS.jsonl [--old CHECKOUT] [--runs N]
+Command: .venv/bin/python -m bench.texts DOCUMENTS.jsonl [--old CHECKOUT] [--runs N]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import resource
-import subprocess
-import tempfile
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from bench.harness import TOP, arguments, in_turns, run, scratch
 from rdc.similarity import TextColumn, html_text
 
 DOCUMENTS, MOST = 20_000, 40_000
-ROOT = Path(__file__).parent.parent
 
 
 def texts(path: Path) -> Iterator[str]:
@@ -46,35 +43,28 @@ def write(found: list[str], folder: Path) -> list[Path]:
 
 def seconds(checkout: Path, path: Path) -> float:
     """User and system time of one search."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [checkout / ".venv/bin/rdc", "similar", "--text", "--quiet", path]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    command: list[str | Path] = [checkout / ".venv/bin/rdc", "similar", "--text", "--quiet", path]
+    return run(command).cpu
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__, runs=10)
     parser.add_argument("documents", type=Path)
     parser.add_argument("--old", type=Path, help="another checkout, measured in turns")
-    parser.add_argument("--runs", type=int, default=10)
     options = parser.parse_args()
     found = list(texts(options.documents))
     random.Random(1).shuffle(found)
     found = [text for text in found if len(text) < MOST][:DOCUMENTS]
     size = sum(len(text.encode()) for text in found)
     print(f"{len(found)} documents, {size / 1e6:.1f} MB of text")
-    with tempfile.TemporaryDirectory() as folder:
-        for path in write(found, Path(folder)):
-            checkouts = [ROOT] if options.old is None else [ROOT, options.old]
-            best = {checkout: float("inf") for checkout in checkouts}
-            for _ in range(options.runs):
-                for checkout in checkouts:
-                    best[checkout] = min(best[checkout], seconds(checkout, path))
-            for checkout, least in best.items():
-                name = "this one" if checkout == ROOT else "the old one"
+    with scratch() as folder:
+        for path in write(found, folder):
+            checkouts = [TOP] if options.old is None else [TOP, options.old]
+            ways = {str(checkout): partial(seconds, checkout, path) for checkout in checkouts}
+            turns = in_turns(ways, options.runs)
+            for checkout, costs in turns.items():
+                least = min(costs)
+                name = "this one" if checkout == str(TOP) else "the old one"
                 speed = f"{len(found) / least / 1000:.1f} k documents/s, {size / least / 1e6:.0f} MB/s"
                 print(f"{path.suffix[1:]}, {name}: {least:.3f} s, {speed}")
 

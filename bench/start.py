@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What a start of rdc costs in CPU time: `rdc --version`, and a local sync of one file.
 
 Question:  do both stay within their budgets, 40 ms and 70 ms of CPU? Which of two trees starts faster?
@@ -7,24 +6,21 @@ Metrics:   user and system time of the process in milliseconds (wait4), the medi
            the median of the paired differences, with a 95 % interval by bootstrap.
 Beside:    an empty Python (`python -I -c pass`), the part of a start that rdc cannot change.
 Corpora:   made here: a file of 64 KiB, and an empty destination for each run.
-Commands:  .venv/bin/python scripts/bench_start.py [--runs 15] [--place /dev/shm]
-           .venv/bin/python scripts/bench_start.py --tree OTHER_CHECKOUT --against . --runs 30
+Commands:  .venv/bin/python -m bench.start [--runs 15] [--place /dev/shm]
+           .venv/bin/python -m bench.start --tree OTHER_CHECKOUT --against . --runs 30
 Exits with 1 if a median is over its budget. A busy machine inflates CPU times: repeat before you conclude.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
+from functools import partial
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent
+from bench.harness import TOP, arguments, in_turns, run, scratch
 
 BUDGETS = {"version": 40.0, "sync": 70.0}
 """Milliseconds of CPU by case."""
@@ -32,25 +28,10 @@ BUDGETS = {"version": 40.0, "sync": 70.0}
 START = "import sys; sys.argv[0] = 'rdc'; from rdc.__main__ import main; main()"
 
 
-def cpu_ms(argv: list[str], environ: dict[str, str]) -> float:
-    """Milliseconds of CPU that a command takes."""
-    process = subprocess.Popen(
-        argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    told = process.stderr.read()
-    process.stderr.close()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(argv)}: exit code {process.returncode}\n{told.decode(errors='replace')}")
-    return (usage.ru_utime + usage.ru_stime) * 1000
-
-
 def start(case: str, tree: Path | None, place: Path) -> float:
     """Milliseconds of CPU of one start of the rdc in `tree`; None: of an empty Python."""
     if tree is None:
-        return cpu_ms([sys.executable, "-I", "-c", "pass"], {})
+        return run([sys.executable, "-I", "-c", "pass"], env={}).cpu * 1000
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(place / "home"), "PYTHONPATH": str(tree)}
     words = ["--version"]
     if case == "sync":
@@ -58,7 +39,7 @@ def start(case: str, tree: Path | None, place: Path) -> float:
         shutil.rmtree(destination, ignore_errors=True)
         destination.mkdir()
         words = ["sync", f"{place / 'source'}/", f"{destination}/"]
-    return cpu_ms([sys.executable, "-P", "-c", START, *words], environ)
+    return run([sys.executable, "-P", "-c", START, *words], env=environ).cpu * 1000
 
 
 def interval(differences: list[float]) -> tuple[float, float]:
@@ -69,29 +50,21 @@ def interval(differences: list[float]) -> tuple[float, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--place", help="a directory for the trees (default: the system's)")
-    parser.add_argument("--tree", type=Path, default=HERE, help="the checkout to measure")
+    parser = arguments(__doc__, runs=15, place=True)
+    parser.add_argument("--tree", type=Path, default=TOP, help="the checkout to measure")
     parser.add_argument("--against", type=Path, help="a checkout to compare it with")
     parser.add_argument("--case", choices=BUDGETS, action="append")
     given = parser.parse_args()
     trees = [given.tree.resolve(), *([given.against.resolve()] if given.against else [])]
     over = False
-    with tempfile.TemporaryDirectory(dir=given.place) as name:
-        place = Path(name)
+    with scratch(given.place) as place:
         (place / "source").mkdir()
         (place / "source" / "file").write_bytes(random.Random(1).randbytes(65536))
         empty = statistics.median(start("", None, place) for _ in range(given.runs))
         print(f"empty Python: {empty:.1f} ms of CPU")
         for case in given.case or BUDGETS:
-            found: list[list[float]] = [[] for _ in trees]
-            for run in range(given.runs + 1):
-                order = list(range(len(trees)))
-                for number in order if run % 2 else order[::-1]:
-                    cost = start(case, trees[number], place)
-                    if run:
-                        found[number].append(cost)
+            ways = {str(number): partial(start, case, tree, place) for number, tree in enumerate(trees)}
+            found = list(in_turns(ways, given.runs, uncounted=1).values())
             medians = [statistics.median(costs) for costs in found]
             over = over or medians[0] > BUDGETS[case]
             print(f"{case}: {medians[0]:.1f} ms of CPU, budget {BUDGETS[case]:.0f} ms")

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures the search for identical files, and compares its results with those of other tools.
 
 Question:  does `rdc dupes` find the same groups as the other tools, and at what CPU, time and memory?
@@ -9,27 +8,24 @@ Beside:    jdupes -r (compares bytes) and jdupes -r -Q (compares digests of 64 b
            (SHA-1); fdupes -r (MD5, then bytes); rmlint (BLAKE2b, hidden files too). Empty files are left out.
            Names of one inode count once.
 Corpora:   the trees given as arguments.
-Commands:  .venv/bin/python scripts/bench_dupes.py TREE [TREE ...] [--runs 5] [--skip fdupes] [--json]
+Commands:  .venv/bin/python -m bench.dupes TREE [TREE ...] [--runs 5] [--skip fdupes] [--json]
            (Debian: apt-get install jdupes rdfind fdupes rmlint; the output names tools that are missing)
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import os
 import shutil
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
-RDC = (str(Path(sys.executable).parent / "rdc"), "dupes", "--no-catalog")
+from bench.harness import RDC, Cost, Table, arguments, in_turns, medians, run, scratch
+
+DUPES = (*RDC, "dupes", "--no-catalog")
 
 Groups = set[frozenset[int]]
 """Groups of identical files, each file by its inode number."""
@@ -42,13 +38,6 @@ class Tool:
     """Makes the command from the tree and a directory for files that the tool always writes."""
     groups: Callable[[bytes, Path], Groups]
     """Reads the groups from the tool's output and from that directory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    cpu: float
-    wall: float
-    memory: int
 
 
 def by_inode(names: list[bytes]) -> frozenset[int]:
@@ -86,7 +75,7 @@ def several(groups: object) -> Groups:
 
 
 TOOLS = (
-    Tool("rdc", lambda tree, _: [*RDC, "-0", tree], null_groups),
+    Tool("rdc", lambda tree, _: [*DUPES, "-0", tree], null_groups),
     Tool("jdupes", lambda tree, _: ["jdupes", "-r", "-q", tree], blank_line_groups),
     Tool("jdupes -Q", lambda tree, _: ["jdupes", "-r", "-q", "-Q", tree], blank_line_groups),
     Tool(
@@ -105,38 +94,20 @@ TOOLS = (
 )  # fmt: skip
 
 
-def measure(tool: Tool, tree: str, *, look: bool) -> tuple[Cost, Groups]:
-    with tempfile.TemporaryDirectory(prefix="rdc-bench-") as name:
-        place = Path(name)
-        out = place / "out"
-        with out.open("wb") as file:
-            began = time.monotonic()
-            child = subprocess.Popen(
-                tool.words(tree, place), stdout=file, stderr=subprocess.DEVNULL, cwd=place
-            )
-            _, status, usage = os.wait4(child.pid, 0)
-            wall = time.monotonic() - began
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode not in {0, 1}:
-            raise SystemExit(f"{tool.name} on {tree}: exit code {child.returncode}")
-        groups = tool.groups(out.read_bytes(), place) if look else set()
-        return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024), groups
+def measure(tool: Tool, tree: str) -> Cost:
+    with scratch() as place:
+        return run(tool.words(tree, place), cwd=place, accept=(0, 1))
 
 
-def median(costs: list[Cost]) -> Cost:
-    return Cost(
-        statistics.median(cost.cpu for cost in costs),
-        statistics.median(cost.wall for cost in costs),
-        int(statistics.median(cost.memory for cost in costs)),
-    )
+def groups_of(tool: Tool, tree: str) -> Groups:
+    with scratch() as place:
+        run(tool.words(tree, place), cwd=place, accept=(0, 1), out=place / "out")
+        return tool.groups((place / "out").read_bytes(), place)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = arguments(__doc__, runs=5)
     parser.add_argument("trees", nargs="+", metavar="TREE")
-    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument(
         "--skip", action="append", default=[], metavar="TOOL", help="leave out one that takes long"
     )
@@ -147,34 +118,28 @@ def main() -> None:
         tool for tool in TOOLS if shutil.which(tool.words("", Path())[0]) and tool.name not in given.skip
     ]
     missing = sorted({tool.name for tool in TOOLS} - {tool.name for tool in tools})
+    table = None
     if not given.json:
         print(f"{given.runs} runs in turns; not measured: {', '.join(missing) or 'none'}")
-        print(
-            "| tree | tool | groups | same | cpu, s | wall, s | memory, MB |\n|---|---|---|---|---|---|---|"
-        )
+        table = Table("tree", "tool", "groups", "same", "cpu, s", "wall, s", "memory, MB")
     for tree in given.trees:
-        compare(tree, tools, given.runs, as_json=given.json)
+        compare(tree, tools, given.runs, table)
 
 
-def compare(tree: str, tools: list[Tool], runs: int, *, as_json: bool) -> None:
-    found = {tool.name: measure(tool, tree, look=True)[1] for tool in tools}
-    costs: dict[str, list[Cost]] = {tool.name: [] for tool in tools}
-    for run in range(runs):
-        # Each tool follows every other one equally often, because the previous one leaves its caches.
-        for tool in tools[run % len(tools) :] + tools[: run % len(tools)]:
-            costs[tool.name].append(measure(tool, tree, look=False)[0])
+def compare(tree: str, tools: list[Tool], runs: int, table: Table | None) -> None:
+    found = {tool.name: groups_of(tool, tree) for tool in tools}
+    costs = in_turns({tool.name: partial(measure, tool, tree) for tool in tools}, runs)
     for tool in tools:
-        cost, groups = median(costs[tool.name]), found[tool.name]
+        cost, groups = medians(costs[tool.name]), found[tool.name]
         differing = len(groups ^ found["rdc"])
-        if as_json:
+        if table is None:
             row = {"tree": tree, "tool": tool.name, "groups": len(groups), "differing": differing}
             print(json.dumps({**row, **asdict(cost)}), flush=True)
             continue
         same = "yes" if not differing else f"{differing} differ"
-        print(
-            f"| {tree} | {tool.name} | {len(groups):,} | {same} | {cost.cpu:.2f} | {cost.wall:.2f}"
-            f" | {cost.memory / 1e6:.0f} |",
-            flush=True,
+        table.row(
+            *(tree, tool.name, f"{len(groups):,}", same, f"{cost.cpu:.2f}", f"{cost.wall:.2f}"),
+            f"{cost.memory / 1e6:.0f}",
         )
 
 

@@ -12,7 +12,7 @@ without filling, `functions` is minhash. rensa's `flat` and `rho` are the two ma
 with their defaults. FastSketchLSH is batch_csr(prehashed=True), datasketch is MinHash.update_batch with the
 lower 32 bits as its hash, of a twentieth of the documents.
 Commands: python3 -m venv PEERS && PEERS/bin/pip install rensa datasketch FastSketchLSH numpy
-          .venv/bin/python scripts/bench_samples.py --peers PEERS/bin/python [--json OUT]
+          .venv/bin/python -m bench.samples --peers PEERS/bin/python [--json OUT]
 """
 
 from __future__ import annotations
@@ -198,7 +198,8 @@ def compared() -> dict[str, object]:
     from rdc.kernel import sample_matches
     from rdc.similarity import Samples, bbit_pack
 
-    bits, found = 2, {}
+    bits = 2
+    found: dict[str, object] = {}
     for name, sets in (("32 MB", 1_000_000), ("256 KiB", 8_192)):
         row = bbit_pack(Samples(Random(1).randbytes(4 * K * 512), K), bits).data
         packed = row * (sets // 512)

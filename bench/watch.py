@@ -1,32 +1,28 @@
-#!/usr/bin/env python3
 """Measures how long an edit takes to arrive through `rdc watch`, and its bytes on the wire.
 
 Question: a file of 4 KB in a large tree is edited; when does the destination have it, and for how many bytes?
 Metrics: seconds from the end of the write until the destination's file has the new content (polled every
 2 ms); bytes both ways of the turns it took. A tree is copied by hard links; edited files get new inodes.
-Commands: scripts/bench_watch.py --tree TREE --place DIR [--edits N] [--far LINE]
+Commands: bench/watch.py --tree TREE --place DIR [--edits N] [--far LINE]
 LINE says where the other side is: child (the default), daemon or shell; daemon-source and shell-source mean
 that the source is there.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import shutil
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
+from bench.harness import RDC, arguments
 from tests.support.running.watching import DaemonLine, Line, ShellLine
 
 EDIT_BYTES = 4096
@@ -38,7 +34,7 @@ LINES: dict[str, Callable[[Path], Line]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="An edit's way through rdc watch.")
+    parser = arguments(__doc__)
     parser.add_argument("--tree", type=Path, required=True, help="to copy from, by hard links")
     parser.add_argument(
         "--place", type=Path, required=True, help="on the same file system; removed at the end"
@@ -70,7 +66,7 @@ def measure(source: Path, destination: Path, edits: int, line: Line | None, *, f
     for path in chosen:
         rewrite(path, rng.randbytes(EDIT_BYTES))
     environ = {**os.environ, "RDC_CATALOG": "off"}
-    words = [sys.executable, "-m", "rdc", "watch", "--json", "--delete"]
+    words = [*RDC, "watch", "--json", "--delete"]
     ends = [f"{source}/", f"{destination}/"]
     if line is not None:
         words += line.options()

@@ -24,7 +24,7 @@ TESTS = (
 
 def main() -> None:
     chosen = sys.argv[1:] or TESTS
-    words = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", *chosen)
+    words = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", "--all-needs", *chosen)
     environment = {**os.environ, "RDC_DEPTH": DEPTH}
     sys.exit(subprocess.run(words, cwd=TOP, env=environment, check=False).returncode)
 

@@ -56,7 +56,8 @@ def kernel(place: Path, seconds: float, seed: int) -> int:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for test in TESTS:
-            words = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", test)
+            seeded = (f"--hypothesis-seed={seed}", "--all-needs", test)
+            words = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *seeded)
             code, out = built.run(*words)
             if code:
                 print(out, f"exit code {code} of: {' '.join(words)}", sep="\n")

@@ -47,7 +47,7 @@ def test_every_verb_has_its_table(verb: str) -> None:
     assert module.SUMMARY and not module.SUMMARY.endswith(".")
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", [pytest.param(name, marks=pytest.mark.needs(name)) for name in SHELLS])
 def test_each_shell_can_read_its_rules(shell: str, tmp_path: Path) -> None:
     rules = tmp_path / "rules"
     rules.write_text(printed(shell))
@@ -69,6 +69,7 @@ def test_all_verbs_and_options_are_in_the_rules(shell: str) -> None:
                     assert wanted in rules, (name, spelled)
 
 
+@pytest.mark.needs("bash")
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -135,6 +136,7 @@ class Zsh:
         os.close(self._fd)
 
 
+@pytest.mark.needs("zsh")
 def test_zsh_offers_what_fits(tmp_path: Path) -> None:
     """TAB completes verbs, their words, options with explanations, and file names."""
     (tmp_path / "keyfile.pem").touch()
@@ -158,6 +160,7 @@ def test_zsh_offers_what_fits(tmp_path: Path) -> None:
         zsh.close()
 
 
+@pytest.mark.needs("fish")
 def test_fish_offers_what_fits(tmp_path: Path) -> None:
     (tmp_path / "rdc.fish").write_text(printed("fish"))
     script = f"source {tmp_path}/rdc.fish; complete -C 'rdc sync --exclude-f'; complete -C 'rdc keys tr'"
@@ -177,6 +180,7 @@ def test_another_shell_is_refused() -> None:
         assert command("completions", *words).code == ExitCode.USAGE
 
 
+@pytest.mark.needs("mandoc")
 def test_the_man_page_has_no_faults(tmp_path: Path) -> None:
     page = tmp_path / "rdc.1"
     ended = command("--man")
@@ -191,6 +195,7 @@ def shown(help_text: str) -> list[str]:
     return re.sub(r"(?m)^(Usage:|(\S.*):$)", r"\2", help_text).split()
 
 
+@pytest.mark.needs("mandoc")
 def test_the_man_page_says_all_that_help_says(tmp_path: Path) -> None:
     page = tmp_path / "rdc.1"
     page.write_text(manual(load_verbs()))
@@ -206,6 +211,7 @@ def test_the_man_page_says_all_that_help_says(tmp_path: Path) -> None:
     assert "rdc(1)" in text.lower()
 
 
+@pytest.mark.needs("mandoc")
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_verb_has_a_page(verb: str, tmp_path: Path) -> None:
     ended = command(verb, "--man")

@@ -180,6 +180,7 @@ def test_each_option_of_rsync_is_supported_or_refused_by_name(name: str) -> None
         assert len(words.given) == 1
 
 
+@pytest.mark.needs("rsync")
 def test_the_list_above_is_what_the_installed_rsync_has() -> None:
     text = subprocess.run(["rsync", "--help"], capture_output=True, text=True, check=True).stdout
     listed: set[str] = set()

@@ -192,6 +192,7 @@ def test_the_directory_is_kept(place: Path) -> None:
     assert not (place / "outside/new").exists()
 
 
+@pytest.mark.needs("sshd")
 def test_a_key_of_sshd(place: Path) -> None:
     """Uses the example line of --help, restrict,command="..."."""
     key = shlex.join([*RDC, "serve", "--stdio", f"--root={place}/top", "--write-only"])

@@ -163,6 +163,7 @@ def test_one_chunk_repeated_is_written_no_further(data: Path, tmp_path: Path) ->
         assert int(the_end(daemon)["received"]) < 100_000
 
 
+@pytest.mark.needs("mount")
 def test_a_full_disk(tmp_path: Path) -> None:
     """A module on a file system of 2 MB: one line, old files as they were, and the neighbour has room."""
     small = tmp_path / "data"

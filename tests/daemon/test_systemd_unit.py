@@ -8,6 +8,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from rdc.errors import ExitCode
 from tests.support.daemon.daemons import running_daemon
 from tests.support.project_paths import TOP
@@ -41,12 +43,14 @@ def test_the_document_shows_the_unit() -> None:
     assert "\n".join(lines).strip() + "\n" == UNIT.read_text()
 
 
+@pytest.mark.needs("systemd")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     done = analyze("verify", "--man=no", unit(tmp_path))
     named = [line for line in (done.stdout + done.stderr).splitlines() if "rdc-daemon" in line]
     assert (done.returncode, named) == (0, [])
 
 
+@pytest.mark.needs("systemd")
 def test_the_unit_leaves_little_to_attack(tmp_path: Path) -> None:
     done = analyze("security", "--offline=true", "--no-pager", unit(tmp_path))
     found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
@@ -54,6 +58,7 @@ def test_the_unit_leaves_little_to_attack(tmp_path: Path) -> None:
     assert float(found[1]) <= EXPOSURE, done.stdout
 
 
+@pytest.mark.needs("unshare")
 def test_a_daemon_works_where_all_but_its_modules_is_read_only(tmp_path: Path) -> None:
     """As nearly as this can be had without systemd: file systems read-only but for one module, a /tmp of its
     own, no capability but those with which it gives up root, no program that gives any."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
+from typing import Any
 
 from tests.support.project_paths import PACKAGE, TOP
 
@@ -76,3 +78,13 @@ def test_folders_of_tests_are_those_of_the_packages() -> None:
 def test_every_folder_says_what_it_holds() -> None:
     for folder in {path.parent for path in TESTS.rglob("test_*.py")}:
         assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
+
+
+def test_the_readme_names_what_is_there_and_its_test_passes(tmp_path: Path) -> None:
+    text = (TESTS / "README.md").read_text()
+    for name in re.findall(r"`((?:support|end_to_end|reference|project|docs|plan|files)/[\w./]*)`", text):
+        assert (TESTS / name).exists(), name
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - our own page
+    names["test_a_newer_file_is_skipped"](names["Way"].HERE, tmp_path)

@@ -63,6 +63,7 @@ def shown(page: str, place: Path, *options: str) -> str:
     return subprocess.run(words, capture_output=True, check=True, timeout=100).stdout.decode()
 
 
+@pytest.mark.needs("chromium")
 def test_a_browser_draws_every_picture(tmp_path: Path) -> None:
     document = shown(scan_html(sample()), tmp_path, "--dump-dom")
     assert 'data-drawn="yes"' in document
@@ -74,6 +75,7 @@ def test_a_browser_draws_every_picture(tmp_path: Path) -> None:
     assert picture.stat().st_size > 50_000  # a blank page has some 10 KB
 
 
+@pytest.mark.needs("chromium")
 def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
     document = shown(scan_html(hostile()), tmp_path, "--dump-dom")
     assert "<title>rdc scan</title>" in document
@@ -140,6 +142,7 @@ def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
     assert not re.search(r"(src|href)=|url\(|@import", without)
 
 
+@pytest.mark.needs("chromium")
 def test_an_empty_scan_has_a_page(tmp_path: Path) -> None:
     before = sample()
     empty = replace(
@@ -161,6 +164,7 @@ def test_an_empty_scan_has_a_page(tmp_path: Path) -> None:
     assert 'data-drawn="yes"' in document
 
 
+@pytest.mark.needs("chromium")
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     data = write_tree(tmp_path / "data", tree({"a/one": b"x" * 90_000, "b/one": b"x" * 90_000}))
     ended = command("scan", "--no-catalog", f"--html={tmp_path / 'page.html'}", data)

@@ -118,6 +118,7 @@ def server() -> Iterator[SshServer]:
         yield running
 
 
+@pytest.mark.needs("sshd")
 @pytest.mark.parametrize("pull", [False, True], ids=["push", "pull"])
 def test_through_a_real_ssh(pull: bool, server: SshServer, places: tuple[Path, Path], tmp_path: Path) -> None:
     one, other = places

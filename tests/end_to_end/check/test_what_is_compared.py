@@ -224,6 +224,7 @@ def test_leftovers_of_an_interrupted_sync_stay(way: Way, tmp_path: Path) -> None
     assert snapshot(one, other) == before
 
 
+@pytest.mark.needs("mount")
 @WAYS
 @pytest.mark.parametrize("mounted", ["one", "other", "both"])
 @pytest.mark.parametrize("many", [0, SMALL_MANIFEST])

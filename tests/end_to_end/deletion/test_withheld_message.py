@@ -240,6 +240,7 @@ def test_what_is_not_put_in_place_leaves_nothing(tmp_path: Path, monkeypatch: py
     assert read_tree(top).keys() == HELD.keys()
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("few", ["bytes", "inodes"])
 @pytest.mark.parametrize("options", [(), ("-W",), ("-c",)], ids=["", "whole", "checksum"])
 def test_a_full_destination(options: tuple[str, ...], few: str, tmp_path: Path) -> None:

@@ -12,12 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.needs import optional_programs
+
 __all__ = ["read_only", "small_disk"]
 
 
 def _mount(*words: str | Path) -> bool:
-    done = subprocess.run(["mount", *map(str, words)], capture_output=True, check=False)
+    with optional_programs():
+        done = subprocess.run(["mount", *map(str, words)], capture_output=True, check=False)
     return done.returncode == 0
+
+
+def _unmount(place: Path) -> None:
+    with optional_programs():
+        subprocess.run(["umount", "-l", place], check=True)
 
 
 @contextmanager
@@ -28,7 +36,7 @@ def small_disk(place: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> Itera
         try:
             yield place
         finally:
-            subprocess.run(["umount", "-l", place], check=True)
+            _unmount(place)
         return
     pwrite = os.pwrite
 
@@ -54,7 +62,7 @@ def read_only(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                 yield place
                 return
         finally:
-            subprocess.run(["umount", "-l", place], check=True)
+            _unmount(place)
     fstatvfs = os.fstatvfs
 
     def read_only_fstatvfs(fd: int) -> os.statvfs_result:

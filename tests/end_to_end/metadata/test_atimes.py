@@ -52,6 +52,7 @@ def made(top: Path, more: dict[str, bytes]) -> Path:
     return source
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("more", KINDS, ids=["listed", "by manifest"])
 @pytest.mark.parametrize("way", list(Way))
 def test_access_times_are_kept(way: Way, more: dict[str, bytes], tmp_path: Path) -> None:
@@ -87,6 +88,7 @@ def test_where_they_alone_differ_nothing_else_is_touched(
         assert (now.st_ino, now.st_mtime_ns, now.st_mode) == (was.st_ino, was.st_mtime_ns, was.st_mode)
 
 
+@pytest.mark.needs("rsync")
 def test_it_is_as_with_rsync(tmp_path: Path) -> None:
     source, destination, peer = made(tmp_path, {}), tmp_path / "destination", tmp_path / "peer"
     run_sync(source, destination, OPTIONS)
@@ -169,6 +171,7 @@ def test_a_sync_that_set_them_can_be_taken_back(tmp_path: Path) -> None:
     assert {path: after[path] for path in before} == before
 
 
+@pytest.mark.needs("rsync")
 def test_a_system_without_the_call_sets_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syscalls, "_extension", None)
     source, destination = made(tmp_path, {}), tmp_path / "destination"

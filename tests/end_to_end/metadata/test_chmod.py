@@ -51,6 +51,7 @@ def umask() -> int:
     return mask
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=examples(60), deadline=None)
 @given(changes)
 @example("Dg+s,ug+w,Fo-w,+X")
@@ -81,6 +82,7 @@ def test_each_item_means_what_it_means_to_rsync(text: str) -> None:
             assert f"{parsed.applied(mode, directory=directory):o}" == f"{path.stat().st_mode & 0o7777:o}"
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("text", ["D2755,F640", "go-w", "u=rwX,go=", "+x", "Fg=u"])
 @pytest.mark.parametrize("more", [(), ("-c",), ("--delete", "-H")], ids=["", "checksum", "delete"])
 def test_a_whole_run_does_what_rsync_does(text: str, more: tuple[str, ...]) -> None:

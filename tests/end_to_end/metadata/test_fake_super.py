@@ -42,6 +42,7 @@ def made(top: Path) -> Path:
     return top
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.skipif(not ROOT, reason="real owners and devices need root")
 def test_each_reads_what_the_other_wrote(tmp_path: Path) -> None:
     source, top, peer = made(tmp_path / "s"), tmp_path / "d", tmp_path / "p"

@@ -91,6 +91,7 @@ def kept(top: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.skipif(not ROOT, reason="real owners need root")
 def test_each_reads_what_the_other_wrote(tmp_path: Path) -> None:
     source, top, peer = made(tmp_path / "s"), tmp_path / "d", tmp_path / "p"
@@ -109,6 +110,7 @@ def test_each_reads_what_the_other_wrote(tmp_path: Path) -> None:
     assert kept(copy) == kept(peer)
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.skipif(not ROOT, reason="real owners need root")
 def test_what_changes_is_kept_too(tmp_path: Path) -> None:
     source, top, peer = made(tmp_path / "s"), tmp_path / "d", tmp_path / "p"

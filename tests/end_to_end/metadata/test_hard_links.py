@@ -60,6 +60,7 @@ def source(tmp_path: Path) -> Path:
 GROUPS = {group("a", "b", "d/c"), group("d/x", "e/f/x")}
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("way", Way)
 def test_a_first_copy(way: Way, source: Path, tmp_path: Path) -> None:
     destination = tmp_path / "d"
@@ -249,6 +250,7 @@ def test_a_directory_in_the_way(taken: str, delete: bool, source: Path, tmp_path
         assert (destination / name).read_bytes() == LARGE
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("way", Way)
 def test_where_no_link_can_be_made_there_are_files(way: Way, source: Path, tmp_path: Path) -> None:
     destination = write_tree(tmp_path / "d", tree({"d": Directory()}))

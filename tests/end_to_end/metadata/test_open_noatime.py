@@ -66,6 +66,7 @@ def test_what_is_read_keeps_its_access_time(way: Way, checksum: bool, tmp_path: 
     assert describe(read_tree(source), read_tree(destination)) == []
 
 
+@pytest.mark.needs("rsync")
 def test_it_is_as_with_rsync_and_needs_the_option(tmp_path: Path) -> None:
     source, destination = both(tmp_path)
     assert rsync("-c", "--open-noatime", f"{source}/", f"{destination}/")[0] == 0

@@ -61,6 +61,7 @@ def owners(top: Path) -> dict[str, tuple[int, int]]:
     return {name: (stat.st_uid, stat.st_gid) for name, stat in found.items()}
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=8, deadline=None)
 @given(maps, maps)
 @example(":7,daemon:4,*:bin", "*:daemon,0:4")
@@ -74,6 +75,7 @@ def test_each_item_means_what_it_means_to_rsync(users: str, groups: str) -> None
         assert owners(Path(top, "ours")) == owners(Path(top, "theirs"))
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("word", ["daemon:bin", "daemon", "daemon:", ":bin", "7:4"])
 def test_chown_means_what_it_means_to_rsync(word: str, tmp_path: Path) -> None:
     source = owned(tmp_path / "source")
@@ -82,6 +84,7 @@ def test_chown_means_what_it_means_to_rsync(word: str, tmp_path: Path) -> None:
     assert owners(tmp_path / "ours") == owners(tmp_path / "theirs")
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize(
     "words",
     [

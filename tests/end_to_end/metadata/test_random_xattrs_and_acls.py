@@ -19,6 +19,8 @@ from tests.support.share import examples
 from tests.support.trees.trees import Directory, Link, tree, write_tree
 from tests.support.trees.xattrs_and_acls import BOTH, MANY, acl, allow, expect_equal, give
 
+pytestmark = pytest.mark.needs("rsync")
+
 
 @pytest.fixture
 def source(linking: Path) -> Path:

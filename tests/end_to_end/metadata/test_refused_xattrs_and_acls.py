@@ -46,6 +46,7 @@ def destination(source: Path) -> Path:
     return source.parent / "d"
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPERM, errno.E2BIG])
 def test_one_that_cannot_be_set_is_named(
     number: int, source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
@@ -69,6 +70,7 @@ def test_one_that_cannot_be_set_is_named(
     expect_equal(source, destination)
 
 
+@pytest.mark.needs("rsync")
 def test_what_cannot_be_read_is_named_and_left_alone(
     source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_file_that_did_not_come_keeps_its_own(source: Path, destination: Path)
     assert dict(attributes_of(destination).get("marked", ())).get(b"user.a") != b"of the new version"
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("held", [None, b"as it was ", b"as it was, or otherwise "])
 @pytest.mark.parametrize("size", [10, 3_000, 300_000])
 def test_a_file_that_is_written_to_meanwhile_has_them(
@@ -139,6 +142,7 @@ def test_where_a_file_system_keeps_none(
     assert attributes_of(destination) == {}
 
 
+@pytest.mark.needs("setpriv")
 def test_who_is_not_root_keeps_user_attributes_of_files_he_may_not_write(tmp_path: Path) -> None:
     top = write_tree(tmp_path / "s", tree({"a": b"1", "d/b": b"2"}))
     give(top / "a", x="1")
@@ -180,6 +184,7 @@ def test_attributes_of_what_was_never_listed(
         sync_in_turns(source, destination, BOTH)
 
 
+@pytest.mark.needs("rsync")
 def test_the_command(source: Path, destination: Path) -> None:
     ended = command("sync", "-aAXi", f"{source}/", f"{destination}/")
     assert ended.code == 0

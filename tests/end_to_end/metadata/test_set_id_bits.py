@@ -54,6 +54,7 @@ def make(top: Path, modes: tuple[int, ...] = MODES, *, more: int = 0) -> Path:
     return top
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("words", [[], ["-H"], ["--chmod=u+w,o-x"]], ids=" ".join)
 def test_a_run_names_the_owner_that_it_sets(words: list[str], tmp_path: Path) -> None:
     """rsync does so with -n alone: after chown(2) it looks at the entry again, and compares that with SRC."""

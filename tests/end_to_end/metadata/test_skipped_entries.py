@@ -127,6 +127,7 @@ def test_some_of_them_at_two_ends(way: Way, more: dict[str, bytes], option: str,
         expect(option, states, held, destination)
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("option", OPTIONS)
 def test_as_rsync_has_it(option: str, place: Path) -> None:
     """But for further names that are newer, which rsync -u links all the same."""

@@ -99,6 +99,7 @@ WORDS = ("", "--delete", "-n", "--no-D", "--no-devices", "--no-specials", "-b", 
 KINDS = {"fifo": FIFO, "socket": SOCKET, "null": NULL, "zero": ZERO, "loop": LOOP}
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=25, deadline=None)
 @given(
     st.dictionaries(st.sampled_from("abcd"), st.sampled_from(sorted(KINDS))),
@@ -242,6 +243,7 @@ def test_what_mknod_refuses_is_one_error_and_no_more(tmp_path: Path, monkeypatch
     assert not [name for name in os.listdir(tmp_path / "d") if name.startswith(".")]
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("way", Way)
 def test_attributes_of_special_files_are_kept(way: Way, tmp_path: Path) -> None:
     source, copy = make(tmp_path / "s", ALL), tmp_path / "d"
@@ -279,6 +281,7 @@ def groups(top: Path) -> set[frozenset[bytes]]:
     return linked(view(os.fsencode(top)))
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("many", [False, True], ids=["listed", "by manifest"])
 @pytest.mark.parametrize("way", Way)
 def test_names_of_one_special_file_stay_names_of_one(way: Way, many: bool, tmp_path: Path) -> None:

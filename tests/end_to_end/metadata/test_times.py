@@ -100,6 +100,7 @@ def test_update_knows_which_of_two_distant_times_is_newer(memory: Path) -> None:
     assert ((memory / "d/a").read_text(), (memory / "d/b").read_text()) == ("d11", "s11")
 
 
+@pytest.mark.needs("ext4")
 def test_what_is_clamped_is_idle_and_never_stale(memory: Path, tmp_path: Path) -> None:
     with mounted("ext4", tmp_path, options="") as there:
         fill(memory / "s", more=0)

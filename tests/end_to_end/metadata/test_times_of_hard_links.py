@@ -188,6 +188,7 @@ def test_where_the_time_does_not_decide_it_is_set_in_place(
 # Any names
 
 
+@pytest.mark.needs("rsync")
 @settings(
     max_examples=examples(30),
     deadline=None,

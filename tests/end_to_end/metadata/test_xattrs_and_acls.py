@@ -42,6 +42,7 @@ def destination(source: Path) -> Path:
     return source.parent / "d"
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("way", Way)
 def test_a_first_copy(way: Way, source: Path, destination: Path) -> None:
     rehearsed = run_sync(source, destination, replace(BOTH, dry_run=True), way=way)
@@ -77,6 +78,7 @@ def test_each_by_itself(options: SyncOptions, kept: AttributeKinds, source: Path
     assert attributes_of(destination) == {path: pairs for path, pairs in expected.items() if pairs}
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
 @pytest.mark.parametrize("checksum", [False, True], ids=["", "checksum"])
@@ -113,6 +115,7 @@ def test_whatever_is_there_already(
     assert run_sync(source, destination, options, way=way).items == []
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("way", Way)
 def test_new_versions_and_new_modes_have_them(way: Way, source: Path, destination: Path) -> None:
     run_sync(source, destination, BOTH)
@@ -127,6 +130,7 @@ def test_new_versions_and_new_modes_have_them(way: Way, source: Path, destinatio
     assert run_sync(source, destination, BOTH, way=way).items == []
 
 
+@pytest.mark.needs("rsync")
 def test_a_rehearsal_of_a_directory_in_the_place_of_something_else(source: Path, destination: Path) -> None:
     for name in ("d", "q"):
         give(source / name, a="1")
@@ -138,6 +142,7 @@ def test_a_rehearsal_of_a_directory_in_the_place_of_something_else(source: Path,
     expect_equal(source, destination)
 
 
+@pytest.mark.needs("rsync")
 def test_a_directory_in_which_only_a_link_is_made_anew(source: Path, destination: Path) -> None:
     """Its mode has its ACL's mask, and is to keep it."""
     write_tree(source, tree(MANY | {"a": b"1", "x/y/g": b"2"}))
@@ -171,6 +176,7 @@ def test_a_file_that_moves_leaves_behind_what_it_is_not_to_have(
     assert run_sync(source, destination, options).items == []
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("dialler", Role)
 def test_equal_trees_cost_what_they_cost_without(dialler: Role, source: Path, destination: Path) -> None:
     write_tree(source, tree(MANY))
@@ -191,6 +197,7 @@ EDITS = st.dictionaries(
 )
 
 
+@pytest.mark.needs("rsync")
 @settings(
     max_examples=25,
     deadline=None,
@@ -237,6 +244,7 @@ def test_where_they_are_the_same_nothing_is_told_of_them(
     assert sync_in_turns(source, destination, options, dialler=dialler).items == []
 
 
+@pytest.mark.needs("rsync")
 def test_a_short_digest_that_collides_costs_the_listing(
     source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +260,7 @@ def test_a_short_digest_that_collides_costs_the_listing(
     expect_equal(source, destination)
 
 
+@pytest.mark.needs("rsync")
 def test_more_than_is_held_of_our_own_costs_the_listing(
     source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +279,7 @@ def test_one_file_under_another_name(source: Path, destination: Path) -> None:
     assert attributes_of(destination) == {"other": ((b"user.a", b"one"), (b"user.b", b""))}
 
 
+@pytest.mark.needs("rsync")
 def test_names_of_one_file(source: Path, destination: Path) -> None:
     os.link(source / "marked", source / "d/again")
     run = run_sync(source, destination, replace(BOTH, hard_links=True))

@@ -121,6 +121,7 @@ def test_the_first_directory_that_has_it_all_is_taken(tmp_path: Path) -> None:
     assert linked(tmp_path / "d", two) == {b"same"}
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     pairs(plain_trees()).flatmap(lambda pair: st.tuples(st.just(pair), edited(pair[0]), edited(pair[1]))),
@@ -312,6 +313,7 @@ def test_a_kill_before_every_step(use: AlternateUse, tmp_path: Path) -> None:
         assert litter(read_tree(top)) == []
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("option", ["--link-dest", "--compare-dest", "--copy-dest"])
 @pytest.mark.parametrize(
     "words",
@@ -339,6 +341,7 @@ def test_several_sources_find_what_is_elsewhere_as_with_rsync(
     assert left["ours"][1] == left["theirs"][1]
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("use", AlternateUse)
 def test_special_files_and_times_of_directories(use: AlternateUse, tmp_path: Path) -> None:
     """As in rsync, what equals an entry elsewhere is not named, and --compare-dest leaves it out."""

@@ -159,6 +159,7 @@ def test_what_cannot_be_is_refused_by_name(words: list[str], code: int, said: st
     assert describe(HELD, read_tree(top)) == []
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     pairs(plain_trees()),

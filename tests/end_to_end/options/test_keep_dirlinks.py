@@ -57,6 +57,7 @@ def apart_from_times(top: Path) -> Tree:
     return found
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize(
     "words", [[], ["--delete", "--exclude=/outside", "--exclude=elsewhere"], ["-c"], ["-W"]], ids=" ".join
 )

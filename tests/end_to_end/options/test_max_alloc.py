@@ -22,6 +22,7 @@ def test_the_limit_is_what_was_asked_for_or_a_share_of_the_machine() -> None:
     assert (entries_memory(None), entries_memory(0)) == (physical // 2, physical)
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("size", ["1000", "100k", "-5", "abc", "0x"])
 def test_rsync_refuses_the_same_sizes(size: str, tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
@@ -32,6 +33,7 @@ def test_rsync_refuses_the_same_sizes(size: str, tmp_path: Path) -> None:
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("size", ["0", "1M", "1.5G", "1048576"])
 def test_rsync_takes_the_same_sizes(size: str, tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()

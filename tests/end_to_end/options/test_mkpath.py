@@ -33,6 +33,7 @@ def timeless(top: Path) -> Path:
     return top
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("source", ["s/", "s", "s/f"])
 @pytest.mark.parametrize(
     "place", ["d/", "d", "new/", "new", "new/a/b/", "new/a/b", "held/new/b", "held/b/no/x"]

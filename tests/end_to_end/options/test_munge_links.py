@@ -37,6 +37,7 @@ def targets(top: Path) -> dict[bytes, bytes]:
     return {name: os.readlink(os.path.join(found, name)) for name in os.listdir(found) if name in LINKS}
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("many", [False, True], ids=["listed", "by manifest"])
 @pytest.mark.parametrize("way", Way)
 def test_each_side_does_its_part(way: Way, many: bool, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def leaves(top: Path) -> set[bytes]:
     return {path for path, node in read_tree(top).items() if isinstance(node, (File, Link))}
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize(
     "words",
     [

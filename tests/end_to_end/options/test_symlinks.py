@@ -39,6 +39,7 @@ FOLLOWING = {
 }
 
 
+@pytest.mark.needs("rsync")
 def test_what_leads_outside_is_what_rsync_takes_for_it(tmp_path: Path) -> None:
     source = tmp_path / "s"
     made = {}
@@ -75,6 +76,7 @@ def linked(outside: Path) -> Tree:
     )
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize(
     "words",
     ["-L", "-k", "--copy-unsafe-links", "--safe-links", "-k --copy-unsafe-links", "-L --delete -c", "-kH"],
@@ -153,6 +155,7 @@ def test_what_leads_nowhere_or_back_is_named_and_nothing_is_deleted(way: Way, tm
     assert (copy / "b/one/f").read_bytes() == b"content"
 
 
+@pytest.mark.needs("rsync")
 def test_one_link_as_src(outside: Path, tmp_path: Path) -> None:
     for name, target in (("file", outside / "x"), ("directory", outside), ("none", tmp_path / "nothing")):
         (tmp_path / name).symlink_to(target)
@@ -175,6 +178,7 @@ def test_no_link_leads_into_the_destination(tmp_path: Path) -> None:
     assert "the link leads to the destination" in run.problems[0].message
 
 
+@pytest.mark.needs("rsync")
 def test_hard_links_and_attributes_are_those_of_what_is_followed(outside: Path, tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", {**tree(), b"l": Link(os.fsencode(outside / "x")), b"d": Link(b"/")})
     (source / "d").unlink()
@@ -290,6 +294,7 @@ def test_a_followed_path_that_is_no_link_any_more_is_what_it_is(outside: Path, t
 # Times
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("words", ["-O", "-J", "-OJ", "-O --delete", "-J -c"])
 def test_omitted_times(words: str) -> None:
     new_link = Link(b"e" if "J" in words else b"d", 10**18)  # a changed one would have the time of the run
@@ -298,6 +303,7 @@ def test_omitted_times(words: str) -> None:
     check(wanted, held, *words.split())
 
 
+@pytest.mark.needs("rsync")
 def test_a_link_that_is_made_anew_is_said_to_have_another_time_as_rsync_says(tmp_path: Path) -> None:
     wanted, held = tree({"l": Link(b"d", 10**18)}), tree({"l": Link(b"e", 2 * 10**18)})
     source = write_tree(tmp_path / "s", wanted)

@@ -36,6 +36,7 @@ def daemon(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dae
         yield running
 
 
+@pytest.mark.needs("sshd")
 def test_through_ssh(tmp_path: Path) -> None:
     """Two hosts are one machine under two names; ssh knows either."""
     write_tree(tmp_path / "one", tree({"d/f": b"f" * 100_000, "g": b"new"}))

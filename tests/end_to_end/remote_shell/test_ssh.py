@@ -15,6 +15,8 @@ from tests.support.running.syncing import RDC, command
 from tests.support.trees.real_trees import copy_library, next_version
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
 
+pytestmark = pytest.mark.needs("sshd")
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[SshServer]:

@@ -8,6 +8,8 @@ from rdc.files.depth import Depths
 from scripts.soak_rsync import block
 from tests.support.storage.forced_depth import forced
 
+pytestmark = pytest.mark.needs("rsync")
+
 CASES = 25
 """Cases of each block. Each kind of cases has its blocks among any eight."""
 LEAST = 2

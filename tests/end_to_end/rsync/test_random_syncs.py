@@ -7,6 +7,8 @@ import pytest
 from tests.support.running.compared_sync import ComparedSync
 from tests.support.trees.unprivileged import place_of_nobody
 
+pytestmark = pytest.mark.needs("rsync")
+
 
 @pytest.mark.parametrize("seed", [1, 5, 220_098, 210_061, 210_259, 220_324])
 def test_a_scene(seed: int) -> None:

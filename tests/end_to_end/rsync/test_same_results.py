@@ -28,6 +28,8 @@ from tests.support.share import examples, share
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
 
+pytestmark = pytest.mark.needs("rsync")
+
 OTHER_TIME = 1_300_000_000_000_000_000
 
 

@@ -22,6 +22,7 @@ from tests.support.running.syncing import command
 from tests.support.trees.trees import Directory, File, Tree, read_tree, write_tree
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=12)
 @given(filter_cases())
 def test_trees_and_lines_are_those_of_rsync(case: Case) -> None:
@@ -264,6 +265,7 @@ def test_rules_about_absolute_paths_know_where_several_sources_are(tmp_path: Pat
     assert sorted(os.listdir(tmp_path / "copy")) == ["v", "y"]
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("deletion", ["--delete", "--delete-excluded"])
 @pytest.mark.parametrize("rule", [": .g", ":e .g", ":- .g"])
 @pytest.mark.parametrize("text", [b":e .g\n", b":e .h\n", b":es .h\n"])

@@ -43,6 +43,7 @@ def rsync(*words: object) -> list[str]:
     )
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("far", [False, True], ids=["here", "far"])
 @pytest.mark.parametrize("end", ["/", "", "/d/", "/f", "/empty/"])
 @pytest.mark.parametrize("words", [[], ["-h"], ["--no-h"], ["--exclude=*.o"]], ids=str)

@@ -47,6 +47,7 @@ def below(found: Tree, *tops: bytes) -> set[bytes]:
     return {path for path in found if path.startswith(tuple(top + b"/" for top in tops))}
 
 
+@pytest.mark.needs("mount")
 @SIZES
 @pytest.mark.parametrize("way", Way)
 def test_the_source_does_not_cross(way: Way, more: dict[str, bytes], tmp_path: Path) -> None:
@@ -68,6 +69,7 @@ def test_the_source_does_not_cross(way: Way, more: dict[str, bytes], tmp_path: P
         assert (destination / "n/below/deep").read_bytes() == b"deeper"
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("checksum", [False, True])
 def test_a_first_copy_and_one_by_content_do_not_cross_either(
@@ -83,6 +85,7 @@ def test_a_first_copy_and_one_by_content_do_not_cross_either(
         assert (tmp_path / "d/m/own").read_bytes() == b"kept"
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("way", Way)
 def test_the_named_directory_decides(way: Way, tmp_path: Path) -> None:
     """SRC without a slash is the top, whatever it is mounted in."""
@@ -96,6 +99,7 @@ def test_the_named_directory_decides(way: Way, tmp_path: Path) -> None:
         }  # fmt: skip
 
 
+@pytest.mark.needs("mount")
 @SIZES
 @pytest.mark.parametrize("way", Way)
 def test_nothing_is_deleted_where_the_destination_crosses(
@@ -127,6 +131,7 @@ def test_nothing_is_deleted_where_the_destination_crosses(
         assert {path: before[path] for path in kept} == {path: found.get(path) for path in kept}
 
 
+@pytest.mark.needs("mount")
 def test_a_file_does_not_take_the_place_of_a_mount(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"m": b"a file", "a": b"1"}))
     destination = write_tree(tmp_path / "d", tree({"m": Directory()}))
@@ -138,6 +143,7 @@ def test_a_file_does_not_take_the_place_of_a_mount(tmp_path: Path) -> None:
         assert (destination / "a").read_bytes() == b"1"
 
 
+@pytest.mark.needs("mount", "rsync")
 def test_rsync_leaves_the_same(tmp_path: Path) -> None:
     found = []
     for program in ("rsync", "rdc"):
@@ -157,6 +163,7 @@ def test_rsync_leaves_the_same(tmp_path: Path) -> None:
     assert describe(found[0], found[1]) == []
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("dialler", list(Role))
 def test_an_unchanged_tree_costs_one_round_trip(dialler: Role, tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"m": Directory(), **MANY}))
@@ -171,6 +178,7 @@ def test_an_unchanged_tree_costs_one_round_trip(dialler: Role, tmp_path: Path) -
     assert "MountPoints" not in kinds(plain)
 
 
+@pytest.mark.needs("mount")
 def test_what_stayed_for_a_mount_goes_with_it(tmp_path: Path) -> None:
     """A pair of trees that needed nothing is another pair once nothing is mounted any more."""
     source = write_tree(tmp_path / "s", tree({"m": Directory(), **MANY}))
@@ -186,6 +194,7 @@ def test_what_stayed_for_a_mount_goes_with_it(tmp_path: Path) -> None:
     assert [item for item in run.items if "deleting" in item] == ["*deleting   m/old"]
 
 
+@pytest.mark.needs("mount")
 def test_a_copy_of_all_onto_a_disk_mounted_in_it(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"a": b"1", "mnt/disk": Directory()}))
     with memory_mounted(source / "mnt/disk"):
@@ -226,6 +235,7 @@ def test_watch_does_not_take_it(tmp_path: Path) -> None:
         watch(place, place, WatchOptions(ONE), catalog=None)
 
 
+@pytest.mark.needs("mount", "rsync")
 @pytest.mark.parametrize("way", Way)
 def test_each_of_several_sources_keeps_to_its_own_file_system(way: Way, tmp_path: Path) -> None:
     """A SRC that is on another one than the others, and one with a mount below it, as with rsync."""
@@ -250,6 +260,7 @@ def test_each_of_several_sources_keeps_to_its_own_file_system(way: Way, tmp_path
         assert b"other/below/deep" in found and b"a/m/mounted" not in found
 
 
+@pytest.mark.needs("mount")
 def test_a_directory_that_is_a_mount_in_one_of_several_sources_is_named(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"a/d/f": b"a", "b/d": Directory()}))
     with mounts(source / "b/d"):

@@ -73,6 +73,7 @@ def test_it_is_as_a_list_here(way: Way, nul: bool, relative: bool, tmp_path: Pat
     assert other.done.round_trips == one.done.round_trips
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("way", FAR_WAYS)
 def test_it_is_as_with_rsync(way: Way, tmp_path: Path) -> None:
     written(tmp_path, b"a/f\nb/./s/\nb/u\n")

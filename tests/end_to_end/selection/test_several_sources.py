@@ -28,6 +28,7 @@ from tests.support.running.syncing import Way, command, shell
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=12, deadline=None)
 @given(scenes(specials=True), option_words(), st.data())
 def test_random_operands_end_as_with_rsync(scene: Scene, words: tuple[str, ...], data: st.DataObject) -> None:
@@ -187,6 +188,7 @@ def test_dirs_and_recursive_as_in_rsync(words: list[str], recursive: bool, old: 
         read_request(parse_sync(["--no-r", "a", "b"]), lambda name: b"")
 
 
+@pytest.mark.needs("rsync")
 def test_rule_files_protect_in_what_only_dst_has(tmp_path: Path) -> None:
     """Without recursion too: a directory that is to go keeps what its own rule file names, as in rsync."""
     held = {"old/.cvsignore": b"kept\n*.o\n", "old/kept": b"1", "old/x.o": b"2", "old/gone": b"3"}

@@ -196,6 +196,7 @@ def test_kinds_of_several_sources(tmp_path: Path) -> None:
     assert set(kinds.values()) == {1}, (kinds, Kind.FIFO)
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize(
     ("taken", "first"),
     [

@@ -56,6 +56,7 @@ def below(top: Path) -> Tree:
     return {path: node for path, node in read_tree(top).items() if path}
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize(
     "taken",
@@ -85,6 +86,7 @@ def test_it_is_as_with_rsync(
     assert below(tmp_path / "d") == below(tmp_path / "r")
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("more", [(), ("--ignore-missing-args",), ("--delete-missing-args",)])
 @pytest.mark.parametrize("target", ["nothing", "n" * 300], ids=["missing", "too long"])
 def test_a_selected_link_to_nothing_is_missing(target: str, more: tuple[str, ...], tmp_path: Path) -> None:
@@ -114,6 +116,7 @@ def test_it_is_the_same_from_afar(choice: str, tmp_path: Path) -> None:
     assert below(tmp_path / "here") == below(tmp_path / "far") == below(tmp_path / "push")
 
 
+@pytest.mark.needs("rsync")
 @settings(max_examples=examples(12), deadline=None)
 @given(scenes(specials=False), option_words(), st.sampled_from(CHOICES), st.data())
 def test_random_operands_end_as_with_rsync(

@@ -19,6 +19,8 @@ from rdc.errors import ExitCode
 from rdc.progress import ItemChanged, Problem
 from tests.support.storage.limited_mount import PLAIN, Oddities, OddMount, odd_mounted
 
+pytestmark = pytest.mark.needs("fuse")
+
 SECOND = 10**9
 WHEN = 1_700_000_000_123_456_789
 MOST_LINES = 4

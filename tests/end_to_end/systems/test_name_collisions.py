@@ -115,6 +115,7 @@ def test_many_spellings_cost_no_more_than_as_many_names(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.needs("mount")
 def test_a_file_system_that_normalises(tmp_path: Path) -> None:
     wanted = {os.fsdecode(name): name for name in (COMPOSED, DECOMPOSED, b"A", b"a")}
     source = write_tree(tmp_path / "source", tree(wanted))
@@ -148,6 +149,7 @@ def normalising(tmp_path: Path) -> Iterator[Path]:
         yield point
 
 
+@pytest.mark.needs("mount")
 @WAYS
 @pytest.mark.parametrize("count", [0, SMALL_MANIFEST], ids=["by listing", "by manifest"])
 def test_entries_that_a_file_system_renames_are_in_step(
@@ -183,6 +185,7 @@ def test_entries_that_a_file_system_renames_are_in_step(
     assert len(os.listdir(there)) == len(os.listdir(source))
 
 
+@pytest.mark.needs("mount")
 def test_a_watch_keeps_such_entries_in_step(tmp_path: Path, normalising: Path) -> None:
     source, there = write_tree(tmp_path / "source", tree(ACCENTED)), normalising / "there"
     with Followed(source, there, OPTIONS) as followed:
@@ -196,6 +199,7 @@ def test_a_watch_keeps_such_entries_in_step(tmp_path: Path, normalising: Path) -
         assert contents(there) == expected
 
 
+@pytest.mark.needs("mount")
 def test_an_entry_that_was_given_the_other_form_stays(tmp_path: Path) -> None:
     """Where names are kept as given, it is somebody else's, as with another case."""
     source = write_tree(tmp_path / "source", tree({os.fsdecode(COMPOSED): b"new", "a": b"1"}))

@@ -15,6 +15,8 @@ from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import run_sync
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 
+pytestmark = pytest.mark.needs("mount")
+
 SMALL, LARGE = 700, 300_000
 """Sizes of files that are written in bulk, and one by one."""
 

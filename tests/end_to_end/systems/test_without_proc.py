@@ -99,6 +99,7 @@ def test_a_call_by_name_moves_no_other_thread(tmp_path: Path) -> None:
     assert os.getcwd() == before
 
 
+@pytest.mark.needs("unshare")
 def test_where_it_is_really_not_mounted(tmp_path: Path) -> None:
     source = made(tmp_path / "s")
     script = 'umount -l /proc && exec "$@"'
@@ -114,6 +115,7 @@ def test_where_it_is_really_not_mounted(tmp_path: Path) -> None:
     assert os.getxattr(tmp_path / "d" / "a", "user.k") == b"a"
 
 
+@pytest.mark.needs("unshare")
 def test_what_cannot_be_linked_is_told(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(bytes(range(256)) * 100)

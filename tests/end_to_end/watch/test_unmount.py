@@ -79,6 +79,7 @@ def watching_of(place: Path) -> Watching:
     return Watching(place / "src", place / "dst", "--delete", "--exclude=/lost+found", place=place)
 
 
+@pytest.mark.needs("ext4")
 @pytest.mark.parametrize(("kind", "lazily"), [("image", ()), ("bind", ()), ("bind", ("-l",))])
 def test_a_source_that_is_unmounted_halts(place: Path, kind: str, lazily: tuple[str, ...]) -> None:
     source, mount = place / "src", KINDS[kind](place)
@@ -103,6 +104,7 @@ def test_a_source_that_is_unmounted_halts(place: Path, kind: str, lazily: tuple[
         assert watching.named("disconnected") == []
 
 
+@pytest.mark.needs("mount")
 def test_a_mount_below_the_source_halts(place: Path) -> None:
     source, mount = place / "src", bind(place)
     fill(source)
@@ -124,6 +126,7 @@ def test_a_mount_below_the_source_halts(place: Path) -> None:
         watching.wait_equal()
 
 
+@pytest.mark.needs("mount")
 def test_a_far_source_that_is_unmounted_halts_and_says_so(place: Path) -> None:
     source, mount = place / "src", bind(place)
     mount(source)
@@ -148,6 +151,7 @@ def test_a_far_source_that_is_unmounted_halts_and_says_so(place: Path) -> None:
         line.close()
 
 
+@pytest.mark.needs("ext4")
 def test_a_module_that_is_unmounted_is_not_written_to(place: Path) -> None:
     module, mount = place / "src", image(place)
     mount(module)

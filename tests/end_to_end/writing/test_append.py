@@ -61,6 +61,7 @@ def test_only_what_is_shorter_changes(way: Way, tmp_path: Path) -> None:
     assert describe(WANTED, read_tree(top)) == []
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("option", ["--append", "--append-verify"])
 def test_beside_rsync(option: str, tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", WANTED)

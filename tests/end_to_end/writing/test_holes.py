@@ -117,6 +117,7 @@ RAGGED: list[Piece] = [(True, 8192), (False, 8192)] * 450
 """7 MiB, of which half are holes, all of them short."""
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("way", "content"), PAIRS)
 @pytest.mark.parametrize("new", [SPARSE, RAGGED])
@@ -141,6 +142,7 @@ def test_a_file_larger_than_the_free_space_arrives(
         assert run_sync(source, small, replace(options, checksum=True), way=way).items == []
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("copy", [{}, {"inplace": True}, {"temp_dir": b"t"}])
 def test_equal_ones_arrive(small: Path, tmp_path: Path, way: Way, copy: dict[str, object]) -> None:
@@ -161,6 +163,7 @@ def test_equal_ones_arrive(small: Path, tmp_path: Path, way: Way, copy: dict[str
     assert run_sync(source, small, replace(options, checksum=True), way=way).items == []
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("way", Way)
 def test_many_small_ones_arrive_new_and_changed(small: Path, tmp_path: Path, way: Way) -> None:
     """30 MB, of which 2 MB have data: written in bulk, then as a bundle."""
@@ -176,6 +179,7 @@ def test_many_small_ones_arrive_new_and_changed(small: Path, tmp_path: Path, way
     assert all(taken(small / f"{number}") <= 20_000 for number in range(300))
 
 
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("options", [{"allocate": True}, {}])
 def test_what_is_written_and_does_not_fit_is_refused_first(
     small: Path, tmp_path: Path, options: dict[str, bool]
@@ -189,6 +193,7 @@ def test_what_is_written_and_does_not_fit_is_refused_first(
     assert os.listdir(small) == ["t"]
 
 
+@pytest.mark.needs("mount")
 def test_copies_that_are_made_here_arrive(small: Path, tmp_path: Path) -> None:
     """Backups on another file system, copies of an alternate directory, and files with several names."""
     source, other = tmp_path / "s", tmp_path / "other"

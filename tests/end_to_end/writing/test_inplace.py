@@ -176,6 +176,7 @@ def test_holes(tmp_path: Path) -> None:
     assert (top / "f").stat().st_blocks * 512 <= 220_000
 
 
+@pytest.mark.needs("rsync")
 def test_beside_rsync(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", WANTED)
     found = []

@@ -70,6 +70,7 @@ def test_the_next_run_goes_on_from_there(way: Way, name: str, tmp_path: Path) ->
     assert part.parent.exists() is (name == "absolute")
 
 
+@pytest.mark.needs("rsync")
 def test_rsync_s_part_is_taken_up(tmp_path: Path) -> None:
     source, top = write_tree(tmp_path / "s", WANTED), tmp_path / "d"
     part = interrupted(top, ".parts", tmp_path)

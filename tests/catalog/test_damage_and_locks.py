@@ -19,7 +19,7 @@ from rdc.files.root.root import Root
 from tests.catalog.catalog_checks import COUNT, check, child, filled, is_sound
 from tests.support.children.catalog_child import later
 from tests.support.daemon.daemons import WAIT_SECONDS
-from tests.support.running.started import started
+from tests.support.running.started_processes import started
 
 # Other processes
 

@@ -10,7 +10,7 @@ import pytest
 from rdc.catalog.database import FILE_NAME
 from tests.catalog.catalog_checks import COUNT, as_nobody, check, child, copied, filled
 from tests.support.daemon.daemons import WAIT_SECONDS
-from tests.support.running.started import started
+from tests.support.running.started_processes import started
 
 
 def test_a_directory_that_cannot_be_written_is_read(contents: tuple[Path, list[bytes]]) -> None:

@@ -20,7 +20,7 @@ from rdc.duplicates import dupes_command
 from rdc.errors import ExitCode, UsageError
 from tests.support.daemon.daemons import WAIT_SECONDS, wait_until
 from tests.support.running.fake_environment import FakeProcess
-from tests.support.running.started import started
+from tests.support.running.started_processes import started
 from tests.support.trees.descriptors import open_files
 
 RDC = (sys.executable, "-m", "rdc")

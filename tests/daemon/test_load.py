@@ -27,7 +27,7 @@ from rdc.model.sync import SyncOptions
 from rdc.progress import Event
 from rdc.session.runtime.commands import Conversation, Receive
 from tests.support.daemon.daemons import WAIT_SECONDS, wait_until
-from tests.support.running.started import started
+from tests.support.running.started_processes import started
 from tests.support.running.syncing import RDC, contents_of
 from tests.support.trees.descriptors import open_files
 from tests.support.trees.trees import describe, read_tree, tree, write_tree

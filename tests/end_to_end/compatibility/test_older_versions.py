@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from rdc.protocol.connection import DIALECT
-from tests.support.kernel.kept_versions import KEPT, unpack_version
 from tests.support.project_paths import TOP
+from tests.support.running.older_versions import KEPT, unpack_version
 from tests.support.trees.trees import describe, read_tree
 
 VERSIONS = range(DIALECT.oldest, DIALECT.newest + 1)

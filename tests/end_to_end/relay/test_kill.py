@@ -16,7 +16,7 @@ from tests.support.running.syncing import RDC
 from tests.support.share import examples
 from tests.support.trees.old_or_new import check_old_or_new
 from tests.support.trees.trees import describe, litter, read_tree, write_tree
-from tests.support.undo.kept_undo import read_beside, undone
+from tests.support.undo.undo_runs import read_beside, undone
 from tests.support.undo.undone_sync import census, unlike
 
 SESSION_BYTES = 5_000_000

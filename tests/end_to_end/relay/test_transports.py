@@ -15,10 +15,10 @@ from rdc.errors import ExitCode
 from rdc.limits import SMALL_MANIFEST
 from rdc.protocol.connection import DIALECT
 from tests.support.daemon.daemons import Daemon, running_daemon
-from tests.support.kernel.kept_versions import unpack_version
 from tests.support.project_paths import TOP
 from tests.support.relay.two_hosts import between, summary
 from tests.support.running.killed_sync import HELD, WANTED
+from tests.support.running.older_versions import unpack_version
 from tests.support.running.ssh_server import ssh_server
 from tests.support.running.syncing import FAR, PSEUDO_SSH, RDC, command
 from tests.support.trees.trees import describe, read_tree, tree, write_tree

@@ -25,7 +25,7 @@ from tests.support.running.killed_sync import steps_of
 from tests.support.running.several_sources import SOURCE, paths_in, run, written
 from tests.support.trees.old_or_new import check_old_or_new
 from tests.support.trees.trees import File, Tree, describe, read_tree, tree, write_tree
-from tests.support.undo.kept_undo import undone
+from tests.support.undo.undo_runs import undone
 from tests.support.undo.undone_sync import census, unlike
 
 HELD = tree(

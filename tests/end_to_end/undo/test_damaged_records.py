@@ -16,7 +16,7 @@ from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import command, run_sync
 from tests.support.trees.trees import Directory, File, Link, describe, tree, write_tree
-from tests.support.undo.kept_undo import read_beside, undone
+from tests.support.undo.undo_runs import read_beside, undone
 from tests.support.undo.undone_sync import census, unlike
 
 KEEPING = SyncOptions(delete=True, keep_undo=KeepUndo(days=30), fsync=False)

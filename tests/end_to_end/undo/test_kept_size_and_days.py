@@ -19,7 +19,7 @@ from rdc.undoing.keeper import SyncUndo
 from rdc.undoing.undo import list_syncs
 from tests.support.running.syncing import command, run_sync
 from tests.support.trees.trees import tree, write_tree
-from tests.support.undo.kept_undo import undone
+from tests.support.undo.undo_runs import undone
 
 DAY = 86_400
 

@@ -17,7 +17,7 @@ from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import run_sync
 from tests.support.trees.trees import File, tree, write_tree
-from tests.support.undo.kept_undo import undone
+from tests.support.undo.undo_runs import undone
 from tests.support.undo.undone_sync import census, unlike
 
 KEEPING = SyncOptions(delete=True, fsync=False, keep_undo=KeepUndo(days=30), hard_links=True, xattrs=True)

@@ -19,7 +19,7 @@ from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.backed_up_trees import HELD, WANTED
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import File, Tree, describe, read_tree, tree, write_tree
-from tests.support.undo.kept_undo import read_beside, undone
+from tests.support.undo.undo_runs import read_beside, undone
 from tests.support.undo.undone_sync import UndoneSyncs, census, unlike
 
 KEEP = KeepUndo(days=30)

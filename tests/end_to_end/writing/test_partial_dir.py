@@ -22,7 +22,7 @@ from rdc.undoing.keeper import SyncUndo
 from tests.support.running.forced_command import forced
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import read_tree, tree, write_tree
-from tests.support.undo.kept_undo import read_beside, undone
+from tests.support.undo.undo_runs import read_beside, undone
 
 CONTENT = os.urandom(400_000)
 RECORD = os.fsdecode(PARTS_NAME)

@@ -1,8 +1,9 @@
-"""scripts/bench_concepts.py: how much of rdc one has to hold in mind, counted.
+"""How much of rdc one has to hold in mind, counted.
 
 Prints sizes of the source, in how many files an option and a message are named, what one more file of a sync
 runs (modules, functions and calls of rdc: a sync of 14 files less one of 4, a tenth of it a file), and what a
 local sync of one changed file loads. Run it before and after a change of structure.
+Command: .venv/bin/python -m bench.concepts
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 
 import rdc
+from bench.harness import scratch
 
 PACKAGE = Path(rdc.__file__).parent
 FEW, MANY = 4, 14
@@ -91,8 +92,7 @@ def calls_of_sync(prepare: Callable[[Path, int], None], count: int) -> Counter[C
         if event == "call" and frame.f_code.co_filename.startswith(prefix):
             seen[frame.f_code] += 1
 
-    with tempfile.TemporaryDirectory() as name:
-        top = Path(name)
+    with scratch() as top:
         prepare(top, count)
         options = rdc.SyncOptions(delete=True) if prepare is deleted else rdc.SyncOptions()
         sys.setprofile(note)
@@ -114,13 +114,13 @@ def marginal(prepare: Callable[[Path, int], None]) -> str:
 
 def loaded_modules() -> int:
     """Count modules of rdc that a local sync of one changed file has loaded at its end."""
-    with tempfile.TemporaryDirectory() as name:
-        changed(Path(name), 1)
+    with scratch() as top:
+        changed(top, 1)
         script = (
             "import sys\n"
             "from rdc.cli.environment import process_environment\n"
             "from rdc.cli.main import run\n"
-            f"run(['sync', {name + '/src/'!r}, {name + '/dst'!r}], process_environment())\n"
+            f"run(['sync', '{top}/src/', '{top}/dst'], process_environment())\n"
             "print(sum(name.partition('.')[0] == 'rdc' for name in sys.modules))\n"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

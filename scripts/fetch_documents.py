@@ -1,4 +1,4 @@
-"""Fetches real documents for scripts/bench_documents.py: pages of Debian's -doc packages, as JSON lines.
+"""Fetches real documents for bench/documents.py: pages of Debian's -doc packages, as JSON lines.
 
 Each line has `path` and `text`, HTML as it is. The packages come with apt-get download, which needs no root.
 About 60 MB are fetched, and nothing is installed.

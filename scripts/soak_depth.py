@@ -13,12 +13,18 @@ from tests.support.project_paths import TOP
 
 DEPTH = "16"
 
-TESTS = ("tests/files", "tests/sync/hostile_world", "tests/sync/writing", "tests/sync/check", "tests/survey")
+TESTS = (
+    *("tests/files", "tests/survey"),
+    *(
+        f"tests/end_to_end/{feature}"
+        for feature in ("check", "concurrent_changes", "deletion", "failures", "rsync", "transfer", "writing")
+    ),
+)
 
 
 def main() -> None:
     chosen = sys.argv[1:] or TESTS
-    words = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", *chosen)
+    words = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", "--all-needs", *chosen)
     environment = {**os.environ, "RDC_DEPTH": DEPTH}
     sys.exit(subprocess.run(words, cwd=TOP, env=environment, check=False).returncode)
 

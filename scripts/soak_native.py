@@ -21,10 +21,10 @@ from tests.support.kernel.sanitized import FAULTS, Sanitized
 ROUNDS = 1 << 40
 PARTS = ("files", "faults", "kernel")
 TESTS = [
-    f"tests/kernel/test_kernel_{name}.py"
+    f"tests/kernel/test_{name}.py"
     for name in (
         *("blocks", "equal", "gaps", "masking", "names", "nodes", "paths", "recipe", "roots", "rows"),
-        *("similarity", "survey", "tables", "traits", "varints", "words", "x86_branches"),
+        *("counts", "tables", "trait_index", "traits", "varints", "words", "x86_branches"),
     )
 ] + [
     f"tests/files/{name}.py"
@@ -56,7 +56,8 @@ def kernel(place: Path, seconds: float, seed: int) -> int:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for test in TESTS:
-            words = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", test)
+            seeded = (f"--hypothesis-seed={seed}", "--all-needs", test)
+            words = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *seeded)
             code, out = built.run(*words)
             if code:
                 print(out, f"exit code {code} of: {' '.join(words)}", sep="\n")

@@ -23,7 +23,7 @@ import rdc
 from rdc.cluster.engines import Engine, opened_engine, parse_engine
 from rdc.report.scan.terminal import scan_json
 from tests.cluster.clusters import TOKEN, dask_cluster, ray_cluster
-from tests.cluster.odd_executors import Killing
+from tests.cluster.failing_executors import Killing
 from tests.support.trees.linked_tree import linked_tree
 from tests.support.trees.mixed_tree import mixed_tree
 

@@ -10,7 +10,7 @@ from tests.support.project_paths import TOP
 
 
 def main() -> None:
-    words = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", *sys.argv[1:])
+    words = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", "--all-needs", *sys.argv[1:])
     environment = {**os.environ, "RDC_TESTS": "all"}
     sys.exit(subprocess.run(words, cwd=TOP, env=environment, check=False).returncode)
 

@@ -11,7 +11,8 @@ import sys
 from tests.support.project_paths import TOP
 
 REFUSING = ("-m", "tests.support.running.refused_calls", "LINUX:ENOSYS")
-PYTEST = ("pytest", "-p", "tests.support.running.lost_without_linux", "-n", "auto", "--dist", "loadfile")
+LOST = ("-p", "tests.support.running.lost_without_linux")
+PYTEST = ("pytest", *LOST, "-n", "auto", "--dist", "loadfile", "--all-needs")
 
 
 def main() -> None:

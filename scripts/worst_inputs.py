@@ -8,7 +8,7 @@ polynomials give bytes with these leads. Section lengths are near those of kerne
 blocks, so that one block may need several code paths, and its neighbour others. Chunks have 600 bytes or more
 on average: with far smaller chunks the cost of cuts dominates on any data.
 Cost: the time to cut the first 32 KiB of the recipe, repeated to 256 KiB, over that of the scalar hash
-(bench_scalar.c), the quickest of several turns each. High costs are measured again: the highest of hundreds
+(scalar.c), the quickest of several turns each. High costs are measured again: the highest of hundreds
 are otherwise those that other processes disturbed most.
 Command: RDC_KERNEL=c .venv/bin/python scripts/worst_inputs.py [ROUNDS] [--keep N]; writes
 fixtures/kernel/worst_*.bin.
@@ -27,8 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.kernel import native  # noqa: E402
 from rdc.kernel import Cutter, kernel_name  # noqa: E402
-from scripts.bench_kernel import native  # noqa: E402
 from tests.support.kernel.kernel_streams import with_leads  # noqa: E402
 
 PIECE = 32 << 10

@@ -1,1 +1,1 @@
-"""Tests of rdc, a folder for each package. End-to-end tests: tests/sync. Shared helpers: tests/support."""
+"""Tests of rdc, a folder for each package. Whole runs: tests/end_to_end. Shared helpers: tests/support."""

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from rdc.session import sync_run
 from rdc.transport.pipes import ChildTransport
 from tests.support.children.far_process import FarServer
+from tests.support.needs import check_needs, checked_programs, missing_needs, needs_of, running, told
 from tests.support.share import examples, sampled_out
 from tests.support.storage.forced_depth import force_depth
 from tests.support.trees.loop_images import fresh_directory, image_directory, mounted
@@ -40,12 +41,58 @@ if "RDC_DEPTH" in os.environ:
 gc.disable()
 
 
+LACKING = pytest.StashKey[tuple[int, tuple[str, ...]]]()
+"""How many tests were left out for want of something, and of what."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-needs", action="store_true", help="fail tests whose needs are missing here")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that is asked for by its name runs whole."""
+    """A test that is asked for by its name runs whole. What lacks something here is left out if it may be."""
     if not any("::" in word for word in config.args):
         left_out = dict.fromkeys(sampled_out(items))
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+    missing = missing_needs()
+    if missing and not config.getoption("--all-needs"):
+        lacking = {item: words for item in items if (words := needs_of(item) & missing.keys())}
+        config.hook.pytest_deselected(items=list(lacking))
+        items[:] = [item for item in items if item not in lacking]
+        config.stash[LACKING] = len(lacking), tuple(sorted(set[str]().union(*lacking.values())))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of pytest-xdist hands what it left out to the one that it works for."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["lacking"] = session.config.stash.get(LACKING, (0, ()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every process of pytest-xdist leaves out the same tests."""
+    node.config.stash[LACKING] = getattr(node, "workeroutput", {}).get("lacking", (0, ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    count, lacking = config.stash.get(LACKING, (0, ()))
+    if count:
+        terminalreporter.section("left out")
+        for line in told(lacking, count):
+            terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What a test starts, its fixtures included, must be what it is marked with."""
+    with running(item):
+        return (yield)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    check_needs(item)
 
 
 def pytest_collection_finish() -> None:
@@ -67,6 +114,13 @@ def no_user_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nor is anything written into their state directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def marked_programs() -> Iterator[None]:
+    """Programs that not every machine has are started by marked tests alone."""
+    with checked_programs():
         yield
 
 

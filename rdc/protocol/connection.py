@@ -481,7 +481,7 @@ class Connection:
 # to all bytes.
 #
 # Entries are counted before any of them is kept. The figures are upper bounds on what a destination keeps of
-# an entry until the session or the turn ends. tests/session/test_entries_memory.py measures them.
+# an entry until the session or the turn ends. tests/session/destination/test_entries_memory.py measures them.
 
 FRAMING = "Preamble"
 """The row of bytes that belong to no message."""

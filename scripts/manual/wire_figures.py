@@ -68,7 +68,7 @@ def wire_chart() -> str:
         drawing.text(left + width + 8, y + 13, _size(row["rdc"]), size=11, fill="#666666")
     source = wire()
     measured = f"{source['date']}, commit {source['commit']}, {source['machine']}"
-    foot = f"{measured}, rsync {source['rsync']}, scripts/bench_wire.py"
+    foot = f"{measured}, rsync {source['rsync']}, bench/wire.py"
     drawing.text(14, top + 24 * len(rows) + 20, foot, size=10, fill="#666666")
     drawing.line(left, top - 4, left, top + 24 * len(rows), GREY)
     return drawing.markup()

@@ -14,7 +14,7 @@ from rdc.daemon.access import KEY_TITLE, Access, admission
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Role
-from tests.support.children.far_process import ForcedCommand
+from tests.support.running.forced_command import forced
 from tests.support.running.ssh_server import ssh_server
 from tests.support.running.syncing import RDC, Ended, command
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
@@ -31,12 +31,6 @@ def place(tmp_path: Path) -> Path:
     write_tree(tmp_path / "top", SERVED)
     write_tree(tmp_path / "here", tree({"new": b"new"}))
     return tmp_path
-
-
-def forced(place: Path, *options: str) -> str:
-    """Writes a remote shell that ignores the client's command, like sshd with a forced command."""
-    environ = {"RDC_CATALOG": f"{place}/catalog", "RDC_OWNER": "yes"}
-    return ForcedCommand(("serve", "--stdio", *options), environ, f"{place}/outside").write(place / "forced")
 
 
 def sync(place: Path, key: str, *words: str | Path) -> Ended:
@@ -198,6 +192,7 @@ def test_the_directory_is_kept(place: Path) -> None:
     assert not (place / "outside/new").exists()
 
 
+@pytest.mark.needs("sshd")
 def test_a_key_of_sshd(place: Path) -> None:
     """Uses the example line of --help, restrict,command="..."."""
     key = shlex.join([*RDC, "serve", "--stdio", f"--root={place}/top", "--write-only"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import rdc
 from rdc.cluster.engines import opened_engine, parse_engine
-from tests.cluster.odd_executors import Killing
+from tests.cluster.failing_executors import Killing
 
 __all__: list[str] = []
 

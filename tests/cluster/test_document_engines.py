@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.programs import program
+from tests.cluster.run_program import program
 from tests.documents.corpora import families
 from tests.documents.sliced_corpus import write_corpus
 

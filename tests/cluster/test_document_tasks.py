@@ -14,7 +14,7 @@ from rdc.cluster import slice_task
 from rdc.errors import ExitCode, IncompatiblePeerError, OutOfSpaceError, RdcError, StoppedError, UsageError
 from rdc.files.own.output_file import Output
 from rdc.progress import Event, Problem, Progressed
-from tests.cluster.odd_executors import InThreads, killing_pool, process_pool
+from tests.cluster.failing_executors import InThreads, killing_pool, process_pool
 from tests.documents.corpora import everything
 from tests.documents.sliced_corpus import LOOSE, write_corpus
 

@@ -23,7 +23,7 @@ from rdc.cluster import engines
 from rdc.cluster.engines import EngineUrl, local_processes, opened_engine, parse_engine
 from rdc.errors import ExitCode, RdcError, UsageError
 from tests.cluster.clusters import dask_cluster
-from tests.cluster.programs import program
+from tests.cluster.run_program import program
 from tests.support.trees.linked_tree import linked_tree
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.cluster.clusters import dask_cluster, ray_cluster
 from tests.cluster.plain_content import plain
-from tests.cluster.programs import program
+from tests.cluster.run_program import program
 from tests.documents.corpora import families
 from tests.documents.sliced_corpus import write_corpus
 from tests.support.object_server import SECRET, Bucket, object_server

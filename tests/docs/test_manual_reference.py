@@ -10,11 +10,10 @@ import pytest
 
 import rdc
 from rdc.cli import main
-from rdc.cli.environment import SETTINGS, parse_words
-from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
+from rdc.cli.environment import SETTINGS
+from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync
 from rdc.cli.verb import VERBS, load_verb
 from rdc.daemon.config import Limits, ModuleSettings, TopSettings
-from rdc.duplicates.dedupe_command import parse_dedupe, read_dedupe
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import field_names
 from rdc.model.duplicates import DuplicateOrder
@@ -22,28 +21,13 @@ from rdc.model.options import Option
 from rdc.report import json_output
 from rdc.watching import command
 from scripts.manual import events, options, reference, scan_report
-from tests.report.test_report_json import MAY_LACK, SCHEMAS
+from tests.docs.parsed_command import parsed
+from tests.support.event_schemas import MAY_LACK, SCHEMAS
 from tests.support.project_paths import TOP
 
 DOCS = TOP / "docs"
 
 OPTIONS = [(verb, option) for verb in VERBS for group in load_verb(verb).OPTIONS for option in group.options]
-
-
-def parsed(words: list[str]) -> set[str]:
-    """The keys of the options of a command line of rdc, as rdc itself reads it. UsageError if it cannot."""
-    verb, *rest = words
-    if verb == "sync":
-        found = parse_sync(rest)
-        if not found.has("--help"):
-            read_request(found, lambda _: b"")
-    elif verb == "dedupe":
-        found = parse_dedupe(rest)
-        if not found.has("--help"):
-            read_dedupe(found, lambda _: b"{}")
-    else:
-        found = parse_words(rest, load_verb(verb).OPTIONS, {}, command=f"rdc {verb}")
-    return {given.key for given in found.given}
 
 
 def text_of(page: str) -> str:

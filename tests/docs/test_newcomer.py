@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scripts.manual.transcripts import blocks_of, differences
 from tests.support.project_paths import TOP
+
+pytestmark = pytest.mark.needs("git")
 
 README = (TOP / "README.md").read_text()
 

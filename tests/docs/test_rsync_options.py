@@ -21,6 +21,7 @@ def shown(*words: str) -> list[str]:
     return [match[0] for match in found if match]
 
 
+@pytest.mark.needs("rsync")
 def test_the_list_is_that_of_the_installed_rsync() -> None:
     options = shown()
     assert len(options) > 150

@@ -1,0 +1,1 @@
+"""Tests of rdc.documents: near-duplicate texts."""

@@ -36,6 +36,7 @@ def whole_stat(top: Path, tree: dict[str, Seen]) -> dict[str, tuple[int, ...]]:
     return found
 
 
+@pytest.mark.needs("filefrag")
 def test_a_dry_run_promises_what_is_won(sharing: Path, tree: dict[str, Seen]) -> None:
     before, free = whole_stat(sharing, tree), free_bytes(sharing)
     promised = dedupe(sharing)
@@ -72,6 +73,7 @@ def test_what_comes_later_joins_what_is_shared(sharing: Path, tree: dict[str, Se
     assert item["won"] == pytest.approx(SIZE, rel=0.02)
 
 
+@pytest.mark.needs("filefrag")
 def test_snapshots_are_not_promised(btrfs: Path) -> None:
     """Blocks in a snapshot are not freed by sharing, but are freed when the snapshot is removed too."""
     sub = btrfs / "sub"
@@ -225,6 +227,7 @@ def test_immutable_files(sharing: Path) -> None:
     subprocess.run(["chattr", "-i", *(sharing / path for path in wanted)], check=True)
 
 
+@pytest.mark.needs("btrfs")
 def test_read_only_file_systems() -> None:
     with image_directory() as place, mounted("btrfs", place) as point:
         wanted = write_duplicates(point, groups=1)

@@ -115,6 +115,7 @@ def test_a_directory_that_may_not_be_changed_keeps_its_file(linking: Path) -> No
     assert linked(top, "a/file", "z/file", "y/file") == 1
 
 
+@pytest.mark.needs("mount")
 def test_a_mount_that_is_read_only(linking: Path, tmp_path: Path) -> None:
     write(linking / "top", "a/file", "a/more")
     write(linking / "top", "z/file")
@@ -129,6 +130,7 @@ def test_a_mount_that_is_read_only(linking: Path, tmp_path: Path) -> None:
     assert linked(linking / "top", "a/file", "a/more") == 1
 
 
+@pytest.mark.needs("ext4")
 def test_links_to_several_files_are_undone(tmp_path: Path) -> None:
     """More links than one file may have on ext4, and back."""
     with mounted("ext4", tmp_path) as point:

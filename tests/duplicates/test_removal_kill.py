@@ -14,6 +14,8 @@ from tests.support.running.killed_calls import CallKiller, call_killer
 from tests.support.running.killed_dedupe import killed_at, leftovers
 from tests.support.trees.loop_images import image_directory, mounted
 
+pytestmark = pytest.mark.needs("ext4")
+
 EVERY = 3
 """Steps between two kills. With 1, each step is tried."""
 

@@ -182,6 +182,7 @@ def other() -> Iterator[Path]:
         yield point
 
 
+@pytest.mark.needs("ext4")
 def test_holes_stay_holes_on_the_way_and_back(tmp_path: Path, other: Path) -> None:
     top, journal = tmp_path / "top", tmp_path / "journal"
     top.mkdir()

@@ -43,6 +43,7 @@ def run_and_measure(top: Path, mount: Path) -> tuple[Run, int]:
     return run, freed
 
 
+@pytest.mark.needs("filefrag")
 def test_files_without_checksums_share_with_each_other(btrfs: Path) -> None:
     for number in range(4):
         write(btrfs / f"{number}", blob(1, SIZE), copied_on_write=number % 2 == 0)
@@ -109,6 +110,7 @@ def test_holes_stay_and_zeros_go(sharing: Path, names: tuple[str, str]) -> None:
     assert freed == pytest.approx(SIZE, rel=0.05) == pytest.approx(run.won, rel=0.05)
 
 
+@pytest.mark.needs("filefrag")
 def test_sparse_files_share_their_data_and_their_holes_are_passed_over(
     sharing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +153,7 @@ def test_a_second_immutable_file_is_named_and_holds_up_nobody(sharing: Path, wor
     assert "immutable" in messages(run)
 
 
+@pytest.mark.needs("mount")
 def test_a_file_on_a_mount_that_is_read_only_is_shared_with(sharing: Path, tmp_path: Path) -> None:
     for directory in ("a", "z"):
         (sharing / directory).mkdir()
@@ -170,6 +173,7 @@ def test_a_file_on_a_mount_that_is_read_only_is_shared_with(sharing: Path, tmp_p
     assert (again.code, again.won) == (0, 0)
 
 
+@pytest.mark.needs("filefrag")
 def test_a_pair_that_the_kernel_refuses_is_tried_with_others(
     sharing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +267,7 @@ def test_any_group(btrfs: Path, seed: int) -> None:
     subprocess.run(["btrfs", "subvolume", "sync", btrfs], check=True, capture_output=True)
 
 
+@pytest.mark.needs("xfs")
 def test_other_users_files_are_shared_with() -> None:
     with image_directory() as place, mounted("xfs", place) as point:
         place.chmod(0o755)

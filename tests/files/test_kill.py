@@ -13,10 +13,9 @@ from pathlib import Path
 
 from rdc.files.replace.commit_group import sweep_temporaries
 from rdc.files.root.root import Root
-from tests.support.children.replacing_child import MODES
-from tests.support.project_paths import CHILDREN
+from tests.files.replacing_child import MODES
 
-CHILD = CHILDREN / "replacing_child.py"
+CHILD = Path(__file__).with_name("replacing_child.py")
 KILLS = 36
 PATHS = 24
 

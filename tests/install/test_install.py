@@ -55,6 +55,7 @@ def far(tmp_path: Path) -> Iterator[FarSide]:
         yield FarSide(server, home, path)
 
 
+@pytest.mark.needs("sshd")
 def test_install_sync_and_remove(far: FarSide, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -84,6 +85,7 @@ def test_install_sync_and_remove(far: FarSide, tmp_path: Path) -> None:
     assert [path.name for path in far.home.iterdir()] == ["copy"]
 
 
+@pytest.mark.needs("sshd")
 def test_a_far_side_without_python_gives_one_line(far: FarSide) -> None:
     (far.path / "python3").unlink()
     (far.path / "python3").write_text("#!/bin/sh\nexit 3\n")

@@ -43,12 +43,14 @@ def run(words: list[str], environ: Mapping[str, str] | None = None) -> subproces
     return done
 
 
+@pytest.mark.needs("git")
 def test_it_holds_every_file_of_the_repository(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
     assert set(tracked()) - held == set()
 
 
+@pytest.mark.needs("git")
 def test_its_name_is_that_of_the_package_and_its_description_is_whole(sdist: Path) -> None:
     assert re.fullmatch(r"rdc_sync-\d+\.\d+\.\d+\.tar\.gz", sdist.name)
     with tarfile.open(sdist) as archive:
@@ -61,6 +63,7 @@ def test_its_name_is_that_of_the_package_and_its_description_is_whole(sdist: Pat
     assert sum(line.startswith("Classifier: Programming Language :: Python :: 3.") for line in lines) >= 3
 
 
+@pytest.mark.needs("git")
 def test_without_a_compiler_one_line_says_what_to_install(sdist: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     env = {**os.environ, "CC": "/bin/false"}

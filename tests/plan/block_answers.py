@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import random
 from array import array
+from collections.abc import Iterable
 from itertools import islice
 
+from rdc.chunking import ChunkParams
 from rdc.kernel import block_fingerprints, match_blocks, match_runs, search_gaps
-from rdc.plan.descent import Part
+from rdc.plan.descent import (
+    Descent,
+    Part,
+    literal_rows,
+)
 from rdc.plan.gap_search import Match, Span, search_gap
 from rdc.plan.search import NOWHERE, BlockSearch, Step, Window
+from rdc.signature.codec import decode_records, encode_records
+from rdc.signature.tree import SignatureTree, sign
 
 KEY = bytes(range(16))
 
@@ -134,3 +142,33 @@ class Lying(Finding):
                 if self.rng.random() < 0.5 and len(self.bases[base]) >= take:
                     found.extend((offset + at, self.rng.randint(0, len(self.bases[base]) - take), take))
         return found
+
+
+WIDTH = 8
+
+
+def recipe(target: SignatureTree, bases: list[SignatureTree]) -> tuple[Part, ...]:
+    """What the descent over both trees leaves to be fetched."""
+    descent = Descent(bases, KEY, WIDTH, target.size)
+
+    def records(level: int, rows: range) -> bytes:
+        return encode_records(target.levels[level], rows, KEY, WIDTH)
+
+    descent.start(target.height, decode_records(records(target.height, range(target.top.records)), WIDTH))
+    while nodes := descent.asking:
+        level = descent.level
+        above = target.levels[level + 1]
+        answers = [decode_records(records(level, above.children(node)), WIDTH) for node in nodes]
+        descent.answer(level, nodes, answers)
+    return descent.recipe()
+
+
+def literal_bytes(parts: Iterable[Part]) -> int:
+    return sum(literal_rows(tuple(parts))[1::2])
+
+
+def searched(target: bytes, base: bytes) -> tuple[Honest, int]:
+    params = ChunkParams.for_mean(16384)
+    trees = [sign(base, params)]
+    ends = Honest(target, [base])
+    return ends, literal_bytes(ends.run(BlockSearch(recipe(sign(target, params), trees), trees)))

@@ -16,7 +16,6 @@ from rdc.plan import search as questions
 from rdc.plan import search as regions
 from rdc.plan.descent import (
     Copy,
-    Descent,
     Fetch,
     Literal,
     Part,
@@ -27,28 +26,9 @@ from rdc.plan.descent import (
     literal_rows,
 )
 from rdc.plan.search import NOWHERE, BlockSearch, Window
-from rdc.signature.codec import decode_records, encode_records
 from rdc.signature.tree import SignatureTree, sign
-from tests.plan.block_answers import KEY, Finding, Honest, Lying
+from tests.plan.block_answers import KEY, WIDTH, Finding, Honest, Lying, recipe, searched
 from tests.support.kernel.range_rows import pairs_of
-
-WIDTH = 8
-
-
-def recipe(target: SignatureTree, bases: list[SignatureTree]) -> tuple[Part, ...]:
-    """What the descent over both trees leaves to be fetched."""
-    descent = Descent(bases, KEY, WIDTH, target.size)
-
-    def records(level: int, rows: range) -> bytes:
-        return encode_records(target.levels[level], rows, KEY, WIDTH)
-
-    descent.start(target.height, decode_records(records(target.height, range(target.top.records)), WIDTH))
-    while nodes := descent.asking:
-        level = descent.level
-        above = target.levels[level + 1]
-        answers = [decode_records(records(level, above.children(node)), WIDTH) for node in nodes]
-        descent.answer(level, nodes, answers)
-    return descent.recipe()
 
 
 def instructions(before: Iterable[Part], after: Iterable[Part]) -> None:
@@ -167,17 +147,6 @@ def test_whatever_is_found_the_instructions_fill_the_chunks(
     after = Lying(target, bases, seed).run(BlockSearch(before, trees))
     instructions(before, after)
     assert len(rebuilt(after, target, bases, trees)) == len(target)
-
-
-def literal_bytes(parts: Iterable[Part]) -> int:
-    return sum(literal_rows(tuple(parts))[1::2])
-
-
-def searched(target: bytes, base: bytes) -> tuple[Honest, int]:
-    params = ChunkParams.for_mean(16384)
-    trees = [sign(base, params)]
-    ends = Honest(target, [base])
-    return ends, literal_bytes(ends.run(BlockSearch(recipe(sign(target, params), trees), trees)))
 
 
 def test_an_edit_costs_its_own_bytes_and_a_few_fingerprints() -> None:

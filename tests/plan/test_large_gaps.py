@@ -26,8 +26,7 @@ from rdc.plan.search import (
     ladder,
 )
 from rdc.signature.tree import sign
-from tests.plan.block_answers import Honest
-from tests.plan.test_blocks import literal_bytes, searched
+from tests.plan.block_answers import Honest, literal_bytes, searched
 
 WINDOW = (Window(0, 0, 1 << 20),)
 STEP = Step(128, 1024, 2048)

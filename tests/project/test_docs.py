@@ -13,7 +13,7 @@ def test_paths_to_read_exist() -> None:
     for page in pages():
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
         for code in re.findall(r"`([^`]+)`", text):
-            if re.match(r"(?:rdc|docs|tests|scripts|fixtures)/", code):
+            if re.match(r"(?:bench|rdc|docs|tests|scripts|fixtures)/", code):
                 assert list(TOP.glob(code.partition(" ")[0].rstrip("/"))), (page, code)
                 found += 1
     assert found > 60

@@ -1,14 +1,23 @@
-"""Imports point down: a module reads without the layers above its own."""
+"""Imports point down: a module reads without the layers above its own. rdc/ARCHITECTURE.md draws the layers.
+
+This command puts the present drawing into it:
+
+    .venv/bin/python -m tests.project.test_layers
+"""
 
 from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import rdc
+from tests.support.project_paths import PACKAGE, TOP, modules, name_of
 
-PACKAGE = Path(rdc.__file__).parent
+ARCHITECTURE = PACKAGE / "ARCHITECTURE.md"
+ARCHITECTURE_LINES = 150
+BEGIN, END = "<!-- drawn by tests/project/test_layers.py -->\n", "<!-- end of the drawing -->"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("lean", "version"),
@@ -120,14 +129,6 @@ def imported(path: Path) -> list[str]:
     return names
 
 
-def modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
-
-
-def name_of(path: Path) -> str:
-    return ".".join(("rdc", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
-
-
 @functools.cache
 def known_modules() -> set[str]:
     return {name_of(path) for path in PACKAGE.rglob("*.py*") if path.suffix in (".py", ".pyi")}
@@ -214,3 +215,67 @@ def test_typing_is_for_the_checker_alone() -> None:
         assert not any(
             isinstance(node, ast.ImportFrom) and node.module == "typing" for node in ast.walk(tree)
         ), f"{path}: write TYPE_CHECKING = False, and import from typing below it"
+
+
+def layers_drawing() -> list[str]:
+    """One row a layer, the highest on top."""
+    rows = [f"{number:>2}  {'   '.join(names)}" for number, names in reversed(list(enumerate(LAYERS)))]
+    width = max(map(len, rows))
+    border = f"+{'-' * (width + 2)}+"
+    return [border, *(f"| {row:<{width}} |" for row in rows), border]
+
+
+def room_name(name: str) -> str:
+    return name or "(other modules)"
+
+
+def rooms_drawing() -> list[str]:
+    """One line a package, its highest rooms first."""
+    width = max(map(len, ROOMS))
+    return [
+        f"{package:<{width}}  {' > '.join(', '.join(map(room_name, names)) for names in reversed(ranks))}"
+        for package, ranks in ROOMS.items()
+    ]
+
+
+def picture() -> str:
+    """Both drawings as a block of Markdown."""
+    rows = [*layers_drawing(), "", *rooms_drawing()]
+    return "".join(f"    {row}".rstrip() + "\n" for row in rows)
+
+
+def with_picture(text: str) -> str:
+    """The document with the present picture between its marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    assert mark, "the document has no place for the drawing"
+    return f"{before}{BEGIN}\n{picture()}\n{END}{after}"
+
+
+def test_the_architecture_is_short() -> None:
+    assert len(ARCHITECTURE.read_text().splitlines()) <= ARCHITECTURE_LINES
+
+
+def test_the_picture_shows_the_present_layers() -> None:
+    text = ARCHITECTURE.read_text()
+    assert with_picture(text) == text, "run .venv/bin/python -m tests.project.test_layers"
+
+
+def test_paths_of_the_architecture_exist() -> None:
+    """Paths are relative to rdc/, those in the tables of the walk to rdc/session/, others to the checkout."""
+    paths = re.findall(r"`([\w.-]+/[\w./-]+)`", ARCHITECTURE.read_text())
+    assert len(paths) > 60
+    missing = [
+        path
+        for path in paths
+        if not any((folder / path).exists() for folder in (PACKAGE, PACKAGE / "session", TOP))
+    ]
+    assert not missing
+
+
+def main() -> None:
+    ARCHITECTURE.write_text(with_picture(ARCHITECTURE.read_text()))
+
+
+if __name__ == "__main__":
+    main()

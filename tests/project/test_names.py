@@ -59,7 +59,7 @@ def names_in_code() -> frozenset[str]:
             text = path.read_text()
             found.update(_words_without_docstrings(text))
             found.update(path.relative_to(TOP).with_suffix("").parts)
-    for path in [*(TOP / "scripts").rglob("*.py"), *(TOP / "tests").rglob("*.py")]:
+    for path in [path for folder in ("bench", "scripts", "tests") for path in (TOP / folder).rglob("*.py")]:
         found.add(path.stem)
     return frozenset(found)
 
@@ -87,7 +87,7 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Expr]:
 
 @functools.cache
 def file_names() -> frozenset[str]:
-    places = [TOP / "rdc", TOP / "tests", TOP / "scripts", TOP / "docs", TOP]
+    places = [TOP / "rdc", TOP / "tests", TOP / "bench", TOP / "scripts", TOP / "docs", TOP]
     return frozenset(path.name for place in places[:-1] for path in place.rglob("*.*")) | {
         path.name for path in TOP.iterdir()
     }

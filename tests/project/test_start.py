@@ -1,6 +1,6 @@
 """What a start of rdc may load: a slow module only if the run uses it.
 
-Both sides of a remote sync pay for a start. scripts/bench_start.py measures the CPU time of starts.
+Both sides of a remote sync pay for a start. bench/start.py measures the CPU time of starts.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from rdc.errors import ProtocolError
 from rdc.limits import BLOCK_BYTES, BLOCK_CONTENT_BYTES, RAW_BLOCK_BYTES, WINDOW_LOG
 from rdc.protocol.wire.fields import encode_varint
 from rdc.protocol.wire.stream import PLAIN, BlockReader
-from tests.protocol.test_protocol_stream import NOISE, TEXT, blocks_of, read_all
+from tests.protocol.stream_blocks import NOISE, TEXT, blocks_of, read_all
 
 
 def block(body: bytes, raw: bool) -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rdc.model.entries import little_endian
 from rdc.model.preserved import END_NS, STAMPED_BYTES, packed_time
 from rdc.protocol.wire.fields import Time, column_with_times, column_without_times
-from tests.model.test_times import TIMES
+from tests.support.times import TIMES
 
 
 @given(st.lists(TIMES, max_size=20))

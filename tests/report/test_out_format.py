@@ -59,12 +59,14 @@ def beside(tmp_path: Path, *words: str) -> tuple[list[str], list[str]]:
     return outs[0], outs[1]
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("form", [EVERY, "%n", "X %n", "%o %n%L", "%i %5l", "no escape"])
 def test_lines_are_rsync_s(form: str, tmp_path: Path) -> None:
     theirs, ours = beside(tmp_path, "--delete", f"--out-format={form}")
     assert ours == theirs
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize(
     "words", [["-ii"], ["-i", "-v", "-i"], ["-ii", "--max-size=1"], ["-ii", "-n"], ["-ii", "--safe-links"]]
 )
@@ -75,6 +77,7 @@ def test_twice_itemized_lists_unchanged_entries_as_rsync_does(words: list[str], 
     assert any(line.endswith(" same") for line in ours)
 
 
+@pytest.mark.needs("rsync")
 def test_twice_verbose_names_unchanged_files(tmp_path: Path) -> None:
     theirs, ours = beside(tmp_path, "-vv")
     assert "same is uptodate" in ours and "mode" in ours
@@ -225,6 +228,7 @@ def test_a_full_disk_costs_lines_of_the_log_and_not_the_run(
     assert "cannot log: no space for a whole line; the run goes on" in getattr(seen[0], "message", "")
 
 
+@pytest.mark.needs("mount")
 def test_a_run_with_a_log_on_a_full_disk(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"a": b"1", "b": b"2"}))
     with memory_mounted(tmp_path / "m") as full:

@@ -1,1 +1,1 @@
-"""Tests of rdc.session, one part at a time. Whole syncs are in tests/sync."""
+"""Tests of rdc.session, one part at a time. Whole syncs: tests/end_to_end."""

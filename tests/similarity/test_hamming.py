@@ -26,7 +26,7 @@ from rdc.similarity import (
     xor_pairs_estimate,
     xor_pairs_variance,
 )
-from tests.similarity.test_samples import pairs_of
+from tests.similarity.trials import pairs_of
 
 DENSITIES = st.floats(0.001, 0.999)
 

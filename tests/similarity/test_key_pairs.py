@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.similarity import Clusters, KeyPair, acceptance, agreeing_pairs, clusters, minhash, supershingles
-from tests.similarity.test_samples import pairs_of
+from tests.similarity.trials import pairs_of
 
 KEYS = st.integers(0, 3)
 PAIRS = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)

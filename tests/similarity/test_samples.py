@@ -33,18 +33,7 @@ from rdc.similarity import (
     xor_pairs_estimate,
     xor_pairs_variance,
 )
-
-
-def pairs_of(random: Random, trials: int, shared: int, union: int) -> tuple[array[int], array[int]]:
-    """`trials` pairs of sets; the two of a pair have `shared` of `union` features in common."""
-    features, offsets = array("Q"), array("q", [0])
-    rest = (union - shared) // 2
-    for _ in range(trials):
-        common = [random.getrandbits(64) for _ in range(shared)]
-        for alone in (rest, union - shared - rest):
-            features.extend(common + [random.getrandbits(64) for _ in range(alone)])
-            offsets.append(len(features))
-    return features, offsets
+from tests.similarity.trials import pairs_of
 
 
 def errors(samples: Samples, jaccard: float) -> list[float]:

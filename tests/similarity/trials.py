@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -21,7 +22,6 @@ from rdc.similarity import (
     xor_pairs_estimate,
     xor_pairs_variance,
 )
-from tests.similarity.test_samples import pairs_of
 
 
 @dataclass(frozen=True)
@@ -138,3 +138,15 @@ def accepted(random: Random, union: int, shared: int, trials: int) -> float:
     found = sum(1 for _ in agreeing_pairs(supershingles(samples, 6, 14), 6, 2))
     wanted = acceptance(shared / union, 6, 14, 2)
     return (found / trials - wanted) / math.sqrt(wanted * (1 - wanted) / trials)
+
+
+def pairs_of(random: Random, trials: int, shared: int, union: int) -> tuple[array[int], array[int]]:
+    """`trials` pairs of sets; the two of a pair have `shared` of `union` features in common."""
+    features, offsets = array("Q"), array("q", [0])
+    rest = (union - shared) // 2
+    for _ in range(trials):
+        common = [random.getrandbits(64) for _ in range(shared)]
+        for alone in (rest, union - shared - rest):
+            features.extend(common + [random.getrandbits(64) for _ in range(alone)])
+            offsets.append(len(features))
+    return features, offsets

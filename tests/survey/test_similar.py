@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import tempfile
 from pathlib import Path
 
@@ -30,25 +29,7 @@ from rdc.survey.similar import (
     read_traits,
 )
 from tests.support.share import examples
-
-WORDS = [bytes(random.Random(n).choices(b"abcdefghijklmnopqrstuvwxyz", k=2 + n % 9)) for n in range(3_000)]
-
-
-def text(seed: int, size: int) -> bytes:
-    rng = random.Random(seed)
-    out = b""
-    while len(out) < size:
-        out += b" ".join(rng.choices(WORDS, k=12)) + b"\n"
-    return out[:size]
-
-
-def edited(data: bytes, seed: int, edits: int) -> bytes:
-    rng = random.Random(seed)
-    changed = bytearray(data)
-    for _ in range(edits):
-        at = rng.randrange(len(changed))
-        changed[at : at + 10] = rng.choice(WORDS)
-    return bytes(changed)
+from tests.support.trees.edited_texts import edited, text
 
 
 def no_problems(event: Event) -> None:

@@ -15,7 +15,7 @@ from rdc.library.scans import scan
 from rdc.library.similar import similar
 from rdc.model.similar import SimilarOptions, SimilarReport
 from tests.support.share import share
-from tests.survey.test_similar import edited, text
+from tests.support.trees.edited_texts import edited, text
 
 
 def tree(top: Path, seed: int, spacing: int = 150) -> list[Path]:

@@ -203,6 +203,7 @@ def taken_by_rdc(paths: list[tuple[bytes, bool]], rules: FilterList) -> set[byte
     return taken
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("seed", range(examples(6)))
 def test_decides_as_rsync_does(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
@@ -223,6 +224,7 @@ def test_decides_as_rsync_does(seed: int, tmp_path: Path) -> None:
 RULE_FILE = b"; comment\n# comment\n\n+ keep.o\n*.o\r\n- sub/\n!\n+ a.o\n  spaced\n*.o\n"
 
 
+@pytest.mark.needs("rsync")
 def test_rule_files_read_as_rsync_reads_them(tmp_path: Path) -> None:
     root = tmp_path / "tree"
     root.mkdir()

@@ -68,6 +68,7 @@ def taken_by_rdc(tree: Path) -> set[bytes]:
     return found
 
 
+@pytest.mark.needs("git")
 @pytest.mark.parametrize("seed", range(3))
 def test_takes_what_git_takes(seed: int, tree: Path) -> None:
     rng = random.Random(seed)

@@ -58,6 +58,7 @@ def taken_by_rdc(texts: list[bytes], folder: Path) -> set[bytes] | ExitCode:
     return {name.encode() for name in NAMES if not rules.excluded(name.encode(), False)}
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("seed", range(examples(6)))
 def test_takes_what_rsync_takes(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -346,7 +346,7 @@ def test_each_call_fails_or_is_the_last(
     command = [
         sys.executable,
         "-m",
-        "tests.support.children.small_files_child",
+        "tests.files.bulk.small_files_child",
         str(tmp_path / "top"),
         what,
         fsync,

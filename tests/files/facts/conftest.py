@@ -8,7 +8,7 @@ import pytest
 
 from tests.files.facts.xattr_reads import take
 from tests.support.trees.xattr_ways import WAYS
-from tests.sync.options.test_sync_attributes import give
+from tests.support.trees.xattrs_and_acls import give
 
 
 @pytest.fixture(params=WAYS)

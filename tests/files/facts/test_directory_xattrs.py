@@ -23,7 +23,7 @@ from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
 from tests.files.facts.xattr_reads import take
 from tests.support.share import examples
 from tests.support.trees.xattr_ways import ALL, WAYS, Read, read
-from tests.sync.options.test_sync_attributes import acl, give
+from tests.support.trees.xattrs_and_acls import acl, give
 
 
 def expected(directory: Path, names: bytes, kinds: AttributeKinds) -> Read:

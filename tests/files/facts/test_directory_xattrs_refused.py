@@ -24,7 +24,7 @@ from rdc.session.trees import wanted_xattrs as tree_attributes
 from tests.support.running.syncing import run_sync
 from tests.support.trees.trees import Directory, Link, tree, write_tree
 from tests.support.trees.xattr_ways import Read, read
-from tests.sync.options.test_sync_attributes import acl, allow, attributes_of, expect_equal, give
+from tests.support.trees.xattrs_and_acls import acl, allow, attributes_of, expect_equal, give
 
 BOTH = SyncOptions(acls=True, xattrs=True, fsync=False)
 
@@ -95,6 +95,7 @@ def as_nobody(top: Path, way: str) -> Read:
     return read_elsewhere(top, "setpriv", *NOBODY, *PYTHON, way=way)[1]
 
 
+@pytest.mark.needs("setpriv")
 def test_without_rights(way: str, two: Path) -> None:
     (two / "d/a").chmod(0o600)
     (two / "d").chmod(0o755)
@@ -116,6 +117,7 @@ def source(linking: Path) -> Path:
     return top
 
 
+@pytest.mark.needs("rsync")
 def test_a_sync_each_way(way: str, source: Path) -> None:
     destination = source.parent / "d"
     for number in range(2):
@@ -126,6 +128,7 @@ def test_a_sync_each_way(way: str, source: Path) -> None:
     assert run_sync(source, destination, BOTH).items == []
 
 
+@pytest.mark.needs("rsync")
 def test_a_sync_behind_a_filter(source: Path) -> None:
     destination = source.parent / "d"
     for _ in range(2):
@@ -180,6 +183,7 @@ def test_a_directory_is_opened_once_for_all_values(two: Path, monkeypatch: pytes
     assert opened == [b"d"]
 
 
+@pytest.mark.needs("rsync")
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES])
 def test_a_directory_that_cannot_be_opened_loses_nothing(
     number: int, source: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ import pytest
 
 from rdc.files.facts import extents
 from rdc.files.facts.extents import holes, shared_bytes
-from tests.support.running.plain_census import holes_of
+from tests.support.running.expected_counts import holes_of
 
 HEAD, EXTENT = struct.Struct("=QQLLLL"), struct.Struct("=QQQQQLLLL")
 LAST, SHARED = 1, 0x2000

@@ -51,6 +51,7 @@ def share_all(source: int, destination: int, size: int) -> None:
         done += shared
 
 
+@pytest.mark.needs("filefrag")
 def test_whole_files_come_to_lie_in_one_place(sharing: Path, opened: Open) -> None:
     content = os.urandom(SLICE_BYTES + 70_001)
     one, two = opened(sharing / "one", content), opened(sharing / "two", content)
@@ -102,6 +103,7 @@ def test_ranges_that_cannot_be(
     assert caught.value.errno == number
 
 
+@pytest.mark.needs("filefrag")
 def test_who_says_no(btrfs: Path, xfs: Path, ext4: Path, opened: Open) -> None:
     content = bytes(2 * BLOCK)
     here, there = opened(btrfs / "one", content), opened(xfs / "one", content)

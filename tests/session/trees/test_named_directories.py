@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.files.base.paths import is_reserved
 from rdc.model.options import Alternates, AlternateUse, Backup
 from rdc.model.sync import SyncOptions
-from tests.cli.test_serve_root import forced
+from tests.support.running.forced_command import forced
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.wire.hostile_requests import Snapshot, snapshot
 

@@ -1,7 +1,7 @@
 """What is lost where the kernel has nothing that Linux alone has, and the tests of it.
 
 A pytest plugin that leaves these tests out; scripts/soak without_linux uses it.
-tests/sync/test_without_linux.py holds that losses are named and harmless.
+tests/end_to_end/systems/test_without_linux.py holds that losses are named and harmless.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ __all__ = ["LOST"]
 
 LOST: dict[str, tuple[str, ...]] = {
     "Leases tell who writes. Without them dupes removes nothing, and no hard links are made or undone.": (
-        "cli/test_cli_dedupe.py",
-        "cli/test_cli_descriptors.py::test_a_second_run_leaves_no_descriptor_open",
+        "cli/test_dedupe.py",
+        "cli/test_descriptors.py::test_a_second_run_leaves_no_descriptor_open",
         "files/base/test_descriptor_limit.py::test_hard_links_keep_to_a_low_limit",
         "files/names/test_hard_link.py",
         "files/names/test_hard_link_refused.py",
@@ -42,51 +42,52 @@ LOST: dict[str, tuple[str, ...]] = {
         "duplicates/test_removal_race.py::test_it_stays_and_is_named",
         "duplicates/test_removal_random.py",
         "library/test_docstrings.py::test_examples_of_docstrings_are_true[dedupe]",
-        "sync/hostile_world/test_power_cut.py::test_syncs_are_few",
-        "sync/hostile_world/test_sync_written_to.py::test_nobody_writes_between_the_look_and_the_setting",
-        "sync/test_interrupted_dedupe.py",
-        "sync/undo/test_undo_bounds.py::test_the_verb_takes_journals_of_dedupe",
+        "end_to_end/failures/test_power_cut.py::test_syncs_are_few",
+        "end_to_end/concurrent_changes/test_changing_destination.py::test_nobody_writes_between_the_look_and_the_setting",
+        "end_to_end/failures/test_interrupted_dedupe.py",
+        "end_to_end/undo/test_kept_size_and_days.py::test_the_verb_takes_journals_of_dedupe",
     ),
     "FIDEDUPERANGE, FICLONERANGE: blocks are not shared. FIEMAP: nobody knows which are.": (
-        "sync/cow/test_sync_local_clones.py",
-        "sync/cow/test_sync_shared_versions.py",
+        "end_to_end/reflinks/test_local_clones.py",
+        "end_to_end/reflinks/test_shared_versions.py",
         "files/names/test_dedupe_range.py",
-        "survey/test_survey_scanned_file.py::test_shared_extents_are_counted",
-        "survey/test_survey_small_batch.py::test_shared_bytes_of_all_that_were_signed",
+        "survey/scan/test_scanned_file.py::test_shared_extents_are_counted",
+        "survey/scan/test_small_batch.py::test_shared_bytes_of_all_that_were_signed",
     ),
     "renameat2: what was moved at the source is copied, and its names are not exchanged.": (
         "files/names/test_rename.py::test_nothing_is_replaced",
         "files/names/test_rename.py::test_the_same_inode_has_the_new_name",
-        "session/test_session_confined.py::test_a_check_that_is_gone_shows[_rename_at_will",
-        "session/trees/test_session_kept.py::test_what_was_moved_is_renamed_there",
-        "sync/cost/test_sync_fuzzy.py::test_a_file_under_another_name_is_not_sent",
-        "sync/hostile_world/test_sync_written_to.py::test_a_moved_file",
-        "sync/options/test_sync_attributes.py::test_a_file_that_moves_leaves_behind_what_it_is_not_to_have",
-        "sync/options/test_sync_narrowed.py::test_what_moved_does_not_take_the_place_of_a_newer_file",
-        "sync/test_sync_moves.py",
-        "sync/test_sync_rotation.py::test_what_was_moved_here_is_still_renamed",
-        "sync/test_transcripts.py",
-        "sync/undo/test_undo_sync.py::test_a_moved_file_is_moved_back",
+        "session/test_confined.py::test_a_check_that_is_gone_shows[_rename_at_will",
+        "session/trees/test_preserved_metadata.py::test_what_was_moved_is_renamed_there",
+        "end_to_end/transfer/test_fuzzy.py::test_a_file_under_another_name_is_not_sent",
+        "end_to_end/concurrent_changes/test_changing_destination.py::test_a_moved_file",
+        "end_to_end/metadata/test_xattrs_and_acls.py::test_a_file_that_moves_leaves_behind_what_it_is_not_to_have",
+        "end_to_end/selection/test_skip_options.py::test_what_moved_does_not_take_the_place_of_a_newer_file",
+        "end_to_end/transfer/test_renames.py",
+        "end_to_end/transfer/test_rotated_logs.py::test_what_was_moved_here_is_still_renamed",
+        "end_to_end/compatibility/test_transcripts.py",
+        "end_to_end/undo/test_undo.py::test_a_moved_file_is_moved_back",
     ),
     "renameat2: for a moment nothing is where a directory takes the place of a file, or a file of one.": (
-        "sync/hostile_world/test_power_cut.py::test_each_path_is_old_or_new",
-        "sync/hostile_world/test_power_cut.py::test_the_recorder_sees_every_call",
-        "sync/hostile_world/test_power_cut.py::test_a_sync_that_is_left_out_is_found",
-        "sync/hostile_world/test_power_cut.py::test_what_was_told_lasts",
-        "sync/hostile_world/test_sync_exposure.py::test_every_moment_of_a_turn",
-        "sync/hostile_world/test_power_cut.py::test_without_fsync_only_a_kill_leaves_old_or_new",
-        "sync/hostile_world/test_sync_kill.py::test_a_kill_before_every_step",
-        "sync/hostile_world/test_sync_written_to.py::test_a_directory_that_somebody_makes_where_one_is_to_be",
+        "end_to_end/failures/test_power_cut.py::test_each_path_is_old_or_new",
+        "end_to_end/failures/test_power_cut.py::test_the_recorder_sees_every_call",
+        "end_to_end/failures/test_power_cut.py::test_a_sync_that_is_left_out_is_found",
+        "end_to_end/failures/test_power_cut.py::test_what_was_told_lasts",
+        "end_to_end/metadata/test_exposure.py::test_every_moment_of_a_turn",
+        "end_to_end/failures/test_power_cut.py::test_without_fsync_only_a_kill_leaves_old_or_new",
+        "end_to_end/failures/test_kill.py::test_a_kill_before_every_step",
+        "end_to_end/concurrent_changes/test_changing_destination.py::test_a_directory_that_somebody_makes_where_one_is_to_be",
     ),
     "inotify: what is watched is read at intervals, and events come late.": (
-        "sync/options/test_set_id_bits.py::test_a_turn_of_a_watch_brings_none",
-        "sync/test_reserved_names.py::test_what_others_planted_stays_as_it_is",
-        "watch",
+        "end_to_end/metadata/test_set_id_bits.py::test_a_turn_of_a_watch_brings_none",
+        "end_to_end/systems/test_reserved_names.py::test_what_others_planted_stays_as_it_is",
+        "end_to_end/watch",
+        "watching",
     ),
     "fallocate: long files may lie in more extents, and a file written in place gets no new holes.": (
         "files/replace/test_replacement.py::test_copying_and_reading_back",
         "files/test_faults.py",
-        "sync/options/test_sync_inplace.py::test_holes",
+        "end_to_end/writing/test_inplace.py::test_holes",
     ),
     "syncfs: many files are made durable one by one.": (
         "files/replace/test_commit_group.py::test_content_is_synced_before_any_rename_and_directories_after",
@@ -95,7 +96,7 @@ LOST: dict[str, tuple[str, ...]] = {
         "transport/test_transport.py::test_pipes_are_enlarged_and_left_blocking",
     ),
     "memfd_create: the daemon needs a directory for temporary files.": (
-        "daemon/test_daemon_unit.py::test_a_daemon_works_where_all_but_its_modules_is_read_only",
+        "daemon/test_systemd_unit.py::test_a_daemon_works_where_all_but_its_modules_is_read_only",
     ),
     "Without openat2 a path that is not plain names is refused. rdc itself passes none.": (
         "files/bulk/test_read_many.py::test_nothing_leads_out_of_the_tree",
@@ -105,13 +106,13 @@ LOST: dict[str, tuple[str, ...]] = {
         "docs/test_newcomer.py::test_the_readme_is_enough",
     ),
     "Other programs, or the test itself, need what Linux alone has.": (
-        "cli/test_cli_manual.py::test_fish_offers_what_fits",
-        "daemon/test_daemon_loop.py",
-        "daemon/test_daemon_unit.py::test_systemd_takes_the_unit",
-        "daemon/test_daemon_unit.py::test_the_unit_leaves_little_to_attack",
+        "cli/test_manual.py::test_fish_offers_what_fits",
+        "daemon/test_event_loop.py",
+        "daemon/test_systemd_unit.py::test_systemd_takes_the_unit",
+        "daemon/test_systemd_unit.py::test_the_unit_leaves_little_to_attack",
         "docs/test_manual_commands.py::test_units_are_taken_by_systemd",
-        "report/test_report_html.py",
-        "sync/cow/test_sync_power_on_clones.py::test_a_power_cut",
+        "report/test_html.py",
+        "end_to_end/reflinks/test_power_cut_while_cloning.py::test_a_power_cut",
     ),
 }
 """What is lost: the beginnings of the names of its tests, below tests/."""

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from rdc.model.scan import ScanReport
-from tests.support.running.plain_census import PlainCensus
+from tests.support.running.expected_counts import PlainCensus
 
 __all__ = ["agree", "mixed_tree"]
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import rdc.session.runtime.driver
+import rdc.session.source.range_answers
 from rdc.chunking import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.sync import SyncOptions
@@ -211,3 +212,14 @@ def neighbour(daemon: Daemon, place: Path) -> Iterator[None]:
     for file in source.iterdir():
         assert (landed / file.name).read_bytes() == file.read_bytes()
     assert private_kb(daemon.process.pid) < 40_000
+
+
+def the_end(daemon: Daemon) -> dict[str, str]:
+    """How alice's only session ended: told of in one line, and small to the last."""
+    wait_until(lambda: daemon.logged("end", peer="alice"))
+    closed = [*daemon.logged("close", peer="alice"), *daemon.logged("refused", peer="alice")]
+    (end,) = daemon.logged("end", peer="alice")
+    assert len(closed) == 1, closed
+    assert "signal" not in end and int(end["rss_kb"]) < SESSION_KB, end
+    assert daemon.logged("internal") == []
+    return closed[0]

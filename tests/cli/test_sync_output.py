@@ -1,0 +1,209 @@
+"""`rdc sync` shows progress, results and errors in each form of output, and runs for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rdc.catalog.catalog import UserCatalog
+from rdc.catalog.store import SignatureStore
+from rdc.cli.verbs import sync
+from rdc.errors import ExitCode, FileError, OutOfSpaceError, UsageError
+from rdc.model.location import Location, RemoteShell
+from rdc.model.runs import SyncReport
+from rdc.model.sync import SyncOptions
+from rdc.progress import PlanKnown, Problem, Reporter, StopSignal
+from tests.cli.fake_syncer import REPORT, FakeSyncer, asked
+from tests.support.event_schemas import check_event
+from tests.support.running.fake_environment import FakeProcess
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets TERM for rich, which reads the process environment, not the Environment of the test."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def outcome(words: Sequence[str], syncer: FakeSyncer, process: FakeProcess) -> ExitCode:
+    return sync.run([*words, "src", "dst"], process.environment, syncer=syncer)
+
+
+def test_what_is_shown() -> None:
+    process = FakeProcess()
+    assert outcome(["-i", "-v"], FakeSyncer(), process) is ExitCode.OK
+    assert process.out == ">f+++++++++ a\n"
+    assert process.err == "1 entry changed; copied 10 B, reused 0 B in 0.00 s\n"
+    quiet = FakeProcess()
+    outcome(["-qiv", "--stats"], FakeSyncer(), quiet)
+    assert (quiet.out, quiet.err) == ("", "")
+    human = FakeProcess()
+    outcome(["-h", "--stats"], FakeSyncer(), human)
+    assert "Bytes received:       1.2 KB\n" in human.out
+
+
+def test_exit_code_is_the_reports() -> None:
+    report = replace(REPORT, errors=2, exit=ExitCode.PARTIAL)
+    process = FakeProcess()
+    assert outcome([], FakeSyncer(report), process) is ExitCode.PARTIAL
+    assert process.err.endswith("; 2 problems, exit code 23\n")
+
+
+def events(process: FakeProcess) -> list[dict[str, object]]:
+    return [json.loads(line) for line in process.out.splitlines()]
+
+
+def test_json_ends_with_a_summary() -> None:
+    process = FakeProcess()
+    # Options for terminal output do not change the JSON.
+    outcome(["--json", "-qvi", "--stats"], FakeSyncer(replace(REPORT, exit=ExitCode.VANISHED)), process)
+    assert [event["event"] for event in events(process)] == ["start", "plan", "item", "progress", "summary"]
+    assert events(process)[-1]["exit"] == 24
+    assert process.err == ""
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "path"),
+    [
+        (OutOfSpaceError("disk full"), 11, ""),
+        (FileError(b"x", "x: not readable"), 23, "x"),
+        (KeyboardInterrupt(), 20, ""),
+        (ZeroDivisionError("bug"), 1, ""),
+    ],
+)
+def test_json_tells_fatal_errors(end: BaseException, code: int, path: str) -> None:
+    process = FakeProcess()
+    with pytest.raises(type(end)):
+        outcome(["--json"], FakeSyncer(end=end), process)
+    assert [event["event"] for event in events(process)] == ["start", "plan", "item", "error"]
+    assert events(process)[-1]["code"] == code
+    assert events(process)[-1]["path"] == path
+
+
+def test_json_tells_usage_errors_too() -> None:
+    process = FakeProcess()
+    with pytest.raises(UsageError):
+        sync.run(["--json", "--write-batch=x", "a", "b"], process.environment, syncer=FakeSyncer())
+    (event,) = events(process)
+    assert event["event"] == "error"
+    assert event["code"] == 1
+    assert str(event["message"]).startswith("rdc has no --write-batch")
+
+
+def bar_shown(
+    words: Sequence[str], *, terminal: bool = True, both: bool = False, term: str = "xterm"
+) -> bool:
+    process = FakeProcess(terminal=terminal, out_is_terminal=both, environ={"TERM": term})
+    process.clock.step = 1.0
+    outcome(words, FakeSyncer(), process)
+    return "\x1b[2K" in process.err
+
+
+def test_a_bar_only_on_a_terminal_that_no_names_scroll_over() -> None:
+    assert bar_shown([])
+    assert bar_shown(["-v"])
+    assert bar_shown([], both=True)
+    assert not bar_shown(["-v"], both=True)
+    assert not bar_shown(["-i"], both=True)
+    assert not bar_shown(["-q"])
+    assert not bar_shown(["--json"])
+    assert not bar_shown([], terminal=False)
+    assert not bar_shown([], term="dumb")
+
+
+@pytest.mark.parametrize("environ", [{"TERM": "xterm-256color"}, {"TERM": "xterm-256color", "NO_COLOR": "1"}])
+def test_no_color_is_honoured(environ: dict[str, str]) -> None:
+    process = FakeProcess(terminal=True, environ=environ)
+    process.clock.step = 1.0
+    outcome([], FakeSyncer(), process)
+    assert ("\x1b[36m" in process.err) == ("NO_COLOR" not in environ)
+
+
+def test_trouble_is_told_above_the_bar() -> None:
+    process = FakeProcess(terminal=True, environ={"TERM": "xterm", "NO_COLOR": "1"})
+    process.clock.step = 1.0
+
+    class Troubled(FakeSyncer):
+        def __call__(
+            self,
+            source: Location | Sequence[Location],
+            destination: Location,
+            options: SyncOptions,
+            *,
+            shell: RemoteShell,
+            reporter: Reporter,
+            catalog: SignatureStore | UserCatalog | None,
+            keys: str | os.PathLike[str] | None,
+            stop: StopSignal | None = None,
+        ) -> SyncReport:
+            reporter(PlanKnown(1, 10, 0))
+            reporter(Problem(ExitCode.PARTIAL, b"x", "x: cannot be read"))
+            return self.report
+
+    outcome([], Troubled(), process)
+    assert "rdc: x: cannot be read\n" in process.err
+    assert "1 entry changed; copied 10 B, reused 0 B in 20.0 s" in process.err
+
+
+# --- real syncs ---------------------------------------------------------------------------------------------
+
+
+def grow(root: Path) -> None:
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "data").write_bytes(b"0123456789" * 20_000)
+    (root / "d" / "e" / "skipped.o").write_bytes(b"x")
+    (root / "link").symlink_to("d/data")
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+FAR = ["-e", "sh -c 'shift; exec \"$@\"' far", "--remote-path", f"{sys.executable} -m rdc"]
+"""A stand-in for ssh that drops the host name and runs the command here."""
+
+
+@pytest.mark.parametrize("host", ["", "host:"])
+def test_a_whole_run_ends_equal_and_tells_so(host: str, tmp_path: Path) -> None:
+    source, destination = tmp_path / "source", tmp_path / "destination"
+    source.mkdir()
+    grow(source)
+    words = [
+        "--json",
+        "--exclude=*.o",
+        "--delete",
+        *(FAR if host else []),
+        f"{source}/",
+        f"{host}{destination}",
+    ]
+    first, second = FakeProcess(), FakeProcess()
+    assert sync.run(words, first.environment) is ExitCode.OK
+    expected = contents(source)
+    del expected["d/e/skipped.o"]
+    assert contents(destination) == expected
+    for line in first.stdout.getvalue().splitlines(keepends=True):
+        check_event(line)
+    assert [event["event"] for event in events(first)][0 :: len(events(first)) - 1] == ["start", "summary"]
+    assert {event["path"] for event in events(first) if event["event"] == "item"} >= {"d/", "d/data", "link"}
+    assert events(first)[-1]["literal_bytes"] == 200_000
+    (destination / "extra").write_bytes(b"")
+    assert sync.run(words, second.environment) is ExitCode.OK
+    items = [(event["change"], event["path"]) for event in events(second) if event["event"] == "item"]
+    assert ("*deleting  ", "extra") in items
+    assert events(second)[-1]["literal_bytes"] == 0
+    assert contents(destination) == expected
+
+
+@pytest.mark.parametrize(("word", "lines"), [("-P", True), ("--progress", True), ("--partial", False)])
+def test_progress_is_shown_without_a_terminal_where_it_is_asked_for(word: str, lines: bool) -> None:
+    process = FakeProcess()
+    asked(word, process=process)
+    assert ("transferring: 10 B of 10 B" in process.err) == lines
+    quiet = FakeProcess()
+    asked(word, "-q", process=quiet)
+    assert quiet.err == ""

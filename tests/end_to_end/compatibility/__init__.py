@@ -1,0 +1,1 @@
+"""Older and newer versions of rdc at the other end, and recorded sessions of them."""

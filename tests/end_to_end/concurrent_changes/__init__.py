@@ -1,0 +1,1 @@
+"""Other programs write at either end while a sync runs."""

@@ -1,0 +1,1 @@
+"""Which entries a sync deletes, when, and what makes it withhold deletions."""

@@ -1,0 +1,1 @@
+"""A sync that is killed, interrupted or cut off, a power failure, and files that fail."""

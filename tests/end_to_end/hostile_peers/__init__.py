@@ -1,0 +1,1 @@
+"""A source that lies or sends too much."""

@@ -1,0 +1,1 @@
+"""Times, owners, modes, extended attributes, ACLs, hard links and special files."""

@@ -1,0 +1,1 @@
+"""Other options of rdc sync, most of them in comparison with rsync."""

@@ -1,0 +1,1 @@
+"""Syncs and watches between two other hosts."""

@@ -1,0 +1,1 @@
+"""Random trees and options, compared with what rsync does."""

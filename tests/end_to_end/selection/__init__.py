@@ -1,0 +1,1 @@
+"""Which entries take part: several SRC, --files-from, filters, and options that skip files."""

@@ -1,0 +1,388 @@
+"""Whatever a file system keeps: content arrives, a second run is idle, and a copy that comes back changes
+nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import rdc
+from rdc.catalog.catalog import Catalog
+from rdc.errors import ExitCode
+from rdc.progress import ItemChanged, Problem
+from tests.support.storage.limited_mount import PLAIN, Oddities, OddMount, odd_mounted
+
+pytestmark = pytest.mark.needs("fuse")
+
+SECOND = 10**9
+WHEN = 1_700_000_000_123_456_789
+MOST_LINES = 4
+"""Of problems and notices: one a kind, and each of these file systems has few kinds."""
+
+CASES = {
+    "nothing odd": PLAIN,
+    "2 s": Oddities(step=2 * SECOND),
+    "1 s": Oddities(step=SECOND),
+    "100 ns": Oddities(step=100),
+    "a minute": Oddities(step=60 * SECOND),
+    "a day": Oddities(step=86_400 * SECOND),
+    "2 s, rounded": Oddities(step=2 * SECOND, rounding="near"),
+    "1 s, up": Oddities(step=SECOND, rounding="up"),
+    "1 ms, rounded": Oddities(step=10**6, rounding="near"),
+    "floating point": Oddities(rounding="float"),
+    "times ignored": Oddities(times="ignored"),
+    **{f"times {name}": Oddities(times=name) for name in ("EPERM", "ENOSYS", "EIO")},
+    **{f"times of directories {how}": Oddities(directory_times=how) for how in ("ignored", "now", "EPERM")},
+    **{f"times of symlinks {how}": Oddities(link_times=how) for how in ("ignored", "EOPNOTSUPP")},
+    "time at close": Oddities(time_at_close=True),
+    "time at rename": Oddities(time_at_rename=True),
+    "both": Oddities(time_at_close=True, time_at_rename=True),
+    "ctime": Oddities(ctime="now"),
+    "0777": Oddities(modes=0, file_mode=0o777, directory_mode=0o777),
+    "read-only bits": Oddities(modes=0o7555, file_mode=0, directory_mode=0o200),
+    "without go-w": Oddities(modes=0o7755, file_mode=0, directory_mode=0),
+    "without set-id bits": Oddities(modes=0o777, file_mode=0, directory_mode=0),
+    "fixed modes": Oddities(chmod="EPERM", modes=0),
+    **{f"chmod {name}": Oddities(chmod=name) for name in ("EPERM", "EOPNOTSUPP")},
+    "owner ignored": Oddities(owner=1000, chown="ignored"),
+    "owner": Oddities(owner=0, chown="EPERM"),
+    "chown": Oddities(chown="EPERM"),
+    **{
+        f"no links, {name}": Oddities(link=name, flags="EINVAL")
+        for name in ("EIO", "EACCES", "EPERM", "EXDEV", "EINVAL", "ENOSYS")
+    },
+    "no symlinks": Oddities(symlink="EPERM"),
+    "no fifos": Oddities(mknod="EOPNOTSUPP"),
+    "fifos of another kind": Oddities(mknod="another kind"),
+    "no flags": Oddities(flags="EINVAL"),
+    "flags ignored": Oddities(flags="ignored"),
+    **{f"rename over, {name}": Oddities(rename_over=name) for name in ("EEXIST", "EPERM", "EACCES")},
+    **{f"rename open, {name}": Oddities(rename_open=name) for name in ("EBUSY", "EPERM", "ETXTBSY")},
+    **{f"change open, {name}": Oddities(change_open=name) for name in ("EPERM", "EBUSY")},
+    **{f"O_EXCL {name}": Oddities(exclusive=name) for name in ("EINVAL", "EOPNOTSUPP")},
+    "fallocate": Oddities(fallocate="EIO"),
+    "truncate": Oddities(grow="EPERM"),
+    "one after the other": Oddities(grow="EINVAL", seek="ESPIPE"),
+    **{f"fsync {name}": Oddities(fsync=name, fsyncdir=name) for name in ("EINVAL", "EOPNOTSUPP")},
+    "flock": Oddities(flock="EIO"),
+    "xattrs": Oddities(xattrs="EOPNOTSUPP"),
+    "other inodes": Oddities(inodes="random"),
+    "one inode": Oddities(inodes="same"),
+    "inodes by name": Oddities(inodes="by name"),
+    "one link": Oddities(links=1),
+    "no link": Oddities(links=-1),
+    "letter case": Oddities(folds=True),
+    "FAT": Oddities(
+        owner=0, chown="EPERM", chmod="EPERM", modes=0, step=2 * SECOND, link="EPERM", symlink="EPERM",
+        mknod="EPERM", flags="EINVAL", xattrs="EOPNOTSUPP", folds=True,
+    ),
+    "an object store": Oddities(
+        time_at_close=True, time_at_rename=True, modes=0, file_mode=0o644, inodes="random", flags="EINVAL",
+        link="EIO", symlink="EIO", chown="ignored", owner=0, ctime="now", directory_times="now", step=1000,
+    ),
+    "all of it": Oddities(
+        times="ENOSYS", chmod="ENOSYS", chown="ENOSYS", modes=0, owner=0, link="ENOSYS", symlink="ENOSYS",
+        mknod="ENOSYS", flags="EINVAL", rename_over="EEXIST", rename_open="EBUSY", exclusive="EINVAL",
+        grow="EPERM", seek="EINVAL", fsync="EINVAL", fsyncdir="EINVAL", xattrs="EOPNOTSUPP", inodes="random",
+        links=1, ctime="now", directory_times="now",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OddMount]:
+    place = tmp_path_factory.mktemp("odd")
+    with odd_mounted(place / "mount", place / "behind") as found:
+        yield found
+
+
+def write_source(top: Path) -> Path:
+    """Files of many modes, owners and times that no coarse file system keeps; links, a fifo and a hole."""
+    contents = {
+        "a": (0o640, b"aaa"),
+        "b": (0o600, b"b" * 5000),
+        "script": (0o755, b"#!/bin/sh\n"),
+        "big": (0o644, random.Random(1).randbytes(150_000)),
+        "empty": (0o444, b""),
+        "hole": (0o664, bytes(100_000) + b"x" + bytes(100_000)),
+        "d/in": (0o660, b"in"),
+        "d/e/deep": (0o4755, b"deep"),
+    }
+    for number, (name, (mode, content)) in enumerate(contents.items()):
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.chown(path, 1000 + number % 3, 2000 + number % 2)
+        path.chmod(mode)
+        os.utime(path, ns=(WHEN, WHEN + number * 1_234_567_891))
+    (top / "link").symlink_to("a")
+    os.mkfifo(top / "fifo", 0o620)
+    for name in ("link", "fifo", "d/e", "d", "."):
+        if name not in {"link", "fifo"}:
+            (top / name).chmod(0o750)
+        os.utime(top / name, ns=(WHEN, WHEN + 77), follow_symlinks=False)
+    return top
+
+
+State = dict[str, tuple[int, int, int, int, bytes]]
+
+
+def state(top: Path) -> State:
+    """Mode, owner, group, mtime and content of each entry."""
+    found = {}
+    for path in [top, *sorted(top.rglob("*"))]:
+        seen = path.lstat()
+        content = os.readlink(os.fsencode(path)) if path.is_symlink() else b""
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else content
+        key = str(path.relative_to(top))
+        found[key] = (seen.st_mode, seen.st_uid, seen.st_gid, seen.st_mtime_ns, content)
+    return found
+
+
+def contents(top: Path) -> dict[str, bytes]:
+    """The content of each regular file."""
+    return {
+        str(path.relative_to(top)): path.read_bytes()
+        for path in top.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+class Runs:
+    """Syncs of one test, which remember in one catalog, or in none."""
+
+    def __init__(self, catalog: Catalog | None) -> None:
+        self._catalog = catalog
+        self.items: list[ItemChanged] = []
+        self.problems: list[Problem] = []
+
+    def sync(self, source: Path, destination: Path, options: rdc.SyncOptions | None = None) -> None:
+        """Syncs the contents. It may end with 23 and a line for each kind."""
+        self.items, self.problems = [], []
+
+        def report(event: rdc.Event) -> None:
+            if isinstance(event, ItemChanged):
+                self.items.append(event)
+            elif isinstance(event, Problem):
+                self.problems.append(event)
+
+        asked = options or rdc.SyncOptions()
+        done = rdc.sync(f"{source}/", f"{destination}/", asked, reporter=report, catalog=self._catalog)
+        assert done.exit in (ExitCode.OK, ExitCode.PARTIAL)
+        assert len(self.problems) <= MOST_LINES, self.problems
+
+    def assert_idle(self, mount: OddMount, source: Path, destination: Path, oddities: Oddities) -> None:
+        """A run changes nothing and makes no call that does. What cannot exist is tried, and refused."""
+        before = mount.count()
+        self.sync(source, destination)
+        assert self.items == []
+        if self._catalog is not None:
+            assert mount.count() == before
+
+
+def changed(source: Path) -> None:
+    """An edit, a new file, a smaller one, a rename, and permissions alone."""
+    big = (source / "big").read_bytes()
+    (source / "big").write_bytes(big[:1000] + b"new" + big[1000:])
+    (source / "a").write_bytes(b"aab")
+    (source / "d/in").rename(source / "moved")
+    (source / "new").write_bytes(b"n")
+    (source / "b").chmod(0o640)
+
+
+def assert_copied(source: Path, copy: Path) -> None:
+    assert contents(copy) == contents(source)
+    assert not list(copy.rglob(".rdc-*"))
+
+
+def there_and_back(mount: OddMount, tmp_path: Path, oddities: Oddities, catalog: Catalog | None) -> None:
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    original = state(source)
+    runs = Runs(catalog)
+    mount.become(oddities)
+    runs.sync(source, copy)
+    assert_copied(source, copy)
+    runs.assert_idle(mount, source, copy, oddities)
+    if catalog is not None:
+        runs.sync(copy, source)
+        assert runs.items == []
+        assert state(source) == original
+    changed(source)
+    original = state(source)
+    runs.sync(source, copy, rdc.SyncOptions(delete=True))
+    assert_copied(source, copy)
+    runs.assert_idle(mount, source, copy, oddities)
+    if catalog is not None:
+        runs.sync(copy, source, rdc.SyncOptions(delete=True))
+        assert runs.items == []
+        assert state(source) == original
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", CASES)
+def test_there_and_back(name: str, mount: OddMount, tmp_path: Path) -> None:
+    there_and_back(mount, tmp_path, CASES[name], Catalog(tmp_path / "catalog"))
+
+
+@pytest.mark.parametrize("name", ["0777", "FAT", "an object store", "all of it", "times EPERM"])
+def test_without_a_memory(name: str, mount: OddMount, tmp_path: Path) -> None:
+    """Each run that is about to write finds out what the file system keeps, and then has nothing to do."""
+    there_and_back(mount, tmp_path, CASES[name], None)
+
+
+LINKLESS = ["nothing odd", "no links, EPERM", "one link", "no link", "other inodes", "inodes by name", "FAT"]
+
+
+@pytest.mark.parametrize("name", LINKLESS)
+def test_hard_links_where_they_do_not_show(name: str, mount: OddMount, tmp_path: Path) -> None:
+    """What does not show as one file is copied. Otherwise each run would link it again."""
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    (source / "d/name").hardlink_to(source / "big")
+    (source / "z").hardlink_to(source / "a")
+    runs = Runs(Catalog(tmp_path / "catalog"))
+    mount.become(CASES[name])
+    options = rdc.SyncOptions(hard_links=True)
+    runs.sync(source, copy, options)
+    assert_copied(source, copy)
+    before = mount.count()
+    runs.sync(source, copy, options)
+    assert runs.items == []
+    assert mount.count() == before
+    changed(source)
+    runs.sync(source, copy, options)
+    assert contents(source).items() <= contents(copy).items()
+    runs.sync(source, copy, options)
+    assert runs.items == []
+
+
+FEW = settings(
+    max_examples=10,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+"""An example takes a second, so none is made smaller."""
+
+ERRORS = st.sampled_from(["", "", "", "EPERM", "EINVAL", "EIO", "ENOSYS", "EOPNOTSUPP", "EACCES"])
+
+any_oddities = st.builds(
+    Oddities,
+    step=st.sampled_from([1, 1, 100, 10**6, SECOND, 2 * SECOND, 86_400 * SECOND]),
+    rounding=st.sampled_from(["down", "near", "up"]),
+    times=st.sampled_from(["kept", "kept", "kept", "ignored", "EPERM"]),
+    directory_times=st.sampled_from(["kept", "kept", "ignored", "now", "EIO"]),
+    link_times=st.sampled_from(["kept", "kept", "ignored", "ENOSYS"]),
+    time_at_close=st.booleans(),
+    time_at_rename=st.booleans(),
+    ctime=st.sampled_from(["kept", "now"]),
+    modes=st.sampled_from([0o7777, 0o7777, 0o777, 0o7755, 0o7555, 0]),
+    chmod=ERRORS,
+    owner=st.sampled_from([-1, -1, 0, 1234]),
+    chown=ERRORS | st.just("ignored"),
+    link=ERRORS,
+    symlink=ERRORS,
+    mknod=ERRORS | st.just("another kind"),
+    flags=st.sampled_from(["", "", "EINVAL", "EPERM", "ignored"]),
+    rename_over=st.sampled_from(["", "", "EEXIST", "EPERM"]),
+    rename_open=st.sampled_from(["", "", "EBUSY", "ETXTBSY"]),
+    change_open=st.sampled_from(["", "", "EBUSY", "EPERM"]),
+    exclusive=st.sampled_from(["", "", "EINVAL"]),
+    fallocate=st.sampled_from(["EOPNOTSUPP", "EIO", "EPERM"]),
+    grow=ERRORS,
+    seek=st.sampled_from(["", "", "EINVAL"]),
+    fsync=st.sampled_from(["", "", "EINVAL"]),
+    xattrs=st.sampled_from(["", "EOPNOTSUPP", "EPERM"]),
+    inodes=st.sampled_from(["kept", "random", "same", "by name"]),
+    links=st.sampled_from([0, 0, 1, -1]),
+)
+
+
+@FEW
+@given(oddities=any_oddities)
+def test_any_of_them_together(
+    oddities: Oddities, mount: OddMount, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("any")
+    there_and_back(mount, place, oddities, Catalog(place / "catalog"))
+
+
+# What was remembered may be wrong
+
+
+@FEW
+@given(before=any_oddities, after=any_oddities)
+def test_a_wrong_memory_costs_one_run(
+    before: Oddities, after: Oddities, mount: OddMount, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Another server answers under the same name. The next run that writes has right content, and the one
+    after it nothing to do."""
+    place = tmp_path_factory.mktemp("server")
+    source, copy = write_source(place / "source"), mount.point / place.name
+    runs = Runs(Catalog(place / "catalog"))
+    mount.become(before)
+    runs.sync(source, copy)
+    mount.become(after)
+    changed(source)
+    runs.sync(source, copy, rdc.SyncOptions(delete=True))
+    assert_copied(source, copy)
+    runs.sync(source, copy)
+    runs.assert_idle(mount, source, copy, after)
+
+
+def test_times_that_nobody_set_prove_nothing(mount: OddMount, tmp_path: Path) -> None:
+    """Here a file has the time of its copy, and its source that of an edit within the same step."""
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    runs = Runs(Catalog(tmp_path / "catalog"))
+    mount.become(Oddities(times="ignored"))
+    runs.sync(source, copy)
+    mount.become(Oddities(step=2 * SECOND))
+    for name, content in (("a", b"AAA"), ("d/in", b"IN")):
+        (source / name).write_bytes(content)
+        os.utime(source / name, ns=(WHEN, (copy / name).stat().st_mtime_ns + 5))
+    (source / "new").touch()
+    runs.sync(source, copy)
+    assert_copied(source, copy)
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["there", "back"])
+def test_a_wrong_memory_of_coarse_times_hides_no_change(back: bool, mount: OddMount, tmp_path: Path) -> None:
+    """Times that are no multiples of the step that is remembered show that it is none."""
+    one, other = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    runs = Runs(Catalog(tmp_path / "catalog"))
+    mount.become(PLAIN)
+    runs.sync(one, other)
+    mount.become(Oddities(step=2 * SECOND))
+    runs.sync(write_source(tmp_path / "another"), mount.point / f"{tmp_path.name}-another")
+    mount.become(PLAIN)
+    source, destination = (other, one) if back else (one, other)
+    (source / "a").write_bytes(b"AAA")
+    os.utime(source / "a", ns=(WHEN, WHEN + 6))
+    runs.sync(source, destination)
+    assert (destination / "a").read_bytes() == b"AAA"
+
+
+# What is the same whatever the file system keeps
+
+
+def test_a_new_file_is_never_open_to_more_than_its_owner_where_modes_fail(
+    mount: OddMount, tmp_path: Path
+) -> None:
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    mount.become(replace(PLAIN, chmod="EPERM"))
+    Runs(None).sync(source, copy)
+    for path in copy.rglob("*"):
+        assert path.is_symlink() or not path.lstat().st_mode & 0o077, path
+
+
+def test_no_file_is_set_id_for_another_owner(mount: OddMount, tmp_path: Path) -> None:
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    for oddities in (Oddities(chown="EPERM"), Oddities(chown="ignored", owner=0)):
+        mount.become(oddities)
+        Runs(None).sync(source, copy)
+        assert not (copy / "d/e/deep").stat().st_mode & 0o6000

@@ -1,0 +1,1 @@
+"""`rdc sync --keep-undo` and `rdc undo`."""

@@ -1,0 +1,1 @@
+"""`rdc watch`: real processes over real inotify."""

@@ -1,0 +1,1 @@
+"""How files are written: in place, sparse, delayed, or by way of another directory."""

@@ -1,1 +1,0 @@
-"""Similarity in the kernel: samples, the index of traits, pairs."""

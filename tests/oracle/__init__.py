@@ -1,1 +1,0 @@
-"""rdc beside rsync over random trees and options."""

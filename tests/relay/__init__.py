@@ -1,1 +1,0 @@
-"""Tests of syncs and watches from one other host to another."""

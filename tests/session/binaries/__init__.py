@@ -1,1 +1,0 @@
-"""Tests of the filters for x86 code and number tables."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.session.destination: comparison, deletion and what is remembered."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.session.source: how a source answers."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.session.transfer: the ways in which content arrives."""

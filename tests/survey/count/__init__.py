@@ -1,0 +1,1 @@
+"""Tests of rdc.survey.count: what a scan counts, in bounded memory."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.survey.scan: which files a scan reads, and how."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.survey.walk: the files that a scan or search finds."""

@@ -1,1 +1,0 @@
-"""Tests of what syncs cost in bytes and round trips."""

@@ -1,1 +1,0 @@
-"""Tests of syncs while other programs write, kill processes or cut the connection."""

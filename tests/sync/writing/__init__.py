@@ -1,1 +1,0 @@
-"""Tests of sync options, most of them in comparison with rsync."""

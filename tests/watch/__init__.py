@@ -1,1 +1,0 @@
-"""Tests of rdc.watching: sessions that follow a source."""

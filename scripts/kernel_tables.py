@@ -26,6 +26,7 @@ from rdc.kernel.constants import (
     reduction_multipliers,
     reflected_table,
 )
+from rdc.rabin import reflect
 from scripts import unicode_data
 from tests.reference import shingles
 from tests.reference.characters import characters
@@ -48,26 +49,11 @@ def _lines(words: Sequence[str], per_line: int, indent: str) -> str:
     return f",\n{indent}".join(", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line))
 
 
-def _bytes(name: str, values: Sequence[int]) -> str:
-    words = [f"0x{value:02x}" for value in values]
-    return (
-        f"static const uint8_t {name}[{len(words)}] RDC_TABLE = {{\n    {_lines(words, 16, '    ')},\n}};\n"
-    )
-
-
 def _words(name: str, values: Sequence[int]) -> str:
     words = [f"UINT64_C(0x{value:016x})" for value in values]
     return (
         f"static const uint64_t {name}[{len(words)}] RDC_TABLE = {{\n    {_lines(words, 4, '    ')},\n}};\n"
     )
-
-
-def _rows(name: str, rows: Sequence[Sequence[int]]) -> str:
-    text = ",\n    ".join(
-        f"{{{_lines([f'UINT64_C(0x{value:016x})' for value in row], 4, '     ')}}}" for row in rows
-    )
-    size = f"[{len(rows)}][{len(rows[0])}]"
-    return f"static const uint64_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
 
 
 def _rows_of(kind: str, name: str, rows: Sequence[Sequence[int]]) -> str:
@@ -76,9 +62,10 @@ def _rows_of(kind: str, name: str, rows: Sequence[Sequence[int]]) -> str:
     return f"static const {kind} {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
 
 
-def _bit_positions(byte: int) -> list[int]:
-    positions = [i + 1 for i in range(8) if byte >> i & 1]
-    return positions + [0] * (8 - len(positions))
+def _reflected(polynomial: int) -> int:
+    """The polynomial without its highest power, the constant term in the highest bit."""
+    degree = polynomial.bit_length() - 1
+    return reflect(polynomial & (1 << degree) - 1, degree)
 
 
 def _doubling(k: int) -> list[int]:
@@ -87,17 +74,15 @@ def _doubling(k: int) -> list[int]:
     return [table[n] ^ constant for n in range(16)] + [table[n << 4] for n in range(16)]
 
 
-def _powers(byte: int) -> int:
-    return sum(reflected_table(LEAD_POLYNOMIAL, 8 * j)[byte] << 8 * j for j in range(8))
-
-
 def header_text() -> str:
     """Returns the whole text of tables.h."""
     defines = [
         ("RDC_LEAD_WINDOW", f"{LEAD_WINDOW}"),
+        ("RDC_LEAD_POLYNOMIAL", f"UINT64_C(0x{_reflected(LEAD_POLYNOMIAL):02x})"),
         ("RDC_LEAD_CONSTANT", f"0x{LEAD_CONSTANT:02x}"),
         ("RDC_LEAD_FEW", f"{LEAD_FEW}"),
         ("RDC_LOW_WINDOW", f"{LOW_WINDOW}"),
+        ("RDC_LOW_POLYNOMIAL", f"UINT64_C(0x{_reflected(LOW_POLYNOMIAL):016x})"),
         ("RDC_FEW_FEATURES_BELOW", f"{FEW_FEATURES_BELOW}"),
         ("RDC_GOLDEN", f"UINT64_C(0x{GOLDEN:016x})"),
         ("RDC_TRAIT_COUNT", f"{TRAIT_COUNT}"),
@@ -116,17 +101,18 @@ def header_text() -> str:
             "",
             "/* No file uses all of them. */",
             "#define RDC_TABLE __attribute__((unused))",
+            '#define RDC_COMPUTED __attribute__((visibility("hidden")))',
+            "",
+            "/* Computed by tables.c. Byte b times x^8 and x^128 modulo the polynomial of lead(). */",
+            "extern RDC_COMPUTED uint8_t rdc_lead_carry[256], rdc_lead_leaving[256];",
+            "/* In byte j, from the lowest on, b times x^(8 j). */",
+            "extern RDC_COMPUTED uint64_t rdc_lead_powers[256];",
+            "/* Byte j of a fingerprint, times x^64, and b times x^512, modulo the polynomial of low(). */",
+            "extern RDC_COMPUTED uint64_t rdc_low_slice[8][256], rdc_low_leaving[256];",
+            "/* The positions, from 1, of the bits set in a byte; then zeros. */",
+            "extern RDC_COMPUTED uint16_t rdc_bit_positions[256][8];",
             "",
             _words("rdc_trait_multiplier", TRAIT_MULTIPLIERS),
-            "/* b times x^8 and b times x^128 modulo the polynomial of lead(). */",
-            _bytes("rdc_lead_carry", reflected_table(LEAD_POLYNOMIAL, 8)),
-            _bytes("rdc_lead_leaving", reflected_table(LEAD_POLYNOMIAL, 8 * LEAD_WINDOW)),
-            "/* In byte j, from the lowest on, b times x^(8 j). */",
-            _words("rdc_lead_powers", [_powers(byte) for byte in range(256)]),
-            "/* Byte j of a fingerprint, times x^64, modulo the polynomial of low(). */",
-            _rows("rdc_low_slice", [reflected_table(LOW_POLYNOMIAL, 64 + 8 * (7 - j)) for j in range(8)]),
-            "/* b times x^512 modulo the polynomial of low(). */",
-            _words("rdc_low_leaving", reflected_table(LOW_POLYNOMIAL, 8 * LOW_WINDOW)),
             "/* Doubling k = 1, 2, 4, 8: n and n << 4 times x^(8 k); of k = 8 the first half XOR 0xe6. */",
             _rows_of("uint8_t", "rdc_lead_double", [_doubling(k) for k in (1, 2, 4, 8)]),
             "/* The same products as bit matrices, without the constant. */",
@@ -134,8 +120,6 @@ def header_text() -> str:
                 "rdc_lead_matrix",
                 [bit_matrix(reflected_table(LEAD_POLYNOMIAL, 8 * k)) for k in (1, 2, 4, 8)],
             ),
-            "/* The positions, from 1, of the bits set in a byte. */",
-            _rows_of("uint16_t", "rdc_bit_positions", [_bit_positions(byte) for byte in range(256)]),
             "/* Carry-less multiplication: what the words of a window are multiplied by; reduction. */",
             _words("rdc_low_fold", fold_multipliers()),
             _words("rdc_low_reduce", reduction_multipliers()),

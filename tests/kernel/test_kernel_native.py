@@ -24,6 +24,9 @@ def sources(topic: str) -> list[str]:
     return sorted(str(p) for p in (KERNEL / topic).glob("*.c") if not p.name.endswith("binding.c"))
 
 
+TABLES = str(KERNEL / "cut" / "tables.c")
+"""The tables of both hashes: streams.h draws streams by them."""
+
 SOURCES = sorted(str(p) for p in KERNEL.rglob("*.c") if not OTHERS.fullmatch(str(p.relative_to(KERNEL))))
 BLOCKS = [name for name in sources("search") if not name.endswith("gap_search.c")]
 DRIVEN = {
@@ -59,7 +62,7 @@ def build(objects: Path, driver: str, flags: tuple[str, ...]) -> Path:
     place.mkdir(exist_ok=True)
     compiler = [os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", *flags, f"-I{KERNEL}"]
     parts = []
-    for source in [str(NATIVE / f"{driver}.c"), *DRIVEN[driver]]:
+    for source in sorted({str(NATIVE / f"{driver}.c"), TABLES, *DRIVEN[driver]}):
         part = place / f"{os.path.relpath(source, TOP).replace('/', '-')}.o"
         if not part.exists():
             subprocess.run([*compiler, "-c", source, "-o", part], check=True)
@@ -100,10 +103,12 @@ def test_index_and_search_agree_with_plain_loops(objects: Path, driver: str, fla
 
 
 def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:
-    """One bit of one doubling table turned: the driver must stop, or it proves nothing."""
-    header = (KERNEL / "cut" / "tables.h").read_text()
-    start = header.index("rdc_lead_double")
-    broken = header[:start] + header[start:].replace("0x", "0x1^0x", 1)
+    """One bit of the first product turned, in the look-up and in the bit matrix: the driver must stop, or it
+    proves nothing."""
+    broken = (KERNEL / "cut" / "tables.h").read_text()
+    for table, number in (("rdc_lead_double", "0x00"), ("rdc_lead_matrix", "UINT64_C(")):
+        start = broken.index(table)
+        broken = broken[:start] + broken[start:].replace(number, f"1^{number}", 1)
     for path in c_files():
         copy = tmp_path / path.relative_to(KERNEL)
         copy.parent.mkdir(exist_ok=True)
@@ -157,7 +162,7 @@ def test_the_block_search_notices_a_wrong_variant(tmp_path: Path, right: str, wr
     assert len(changed) == 1
     program = tmp_path / "program"
     driver = NATIVE
-    copies = [str(tmp_path / Path(source).relative_to(KERNEL)) for source in BLOCKS]
+    copies = [str(tmp_path / Path(source).relative_to(KERNEL)) for source in (*BLOCKS, TABLES)]
     command = ["cc", "-O0", f"-I{tmp_path}", f"-I{driver}", str(driver / "blocks.c"), *copies]
     subprocess.run([*command, "-o", str(program)], check=True)
     result = subprocess.run([program, "1", "100"], capture_output=True, text=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rdc.kernel import unicode_data
 from tests.support.project_paths import KERNEL, NATIVE, TOP
 from tests.support.share import examples
 
@@ -38,7 +40,11 @@ DRIVEN = {
     "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
     "samples": sources("samples"),
     "shingles": sources("shingles"),
+    "characters": [str(KERNEL / "shingles" / "characters.c")],
 }
+CHARACTERS = "b34aa1bb8b624447558e43860a90b86dd08d0b71ca1e4c378986190136a9f667"
+"""SHA-256 of what the tables of Unicode 15.0.0 say of every code point."""
+
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
 
@@ -71,6 +77,13 @@ def build(objects: Path, driver: str, flags: tuple[str, ...]) -> Path:
     return place / driver
 
 
+def characters_file(objects: Path) -> Path:
+    """The numbers that the tables of characters are read from, as drivers take them."""
+    path = objects / "characters"
+    path.write_bytes(unicode_data.numbers())
+    return path
+
+
 def agreeing_variants(program: Path, seed: int, count: int, *files: str) -> list[str]:
     result = subprocess.run([program, str(seed), str(count), *files], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -97,9 +110,19 @@ def test_variants_agree_on_many_streams(objects: Path) -> None:
 def test_index_and_search_agree_with_plain_loops(objects: Path, driver: str, flags: tuple[str, ...]) -> None:
     program = build(objects, driver, flags)
     rounds = examples(100)
-    result = subprocess.run([program, "1", str(rounds)], capture_output=True, text=True)
+    more = [characters_file(objects)] if driver == "shingles" else []
+    result = subprocess.run([program, "1", str(rounds), *more], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{rounds} rounds from seed 1 agree\n"
+
+
+def test_the_tables_of_characters_do_not_change(objects: Path) -> None:
+    """All code points of Unicode. Other tables make other features: whatever was stored would no longer
+    compare."""
+    program = build(objects, "characters", SANITIZED)
+    printed = subprocess.run([program, characters_file(objects)], check=True, capture_output=True).stdout
+    assert printed.count(b"\n") == 0x110000
+    assert hashlib.sha256(printed).hexdigest() == CHARACTERS
 
 
 def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:

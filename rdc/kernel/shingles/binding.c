@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include "shingles/characters.h"
 #include "shingles/shingles.h"
 #include "shingles/text_column.h"
 
@@ -107,6 +108,26 @@ done:
     return result;
 }
 
+/* The first call reads the tables of characters: few runs need them. Returns -1 with an exception set. */
+static int characters_read(void)
+{
+    static int read;
+    if (read)
+        return 0;
+    PyObject *module = PyImport_ImportModule("rdc.kernel.unicode_data");
+    PyObject *numbers = module ? PyObject_CallMethod(module, "numbers", NULL) : NULL;
+    if (numbers && !read) { /* another thread may have read them during the import */
+        const uint64_t *first = (const uint64_t *)(const void *)PyBytes_AsString(numbers);
+        if (first && !rdc_read_characters(first, (size_t)PyBytes_GET_SIZE(numbers) / sizeof *first))
+            read = 1;
+        else if (first)
+            PyErr_SetString(PyExc_RuntimeError, "rdc/kernel/unicode_data.py: the tables of characters are damaged");
+    }
+    Py_XDECREF(numbers);
+    Py_XDECREF(module);
+    return read ? 0 : -1;
+}
+
 static PyObject *shingle_features(PyObject *module, PyObject *args)
 {
     rdc_text_column column = {0};
@@ -118,7 +139,7 @@ static PyObject *shingle_features(PyObject *module, PyObject *args)
         return NULL;
     if (k < 1 || k > RDC_SHINGLE_LIMIT)
         PyErr_Format(PyExc_ValueError, "%zd units a shingle: 1 to %d are expected", k, RDC_SHINGLE_LIMIT);
-    else if (!rdc_take_texts(&column))
+    else if (!rdc_take_texts(&column) && !characters_read())
         result = features_of(&column, (size_t)k, by_characters, wrap);
     rdc_release_texts(&column);
     return result;

@@ -41,7 +41,7 @@ def module(package: str, name: str, *flags: str) -> Extension:
         f"rdc.{package}.{name}",
         sorted(glob(f"rdc/{package}/**/*.c", recursive=True)),
         include_dirs=[f"rdc/{package}"],
-        depends=sorted(glob(f"rdc/{package}/**/*.h", recursive=True)),
+        depends=["rdc/binding.h", *sorted(glob(f"rdc/{package}/**/*.h", recursive=True))],
         extra_compile_args=[*FLAGS, *flags],
         extra_link_args=list(flags),
     )

@@ -99,9 +99,9 @@ def inputs(size: int, paths: list[Path]) -> dict[str, bytes]:
 def native() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "scalar.so"
-        source, include = f"{TOP}/bench/scalar.c", f"-I{TOP}/rdc/kernel"
-        flags = ["-O3", "-std=c11", "-shared", "-fPIC", include]
-        subprocess.run(["cc", *flags, source, "-o", str(library)], check=True)
+        sources = [f"{TOP}/bench/scalar.c", f"{TOP}/rdc/kernel/cut/tables.c"]
+        flags = ["-O3", "-std=c11", "-shared", "-fPIC", f"-I{TOP}/rdc/kernel"]
+        subprocess.run(["cc", *flags, *sources, "-o", str(library)], check=True)
         loaded = ctypes.CDLL(str(library))
     loaded.scalar_cuts.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
     loaded.scalar_cuts.restype = ctypes.c_size_t

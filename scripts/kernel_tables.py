@@ -1,13 +1,12 @@
 """Writes the tables and constants of the C kernel anew.
 
-rdc/kernel/cut/tables.h comes from the polynomials in rdc/kernel/constants.py; keys.h and tables.h of
-rdc/kernel/shingles come from tests/reference/shingles.py and from Unicode's characters in unicode_data.py.
+rdc/kernel/cut/tables.h comes from the polynomials in rdc/kernel/constants.py, rdc/kernel/shingles/keys.h from
+tests/reference/shingles.py.
 Command: .venv/bin/python -m scripts.kernel_tables
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 from rdc.kernel.constants import (
@@ -26,33 +25,18 @@ from rdc.kernel.constants import (
     reduction_multipliers,
     reflected_table,
 )
-from scripts import unicode_data
+from rdc.rabin import reflect
 from tests.reference import shingles
-from tests.reference.characters import characters
 from tests.support.project_paths import KERNEL
-
-BLOCK = 128
-"""Characters a block of the lookup; equal blocks are one."""
-
-HANGUL = range(0xAC00, 0xD7A4)
-HANGUL_ENTRY, IGNORED_ENTRY = 0xFFFF, 0xFFFE
 
 
 def main() -> None:
     (KERNEL / "cut" / "tables.h").write_text(header_text())
     (KERNEL / "shingles" / "keys.h").write_text(keys_text())
-    (KERNEL / "shingles" / "tables.h").write_text(tables_text())
 
 
 def _lines(words: Sequence[str], per_line: int, indent: str) -> str:
     return f",\n{indent}".join(", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line))
-
-
-def _bytes(name: str, values: Sequence[int]) -> str:
-    words = [f"0x{value:02x}" for value in values]
-    return (
-        f"static const uint8_t {name}[{len(words)}] RDC_TABLE = {{\n    {_lines(words, 16, '    ')},\n}};\n"
-    )
 
 
 def _words(name: str, values: Sequence[int]) -> str:
@@ -62,23 +46,16 @@ def _words(name: str, values: Sequence[int]) -> str:
     )
 
 
-def _rows(name: str, rows: Sequence[Sequence[int]]) -> str:
-    text = ",\n    ".join(
-        f"{{{_lines([f'UINT64_C(0x{value:016x})' for value in row], 4, '     ')}}}" for row in rows
-    )
-    size = f"[{len(rows)}][{len(rows[0])}]"
-    return f"static const uint64_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
-
-
 def _rows_of(kind: str, name: str, rows: Sequence[Sequence[int]]) -> str:
     text = ",\n    ".join(f"{{{_lines([f'0x{value:02x}' for value in row], 16, '     ')}}}" for row in rows)
     size = f"[{len(rows)}][{len(rows[0])}]"
     return f"static const {kind} {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
 
 
-def _bit_positions(byte: int) -> list[int]:
-    positions = [i + 1 for i in range(8) if byte >> i & 1]
-    return positions + [0] * (8 - len(positions))
+def _reflected(polynomial: int) -> int:
+    """The polynomial without its highest power, the constant term in the highest bit."""
+    degree = polynomial.bit_length() - 1
+    return reflect(polynomial & (1 << degree) - 1, degree)
 
 
 def _doubling(k: int) -> list[int]:
@@ -87,17 +64,15 @@ def _doubling(k: int) -> list[int]:
     return [table[n] ^ constant for n in range(16)] + [table[n << 4] for n in range(16)]
 
 
-def _powers(byte: int) -> int:
-    return sum(reflected_table(LEAD_POLYNOMIAL, 8 * j)[byte] << 8 * j for j in range(8))
-
-
 def header_text() -> str:
     """Returns the whole text of tables.h."""
     defines = [
         ("RDC_LEAD_WINDOW", f"{LEAD_WINDOW}"),
+        ("RDC_LEAD_POLYNOMIAL", f"UINT64_C(0x{_reflected(LEAD_POLYNOMIAL):02x})"),
         ("RDC_LEAD_CONSTANT", f"0x{LEAD_CONSTANT:02x}"),
         ("RDC_LEAD_FEW", f"{LEAD_FEW}"),
         ("RDC_LOW_WINDOW", f"{LOW_WINDOW}"),
+        ("RDC_LOW_POLYNOMIAL", f"UINT64_C(0x{_reflected(LOW_POLYNOMIAL):016x})"),
         ("RDC_FEW_FEATURES_BELOW", f"{FEW_FEATURES_BELOW}"),
         ("RDC_GOLDEN", f"UINT64_C(0x{GOLDEN:016x})"),
         ("RDC_TRAIT_COUNT", f"{TRAIT_COUNT}"),
@@ -116,17 +91,18 @@ def header_text() -> str:
             "",
             "/* No file uses all of them. */",
             "#define RDC_TABLE __attribute__((unused))",
+            '#define RDC_COMPUTED __attribute__((visibility("hidden")))',
+            "",
+            "/* Computed by tables.c. Byte b times x^8 and x^128 modulo the polynomial of lead(). */",
+            "extern RDC_COMPUTED uint8_t rdc_lead_carry[256], rdc_lead_leaving[256];",
+            "/* In byte j, from the lowest on, b times x^(8 j). */",
+            "extern RDC_COMPUTED uint64_t rdc_lead_powers[256];",
+            "/* Byte j of a fingerprint, times x^64, and b times x^512, modulo the polynomial of low(). */",
+            "extern RDC_COMPUTED uint64_t rdc_low_slice[8][256], rdc_low_leaving[256];",
+            "/* The positions, from 1, of the bits set in a byte; then zeros. */",
+            "extern RDC_COMPUTED uint16_t rdc_bit_positions[256][8];",
             "",
             _words("rdc_trait_multiplier", TRAIT_MULTIPLIERS),
-            "/* b times x^8 and b times x^128 modulo the polynomial of lead(). */",
-            _bytes("rdc_lead_carry", reflected_table(LEAD_POLYNOMIAL, 8)),
-            _bytes("rdc_lead_leaving", reflected_table(LEAD_POLYNOMIAL, 8 * LEAD_WINDOW)),
-            "/* In byte j, from the lowest on, b times x^(8 j). */",
-            _words("rdc_lead_powers", [_powers(byte) for byte in range(256)]),
-            "/* Byte j of a fingerprint, times x^64, modulo the polynomial of low(). */",
-            _rows("rdc_low_slice", [reflected_table(LOW_POLYNOMIAL, 64 + 8 * (7 - j)) for j in range(8)]),
-            "/* b times x^512 modulo the polynomial of low(). */",
-            _words("rdc_low_leaving", reflected_table(LOW_POLYNOMIAL, 8 * LOW_WINDOW)),
             "/* Doubling k = 1, 2, 4, 8: n and n << 4 times x^(8 k); of k = 8 the first half XOR 0xe6. */",
             _rows_of("uint8_t", "rdc_lead_double", [_doubling(k) for k in (1, 2, 4, 8)]),
             "/* The same products as bit matrices, without the constant. */",
@@ -134,8 +110,6 @@ def header_text() -> str:
                 "rdc_lead_matrix",
                 [bit_matrix(reflected_table(LEAD_POLYNOMIAL, 8 * k)) for k in (1, 2, 4, 8)],
             ),
-            "/* The positions, from 1, of the bits set in a byte. */",
-            _rows_of("uint16_t", "rdc_bit_positions", [_bit_positions(byte) for byte in range(256)]),
             "/* Carry-less multiplication: what the words of a window are multiplied by; reduction. */",
             _words("rdc_low_fold", fold_multipliers()),
             _words("rdc_low_reduce", reduction_multipliers()),
@@ -147,98 +121,27 @@ def header_text() -> str:
 
 def keys_text() -> str:
     """Returns the whole text of keys.h."""
-    return _header(
-        "keys.h - constants of shingles; written by scripts/kernel_tables.py, do not edit.",
+    defines = [
         ("RDC_SHINGLE_KEY_A", f"UINT64_C(0x{shingles.KEYS[0]:016x})"),
         ("RDC_SHINGLE_KEY_B", f"UINT64_C(0x{shingles.KEYS[1]:016x})"),
         ("RDC_SHINGLE_BASE", f"UINT64_C(0x{shingles.BASE:016x})"),
         ("RDC_SHINGLE_LIMIT", f"{shingles.SHINGLE_LIMIT}"),
         ("RDC_MARK_RUN", f"{shingles.MARK_RUN}"),
-    )
-
-
-def tables_text() -> str:
-    """Returns the whole text of tables.h."""
-    properties, entries, folded = _entries()
-    blocks: dict[bytes, int] = {}
-    numbers = [
-        blocks.setdefault(entries[at : at + BLOCK].tobytes(), len(blocks))
-        for at in range(0, len(entries), BLOCK)
     ]
-    values = [value for block in blocks for value in array("H", block)]
-    return _header(
-        "tables.h - characters of Unicode; written by scripts/kernel_tables.py, do not edit. Unicode\n"
-        f" * {unicode_data.VERSION}, SHA-256 {unicode_data.SOURCE}",
-        ("RDC_CHARACTER_PROPERTIES", f"{len(properties)}"),
-        ("RDC_CHARACTER_HANGUL", f"0x{HANGUL_ENTRY:x}"),
-        ("RDC_CHARACTER_IGNORED", f"0x{IGNORED_ENTRY:x}"),
-        body=[
-            "/* Kind, and from bit 8 on the combining class. */",
-            _table("uint16_t", "rdc_character_properties", properties),
-            "/* The block of each 128 characters. */",
-            _table("uint16_t", "rdc_character_blocks", numbers),
-            "/* An index into the properties, behind them one into the foldings, or a value from above. */",
-            _table("uint16_t", "rdc_character_entries", values),
-            "/* What characters fold to: code point, from bit 21 on the combining class, from bit 29 on the",
-            " * kind; bit 31 is set in the last one. */",
-            _table("uint32_t", "rdc_character_foldings", folded),
-        ],
-    )
-
-
-def _header(title: str, *defines: tuple[str, str], body: Sequence[str] = ()) -> str:
-    guard = f"RDC_SHINGLES_{title.partition('.h')[0].upper()}_H"
     return "\n".join(
         [
-            f"/* {title} */",
-            f"#ifndef {guard}",
-            f"#define {guard}",
+            "/* keys.h - constants of shingles; written by scripts/kernel_tables.py, do not edit. */",
+            "#ifndef RDC_SHINGLES_KEYS_H",
+            "#define RDC_SHINGLES_KEYS_H",
             "",
             "#include <stdint.h>",
             "",
             *(f"#define {name} {value}" for name, value in defines),
             "",
-            *body,
             "#endif",
             "",
         ]
     )
-
-
-def _entries() -> tuple[list[int], array[int], list[int]]:
-    """The different properties, the entry of each code point, and the foldings."""
-    tables = characters()
-    properties: dict[int, int] = {}
-    entries: array[int] = array("H")
-    bounds = [*tables.firsts, 0x110000]
-    for i, (kind, order) in enumerate(zip(tables.kinds, tables.orders, strict=True)):
-        number = properties.setdefault(kind | order << 8, len(properties))
-        entries.extend([number] * (bounds[i + 1] - bounds[i]))
-    for code in HANGUL:
-        entries[code] = HANGUL_ENTRY
-    starts: dict[tuple[int, ...], int] = {}
-    folded: list[int] = []
-    for code, parts in tables.foldings.items():
-        if not parts:
-            entries[code] = IGNORED_ENTRY
-            continue
-        if parts not in starts:
-            starts[parts] = len(folded)
-            folded += [part | tables.order(part) << 21 | tables.kind(part) << 29 for part in parts]
-            folded[-1] |= 1 << 31
-        entries[code] = len(properties) + starts[parts]
-    return list(properties), entries, folded
-
-
-def _table(kind: str, name: str, values: Sequence[int]) -> str:
-    text = ",".join(map(str, values))
-    lines, at = [], 0
-    while at < len(text):
-        stop = len(text) if len(text) - at <= 116 else text.rindex(",", at, at + 116) + 1
-        lines.append(text[at:stop])
-        at = stop
-    body = "\n    ".join(lines)
-    return f"static const {kind} {name}[{len(values)}] = {{\n    {body},\n}};"
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 Debian's package unicode-data has these files in /usr/share/unicode. The version they have is pinned: shingles
 are equal on every Python, so a newer version changes features and needs a reason. The output is
-scripts/unicode_data.py, of which scripts/kernel_tables.py makes the header of the kernel.
+rdc/kernel/unicode_data.py.
 Command: python scripts/unicode_tables.py [FOLDER]
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from base64 import b85encode
 from collections.abc import Iterator
@@ -94,54 +93,83 @@ def kind(database: Database, code: int) -> int:
     return 2 if code in database.alone else 1
 
 
-def unicode_lines(database: Database) -> Iterator[str]:
-    """Yields the lines that tests/reference/characters.py reads: ranges, an empty line, foldings."""
-    rows = ((kind(database, code), database.order[code]) for code in range(LAST + 1))
-    length = 0
-    for (what, order), run in groupby(rows):
+def columns(database: Database) -> list[int]:
+    """Returns the numbers whose order rdc/kernel/unicode_data.py states."""
+    lengths, properties, steps, counts, firsts, more = [], [], [], [], [], []
+    for (what, order), run in groupby(
+        (kind(database, code), database.order[code]) for code in range(LAST + 1)
+    ):
         assert what == 3 or not order
-        yield f"{length} {what} {order}"
-        length = sum(1 for _ in run)
-    yield ""
+        lengths.append(sum(1 for _ in run))
+        properties.append(what | order << 2)
     code = first = 0
     for one in range(LAST + 1):
         folded = fold(database, one)
         if folded == (one,):
             continue
-        fields = [
-            str(one - code),
-            *(str(part - first) for part in folded[:1]),
-            *(f"{part:x}" for part in folded[1:]),
-        ]
-        code, first = one, folded[0] if folded else first
-        yield " ".join(fields)
+        difference = folded[0] - first if folded else 0
+        steps.append(one - code)
+        counts.append(len(folded))
+        firsts.append(2 * difference if difference >= 0 else -2 * difference - 1)
+        more += folded[1:]
+        code, first = one, first + difference
+    return [len(lengths), len(steps), *lengths, *properties, *steps, *counts, *firsts, *more]
+
+
+def varint(number: int) -> bytes:
+    """Returns the number in unsigned LEB128."""
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*groups, number))
+
+
+def module_text(numbers: list[int], version: str, source: str) -> str:
+    """Returns the whole text of unicode_data.py."""
+    packed = b85encode(compress(b"".join(map(varint, numbers)), 9)).decode()
+    lines = "\n".join(f'    "{packed[at : at + 104]}"' for at in range(0, len(packed), 104))
+    return f'''"""Unicode's characters, pinned; written by scripts/unicode_tables.py, do not edit.
+
+In this order: how many ranges and how many foldings there are; the length of each range; the properties
+of each range, which are its kind (see tests/reference/characters.py) and from bit 2 on its canonical
+combining class; for each character that folds to others, the step from the one before; how many each
+folds to; the first of these, as a zigzag difference from the one before; the others of all. Hangul
+syllables are left to a rule.
+"""
+
+from __future__ import annotations
+
+from base64 import b85decode
+from zlib import decompress
+
+from rdc.kernel import unpack_varints
+
+VERSION = "{version}"
+
+SOURCE = "{source}"
+"""SHA-256 of {", ".join(FILES[:-1])}
+and {FILES[-1]}, one after another."""
+
+COUNT = {len(numbers)}
+
+
+def numbers() -> bytes:
+    """Return all of them, 64 bits each in the machine's byte order."""
+    return unpack_varints(decompress(b85decode(_PACKED)), 0, COUNT)[0]
+
+
+_PACKED = (
+{lines}
+)
+'''
 
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/share/unicode")
     database = Database(folder)
-    packed = b85encode(compress("\n".join(unicode_lines(database)).encode(), 9)).decode()
-    lines = "\n".join(f'    "{packed[at : at + 100]}"' for at in range(0, len(packed), 100))
-    (TOP / "scripts/unicode_data.py").write_text(
-        f'''"""Unicode's characters, pinned; written by scripts/unicode_tables.py, do not edit."""
-
-from __future__ import annotations
-
-__all__ = ["PACKED", "SOURCE", "VERSION"]
-
-VERSION = "{database.version}"
-
-SOURCE = "{database.digest.hexdigest()}"
-"""SHA-256 of {", ".join(FILES[:-1])}
-and {FILES[-1]}, one after another."""
-
-PACKED = (
-{lines}
-)
-"""Text, compressed by zlib, in base 85. tests/reference/characters.py reads it."""
-'''
-    )
-    subprocess.run([sys.executable, "-m", "scripts.kernel_tables"], cwd=TOP, check=True)
+    text = module_text(columns(database), database.version, database.digest.hexdigest())
+    (TOP / "rdc/kernel/unicode_data.py").write_text(text)
 
 
 if __name__ == "__main__":

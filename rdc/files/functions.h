@@ -2,8 +2,7 @@
 #ifndef RDC_FILES_FUNCTIONS_H
 #define RDC_FILES_FUNCTIONS_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../binding.h"
 
 /* Each adds the functions of its file to the module, none where the system lacks what they need. Returns -1 with an
  * exception set. */

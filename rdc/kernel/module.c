@@ -32,46 +32,41 @@ unsigned rdc_variant_rank(const char *name)
     return rank;
 }
 
-int rdc_add_type(PyObject *module, const char *name, PyType_Spec *spec)
+int rdc_add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots)
 {
-    PyObject *type = PyType_FromSpec(spec);
-    const int failed = !type || PyModule_AddObjectRef(module, name, type);
-    Py_XDECREF(type);
-    return failed ? -1 : 0;
+    char whole[64];
+    PyOS_snprintf(whole, sizeof whole, "rdc.kernel._kernel.%s", name);
+    RDC_OBJECT *type = PyType_FromSpec(&(PyType_Spec){whole, (int)size, 0, Py_TPFLAGS_DEFAULT, slots});
+    return type ? PyModule_AddObjectRef(module, name, type) : -1;
+}
+
+int rdc_append_name(PyObject *list, const char *name)
+{
+    RDC_OBJECT *text = list ? PyUnicode_FromString(name) : NULL;
+    return text ? PyList_Append(list, text) : -1;
 }
 
 static PyObject *names_of(int usable_only)
 {
-    PyObject *list = PyList_New(0), *tuple = NULL;
-    for (const rdc_variant *const *variant = rdc_variants; list && *variant; variant++) {
-        if (usable_only && !(*variant)->usable())
-            continue;
-        PyObject *name = PyUnicode_FromString((*variant)->name);
-        if (!name || PyList_Append(list, name))
-            Py_CLEAR(list);
-        Py_XDECREF(name);
-    }
-    if (list)
-        tuple = PyList_AsTuple(list);
-    Py_XDECREF(list);
-    return tuple;
+    RDC_OBJECT *list = PyList_New(0);
+    for (const rdc_variant *const *variant = rdc_variants; *variant; variant++)
+        if ((!usable_only || (*variant)->usable()) && rdc_append_name(list, (*variant)->name))
+            return NULL;
+    return PyList_AsTuple(list);
 }
 
-static PyObject *built(PyObject *module, PyObject *ignored)
+static PyObject *built(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module, (void)ignored;
     return names_of(0);
 }
 
-static PyObject *usable(PyObject *module, PyObject *ignored)
+static PyObject *usable(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module, (void)ignored;
     return names_of(1);
 }
 
-static PyObject *choose(PyObject *module, PyObject *name)
+static PyObject *choose(PyObject *Py_UNUSED(module), PyObject *name)
 {
-    (void)module;
     const char *text = PyUnicode_AsUTF8(name);
     const rdc_variant *variant = text ? rdc_find_variant(text) : NULL;
     if (!variant)
@@ -84,9 +79,8 @@ static PyObject *choose(PyObject *module, PyObject *name)
     Py_RETURN_NONE;
 }
 
-static PyObject *kernel_name(PyObject *module, PyObject *ignored)
+static PyObject *kernel_name(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module, (void)ignored;
     return PyUnicode_FromString(chosen->name);
 }
 
@@ -98,21 +92,27 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int (*const topics[])(PyObject *module) = {
-    rdc_add_block_functions,   rdc_add_branch_functions, rdc_add_cutter,           rdc_add_equal_functions,
-    rdc_add_gap_functions,     rdc_add_keyed_functions,  rdc_add_line_functions,   rdc_add_masking_functions,
-    rdc_add_naming_functions,  rdc_add_node_functions,   rdc_add_pattern_set,      rdc_add_recipe_functions,
-    rdc_add_root_functions,    rdc_add_row_functions,    rdc_add_sample_functions, rdc_add_scan_tables,
-    rdc_add_set_functions,     rdc_add_shingle_functions, rdc_add_trait_types,     rdc_add_varint_functions,
-    rdc_add_winnower,          rdc_add_word_functions,
+static PyMethodDef *const tables[] = {
+    functions, rdc_alike_functions, rdc_block_functions, rdc_branch_functions, rdc_equal_functions,
+    rdc_keyed_functions, rdc_line_functions, rdc_masking_functions, rdc_naming_functions, rdc_node_functions,
+    rdc_pair_functions, rdc_resemblance_functions, rdc_root_functions, rdc_row_functions, rdc_sample_functions,
+    rdc_shingle_functions, rdc_varint_functions, rdc_window_functions, rdc_word_functions,
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel._kernel", NULL, -1, functions, NULL, NULL,
+static int (*const topics[])(PyObject *module) = {
+    rdc_add_cutter, rdc_add_pattern_set, rdc_add_recipe_functions, rdc_add_scan_tables, rdc_add_trait_types,
+    rdc_add_winnower,
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel._kernel", NULL, -1, NULL, NULL, NULL,
                                         NULL, NULL};
 
 PyMODINIT_FUNC PyInit__kernel(void)
 {
     PyObject *module = PyModule_Create(&definition);
+    for (size_t i = 0; module && i < sizeof tables / sizeof *tables; i++)
+        if (PyModule_AddFunctions(module, tables[i]))
+            Py_CLEAR(module);
     for (size_t i = 0; module && i < sizeof topics / sizeof *topics; i++)
         if (topics[i](module))
             Py_CLEAR(module);

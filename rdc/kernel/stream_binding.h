@@ -2,8 +2,7 @@
 #ifndef RDC_STREAM_BINDING_H
 #define RDC_STREAM_BINDING_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 #include "cut/ends.h"
 
@@ -12,19 +11,15 @@ typedef enum { OPEN, BUSY, FINISHED, LOST } stream_state;
 
 static inline int check_open(stream_state state)
 {
-    switch (state) {
-    case OPEN:
+    static const char *const why[] = {
+        [BUSY] = "another thread is feeding this stream",
+        [FINISHED] = "the stream is finished",
+        [LOST] = "the stream was lost for want of memory",
+    };
+    if (state == OPEN)
         return 0;
-    case BUSY:
-        PyErr_SetString(PyExc_ValueError, "another thread is feeding this stream");
-        return -1;
-    case FINISHED:
-        PyErr_SetString(PyExc_ValueError, "the stream is finished");
-        return -1;
-    default:
-        PyErr_SetString(PyExc_ValueError, "the stream was lost for want of memory");
-        return -1;
-    }
+    PyErr_SetString(PyExc_ValueError, why[state]);
+    return -1;
 }
 
 /* Moves the ends into a list. */

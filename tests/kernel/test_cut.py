@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc import kernel
 from rdc.errors import UsageError
-from rdc.kernel import _kernel, choice
+from rdc.kernel import _kernel
 from tests.reference import kernel as pure
 from tests.support.kernel.kernel_streams import LIMITS, STREAMS, random_splits, run, streams
 from tests.support.share import examples
@@ -232,22 +233,22 @@ def test_threads_do_not_share_a_stream_by_accident() -> None:
 def test_demanded_kernels_are_given_or_refused_by_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     fastest = _kernel.usable()[0]
     try:
-        choice.choose("c")
+        kernel.choose_variant("c")
         assert _kernel.kernel_name() == "c"
         with pytest.raises(UsageError, match="sse9: unknown kernel"):
-            choice.choose("sse9")
-        not_built = next(name for name in choice.VARIANTS if name not in _kernel.built())
+            kernel.choose_variant("sse9")
+        not_built = next(name for name in kernel.VARIANTS if name not in _kernel.built())
         with pytest.raises(UsageError, match=f"{not_built}: not built"):
-            choice.choose(not_built)
+            kernel.choose_variant(not_built)
         with monkeypatch.context() as patch:
             patch.setattr(_kernel, "built", lambda: ("avx512", "c"))
             patch.setattr(_kernel, "usable", lambda: ("c",))
             with pytest.raises(UsageError, match="avx512: not on this CPU"):
-                choice.choose("avx512")
+                kernel.choose_variant("avx512")
         monkeypatch.setenv("RDC_KERNEL", "c")
-        choice.choose()
+        kernel.choose_variant()
         assert _kernel.kernel_name() == "c"
     finally:
         monkeypatch.delenv("RDC_KERNEL")
-        choice.choose()
+        kernel.choose_variant()
     assert _kernel.kernel_name() == fastest

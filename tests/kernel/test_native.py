@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rdc.kernel import unicode_data
 from tests.support.project_paths import KERNEL, NATIVE, TOP
 from tests.support.share import examples
 
@@ -24,6 +26,9 @@ def sources(topic: str) -> list[str]:
     return sorted(str(p) for p in (KERNEL / topic).glob("*.c") if not p.name.endswith("binding.c"))
 
 
+TABLES = str(KERNEL / "cut" / "tables.c")
+"""The tables of both hashes: streams.h draws streams by them."""
+
 SOURCES = sorted(str(p) for p in KERNEL.rglob("*.c") if not OTHERS.fullmatch(str(p.relative_to(KERNEL))))
 BLOCKS = [name for name in sources("search") if not name.endswith("gap_search.c")]
 DRIVEN = {
@@ -35,7 +40,11 @@ DRIVEN = {
     "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
     "samples": sources("samples"),
     "shingles": sources("shingles"),
+    "characters": [str(KERNEL / "shingles" / "characters.c")],
 }
+CHARACTERS = "b34aa1bb8b624447558e43860a90b86dd08d0b71ca1e4c378986190136a9f667"
+"""SHA-256 of what the tables of Unicode 15.0.0 say of every code point."""
+
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
 
@@ -59,13 +68,20 @@ def build(objects: Path, driver: str, flags: tuple[str, ...]) -> Path:
     place.mkdir(exist_ok=True)
     compiler = [os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", *flags, f"-I{KERNEL}"]
     parts = []
-    for source in [str(NATIVE / f"{driver}.c"), *DRIVEN[driver]]:
+    for source in sorted({str(NATIVE / f"{driver}.c"), TABLES, *DRIVEN[driver]}):
         part = place / f"{os.path.relpath(source, TOP).replace('/', '-')}.o"
         if not part.exists():
             subprocess.run([*compiler, "-c", source, "-o", part], check=True)
         parts.append(part)
     subprocess.run([*compiler, *parts, "-o", place / driver], check=True)
     return place / driver
+
+
+def characters_file(objects: Path) -> Path:
+    """The numbers that the tables of characters are read from, as drivers take them."""
+    path = objects / "characters"
+    path.write_bytes(unicode_data.numbers())
+    return path
 
 
 def agreeing_variants(program: Path, seed: int, count: int, *files: str) -> list[str]:
@@ -94,16 +110,28 @@ def test_variants_agree_on_many_streams(objects: Path) -> None:
 def test_index_and_search_agree_with_plain_loops(objects: Path, driver: str, flags: tuple[str, ...]) -> None:
     program = build(objects, driver, flags)
     rounds = examples(100)
-    result = subprocess.run([program, "1", str(rounds)], capture_output=True, text=True)
+    more = [characters_file(objects)] if driver == "shingles" else []
+    result = subprocess.run([program, "1", str(rounds), *more], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{rounds} rounds from seed 1 agree\n"
 
 
+def test_the_tables_of_characters_do_not_change(objects: Path) -> None:
+    """All code points of Unicode. Other tables make other features: whatever was stored would no longer
+    compare."""
+    program = build(objects, "characters", SANITIZED)
+    printed = subprocess.run([program, characters_file(objects)], check=True, capture_output=True).stdout
+    assert printed.count(b"\n") == 0x110000
+    assert hashlib.sha256(printed).hexdigest() == CHARACTERS
+
+
 def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:
-    """One bit of one doubling table turned: the driver must stop, or it proves nothing."""
-    header = (KERNEL / "cut" / "tables.h").read_text()
-    start = header.index("rdc_lead_double")
-    broken = header[:start] + header[start:].replace("0x", "0x1^0x", 1)
+    """One bit of the first product turned, in the look-up and in the bit matrix: the driver must stop, or it
+    proves nothing."""
+    broken = (KERNEL / "cut" / "tables.h").read_text()
+    for table, number in (("rdc_lead_double", "0x00"), ("rdc_lead_matrix", "UINT64_C(")):
+        start = broken.index(table)
+        broken = broken[:start] + broken[start:].replace(number, f"1^{number}", 1)
     for path in c_files():
         copy = tmp_path / path.relative_to(KERNEL)
         copy.parent.mkdir(exist_ok=True)
@@ -157,7 +185,7 @@ def test_the_block_search_notices_a_wrong_variant(tmp_path: Path, right: str, wr
     assert len(changed) == 1
     program = tmp_path / "program"
     driver = NATIVE
-    copies = [str(tmp_path / Path(source).relative_to(KERNEL)) for source in BLOCKS]
+    copies = [str(tmp_path / Path(source).relative_to(KERNEL)) for source in (*BLOCKS, TABLES)]
     command = ["cc", "-O0", f"-I{tmp_path}", f"-I{driver}", str(driver / "blocks.c"), *copies]
     subprocess.run([*command, "-o", str(program)], check=True)
     result = subprocess.run([program, "1", "100"], capture_output=True, text=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import re
+import subprocess
 from itertools import count
+
+import pytest
 
 from rdc import limits
 from rdc.kernel import constants as k
@@ -13,7 +17,7 @@ from rdc.kernel.cut import reference as pure
 from rdc.rabin import multiply, reflect
 from scripts.kernel_tables import header_text
 from tests.reference.rabin import Fingerprint, is_primitive
-from tests.support.project_paths import KERNEL
+from tests.support.project_paths import KERNEL, NATIVE
 
 
 def swapped(data: bytes) -> bytes:
@@ -33,28 +37,47 @@ def test_header_is_what_the_generator_writes() -> None:
     assert (KERNEL / "cut" / "tables.h").read_text() == header_text(), "run scripts/kernel_tables.py"
 
 
-def test_every_table_in_the_header_is_a_multiple_of_a_power_of_x() -> None:
-    text = (KERNEL / "cut" / "tables.h").read_text()
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+    """The tables that cut/tables.c computes when it is loaded, by name."""
+    program = tmp_path_factory.mktemp("tables") / "tables"
+    sources = [NATIVE / "tables.c", KERNEL / "cut" / "tables.c"]
+    compiler = [os.environ.get("CC", "cc"), "-std=c11", "-fsanitize=address,undefined", f"-I{KERNEL}"]
+    subprocess.run([*compiler, *sources, "-o", program], check=True)
+    printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    return {
+        name: [int(number, 16) for number in numbers]
+        for name, *numbers in map(str.split, printed.splitlines())
+    }
 
-    def numbers(name: str) -> list[int]:
-        match = re.search(rf"{name}(?:\[\d+\])+ RDC_TABLE = (.*?);\n", text, re.DOTALL)
-        assert match
-        return [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[1])]
 
+def test_every_computed_table_is_a_multiple_of_a_power_of_x(computed: dict[str, list[int]]) -> None:
     lead, low = Fingerprint(k.LEAD_POLYNOMIAL), Fingerprint(k.LOW_POLYNOMIAL)
 
     def shifted(f: Fingerprint, byte: int, zeros: int) -> int:
         return reflect(f.window(swapped(bytes((byte,))) + bytes(zeros)), f.degree)
 
-    assert numbers("rdc_lead_carry") == [shifted(lead, b, 1) for b in range(256)]
-    assert numbers("rdc_lead_leaving") == [shifted(lead, b, 16) for b in range(256)]
-    assert numbers("rdc_lead_powers") == [
-        sum(shifted(lead, b, j) << 8 * j for j in range(8)) for b in range(256)
-    ]
-    assert numbers("rdc_low_leaving") == [shifted(low, b, 64) for b in range(256)]
-    # Byte j of a stored fingerprint has 7 - j bytes after it, and eight more are appended.
-    assert numbers("rdc_low_slice") == [shifted(low, b, 15 - j) for j in range(8) for b in range(256)]
-    assert numbers("rdc_trait_multiplier") == list(k.TRAIT_MULTIPLIERS)
+    assert computed == {
+        "rdc_lead_carry": [shifted(lead, b, 1) for b in range(256)],
+        "rdc_lead_leaving": [shifted(lead, b, 16) for b in range(256)],
+        "rdc_lead_powers": [sum(shifted(lead, b, j) << 8 * j for j in range(8)) for b in range(256)],
+        # Byte j of a stored fingerprint has 7 - j bytes after it, and eight more are appended.
+        "rdc_low_slice": [shifted(low, b, 15 - j) for j in range(8) for b in range(256)],
+        "rdc_low_leaving": [shifted(low, b, 64) for b in range(256)],
+        "rdc_bit_positions": [
+            position
+            for byte in range(256)
+            for position in ([i + 1 for i in range(8) if byte >> i & 1] + [0] * 8)[:8]
+        ],
+    }
+
+
+def test_the_multipliers_in_the_header_are_those_of_traits() -> None:
+    match = re.search(
+        r"rdc_trait_multiplier\[3\].*?;\n", (KERNEL / "cut" / "tables.h").read_text(), re.DOTALL
+    )
+    assert match
+    assert [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[0])] == list(k.TRAIT_MULTIPLIERS)
 
 
 def test_ranks_of_the_pure_variant_are_rabin_fingerprints() -> None:

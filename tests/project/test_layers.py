@@ -112,7 +112,7 @@ IMPURE_MODULES = {
 }
 """Modules of Python that do I/O, read a clock or draw random numbers."""
 
-PURE_EXCEPTIONS = {("kernel/choice.py", "os")}
+PURE_EXCEPTIONS = {("kernel/__init__.py", "os")}
 """The choice of the kernel variant reads RDC_KERNEL from the environment."""
 
 

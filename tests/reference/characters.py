@@ -1,4 +1,4 @@
-"""How characters fold and what they are in a text: the pinned tables of unicode_data.py, read.
+"""How characters fold and what they are in a text: the pinned tables of rdc/kernel/unicode_data.py, read.
 
 Folding is Unicode's compatibility caseless match (D146) as far as one character decides: full case folding
 and compatibility decomposition, until nothing changes. Characters that Unicode says to ignore fold to
@@ -7,13 +7,13 @@ nothing, such as the soft hyphen; U+200B stays, because it is there to separate 
 
 from __future__ import annotations
 
-from base64 import b85decode
+from array import array
 from bisect import bisect_right
 from functools import cache
-from zlib import decompress
+from itertools import accumulate, islice
 
+from rdc.kernel import unicode_data
 from rdc.lean.records import dataclass
-from scripts import unicode_data
 
 __all__ = ["ALONE", "EXTEND", "SEPARATOR", "WORD", "Characters", "characters"]
 
@@ -66,20 +66,15 @@ class Characters:
 @cache
 def characters() -> Characters:
     """Reads the tables once."""
-    ranges, _, foldings = decompress(b85decode(unicode_data.PACKED)).decode().partition("\n\n")
-    firsts, kinds, orders = [], [], []
-    code = 0
-    for line in ranges.splitlines():
-        length, kind, order = map(int, line.split())
-        code += length
-        firsts.append(code)
-        kinds.append(kind)
-        orders.append(order)
+    numbers = array("Q", unicode_data.numbers())
+    columns = iter(numbers[2:])
+    lengths, properties = (list(islice(columns, numbers[0])) for _ in range(2))
+    steps, counts, zigzags = (list(islice(columns, numbers[1])) for _ in range(3))
     folded = {}
-    code = first = 0
-    for line in foldings.splitlines():
-        step, *parts = line.split()
-        code += int(step)
-        first += int(parts[0]) if parts else 0
-        folded[code] = (first, *(int(part, 16) for part in parts[1:])) if parts else ()
+    first = 0
+    for code, count, zigzag in zip(accumulate(steps), counts, zigzags, strict=True):
+        first += -(zigzag + 1) // 2 if zigzag % 2 else zigzag // 2
+        folded[code] = (first, *islice(columns, count - 1)) if count else ()
+    firsts = list(accumulate(lengths[:-1], initial=0))
+    kinds, orders = [number & 3 for number in properties], [number >> 2 for number in properties]
     return Characters(firsts, kinds, orders, folded)

@@ -34,13 +34,12 @@ static PyObject *done(long result)
     return result < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(result);
 }
 
-static PyObject *openat2_(PyObject *module, PyObject *args)
+static PyObject *openat2_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int directory;
     unsigned long long flags, resolve;
     const char *path;
     long fd;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iyKK:openat2", &directory, &path, &flags, &resolve))
         return NULL;
     /* struct open_how of linux/openat2.h (Linux 5.6), which older systems' headers lack. */
@@ -53,13 +52,12 @@ static PyObject *openat2_(PyObject *module, PyObject *args)
     return done(fd);
 }
 
-static PyObject *fchmodat2_(PyObject *module, PyObject *args)
+static PyObject *fchmodat2_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int directory, flags;
     unsigned mode;
     const char *name;
     long failed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iyIi:fchmodat2", &directory, &name, &mode, &flags))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -68,13 +66,12 @@ static PyObject *fchmodat2_(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *renameat2_(PyObject *module, PyObject *args)
+static PyObject *renameat2_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int old_directory, new_directory;
     unsigned flags;
     const char *old_name, *new_name;
     long failed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iyiyI:renameat2", &old_directory, &old_name, &new_directory, &new_name, &flags))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -83,10 +80,9 @@ static PyObject *renameat2_(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *syncfs_(PyObject *module, PyObject *args)
+static PyObject *syncfs_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int fd, failed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "i:syncfs", &fd))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -95,11 +91,10 @@ static PyObject *syncfs_(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *fallocate_(PyObject *module, PyObject *args)
+static PyObject *fallocate_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int fd, mode, failed;
     long long offset, length;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iiLL:fallocate", &fd, &mode, &offset, &length))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -108,7 +103,7 @@ static PyObject *fallocate_(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *refresh_stat(PyObject *module, PyObject *args)
+static PyObject *refresh_stat(PyObject *Py_UNUSED(module), PyObject *args)
 {
     /* Values of linux/stat.h (Linux 4.11); the kernel's struct statx has 256 bytes. */
     enum { BASIC_STATS = 0x7ff, FORCE_SYNC = 0x2000 };
@@ -116,7 +111,6 @@ static PyObject *refresh_stat(PyObject *module, PyObject *args)
     int directory;
     const char *name;
     long failed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iy:refresh_stat", &directory, &name))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -125,12 +119,11 @@ static PyObject *refresh_stat(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *set_access_time(PyObject *module, PyObject *args)
+static PyObject *set_access_time(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long long seconds;
     struct timespec times[2] = {{0, 0}, {0, UTIME_OMIT}};
     int fd, failed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iL:set_access_time", &fd, &seconds))
         return NULL;
     times[0].tv_sec = (time_t)seconds;
@@ -140,20 +133,18 @@ static PyObject *set_access_time(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *unshare_(PyObject *module, PyObject *args)
+static PyObject *unshare_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int flags;
-    (void)module;
     if (!PyArg_ParseTuple(args, "i:unshare", &flags))
         return NULL;
     return done(unshare(flags));
 }
 
-static PyObject *fstatfs_type(PyObject *module, PyObject *args)
+static PyObject *fstatfs_type(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int fd, failed;
     struct statfs found;
-    (void)module;
     if (!PyArg_ParseTuple(args, "i:fstatfs_type", &fd))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -166,10 +157,9 @@ static PyObject *fstatfs_type(PyObject *module, PyObject *args)
 }
 
 #ifdef __GLIBC__
-static PyObject *mallopt_(PyObject *module, PyObject *args)
+static PyObject *mallopt_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int parameter, value;
-    (void)module;
     if (!PyArg_ParseTuple(args, "ii:mallopt", &parameter, &value))
         return NULL;
     return PyBool_FromLong(mallopt(parameter, value));
@@ -194,12 +184,11 @@ static PyObject *done(long result)
     return result < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(result);
 }
 
-static PyObject *renameat2_(PyObject *module, PyObject *args)
+static PyObject *renameat2_(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int old_directory, new_directory, failed;
     unsigned flags;
     const char *old_name, *new_name;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iyiyI:renameat2", &old_directory, &old_name, &new_directory, &new_name, &flags))
         return NULL;
     flags = flags == NO_REPLACE ? RENAME_EXCL : flags == EXCHANGE ? RENAME_SWAP : flags;
@@ -209,10 +198,9 @@ static PyObject *renameat2_(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *full_fsync(PyObject *module, PyObject *args)
+static PyObject *full_fsync(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int fd, failed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "i:full_fsync", &fd))
         return NULL;
     Py_BEGIN_ALLOW_THREADS

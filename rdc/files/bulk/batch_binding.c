@@ -83,16 +83,16 @@ static int check_directories(const Py_buffer *directories, size_t count)
     return 0;
 }
 
-static PyObject *read_small(PyObject *module, PyObject *args)
+static PyObject *read_small(PyObject *Py_UNUSED(module), PyObject *args)
 {
     rdc_small_files files = {0};
     rdc_rows_seen seen = {0};
-    Py_buffer names, sizes, mtimes;
+    RDC_BUFFER names = {0}, sizes = {0}, mtimes = {0};
     unsigned long long limit;
     int directory;
     size_t total, filled;
-    PyObject *content = NULL, *good = NULL, *result = NULL;
-    (void)module;
+    RDC_OBJECT *content = NULL, *good = NULL;
+    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "iy*y*y*K:read_small", &directory, &names, &sizes, &mtimes, &limit))
         return NULL;
@@ -100,43 +100,37 @@ static PyObject *read_small(PyObject *module, PyObject *args)
         limit = PY_SSIZE_T_MAX / 2;
     if (!measure(&sizes, limit, &files.count, &total) || !check_names(names.buf, names.len, files.count) ||
         !check_column(&mtimes, files.count, 8, "mtimes"))
-        goto done;
+        return NULL;
     files.names = names.buf;
     files.sizes = sizes.buf;
     files.mtimes = mtimes.buf;
     content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
     good = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)files.count);
     if (!content || !good)
-        goto done;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    filled = rdc_read_small(directory, &files, (uint8_t *)PyBytes_AS_STRING(content), (uint8_t *)PyBytes_AS_STRING(good),
+    filled = rdc_read_small(directory, &files, rdc_inside(content), rdc_inside(good),
                             &seen);
     Py_END_ALLOW_THREADS
     /* Sets `content` to NULL where it fails. */
     if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
         result = with_seen(PyTuple_Pack(2, content, good), &seen);
-done:
-    Py_XDECREF(content);
-    Py_XDECREF(good);
-    PyBuffer_Release(&names);
-    PyBuffer_Release(&sizes);
-    PyBuffer_Release(&mtimes);
     return result;
 }
 
-static PyObject *stage_small(PyObject *module, PyObject *args)
+static PyObject *stage_small(PyObject *Py_UNUSED(module), PyObject *args)
 {
     rdc_small_files files = {0};
     rdc_ownership ownership = {0};
     rdc_expected looked_at = {0};
     rdc_rows_seen seen = {0};
-    Py_buffer directories, names, sizes, mtimes, modes, uids, gids, content, random, expected = {0};
+    RDC_BUFFER directories = {0}, names = {0}, sizes = {0}, mtimes = {0}, modes = {0}, uids = {0}, gids = {0}, content = {0}, random = {0}, expected = {0};
     unsigned depth, fields;
     unsigned long long hole;
     int done;
     size_t total;
-    PyObject *fds = NULL, *temporaries = NULL, *result = NULL;
-    (void)module;
+    RDC_OBJECT *fds = NULL, *temporaries = NULL;
+    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*Ky*z*II:stage_small", &directories, &names, &sizes, &mtimes, &modes,
                           &uids, &gids, &ownership.owner, &content, &hole, &random, &expected, &fields, &depth))
@@ -146,11 +140,9 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
         !check_column(&modes, files.count, 2, "modes") || !check_column(&uids, files.count, 4, "uids") ||
         !check_column(&gids, files.count, 4, "gids") || !check_column(&random, files.count, 4, "random numbers") ||
         !check_directories(&directories, files.count) || !check_expected(&expected, files.count, fields, &looked_at))
-        goto done;
-    if (total != (size_t)content.len) {
-        PyErr_Format(PyExc_ValueError, "%zd bytes for files of %zu", content.len, total);
-        goto done;
-    }
+        return NULL;
+    if (total != (size_t)content.len)
+        return PyErr_Format(PyExc_ValueError, "%zd bytes for files of %zu", content.len, total);
     files.names = names.buf;
     files.sizes = sizes.buf;
     files.mtimes = mtimes.buf;
@@ -160,38 +152,25 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
     fds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * sizeof(int32_t)));
     temporaries = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * RDC_TEMPORARY_SIZE));
     if (!fds || !temporaries)
-        goto done;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
     done = rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, hole, random.buf,
-                    (int32_t *)(void *)PyBytes_AS_STRING(fds),
+                    rdc_inside(fds),
                     (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries), depth, &seen);
     Py_END_ALLOW_THREADS
     result = done ? with_seen(PyTuple_Pack(2, fds, temporaries), &seen) : PyErr_NoMemory();
-done:
-    Py_XDECREF(fds);
-    Py_XDECREF(temporaries);
-    PyBuffer_Release(&directories);
-    PyBuffer_Release(&names);
-    PyBuffer_Release(&sizes);
-    PyBuffer_Release(&mtimes);
-    PyBuffer_Release(&modes);
-    PyBuffer_Release(&uids);
-    PyBuffer_Release(&gids);
-    PyBuffer_Release(&content);
-    PyBuffer_Release(&random);
-    PyBuffer_Release(&expected);
     return result;
 }
 
-static PyObject *rename_small(PyObject *module, PyObject *args)
+static PyObject *rename_small(PyObject *Py_UNUSED(module), PyObject *args)
 {
     rdc_expected looked_at = {0};
     rdc_rows_seen seen = {0};
-    Py_buffer directories, temporaries, names, fds, expected = {0};
+    RDC_BUFFER directories = {0}, temporaries = {0}, names = {0}, fds = {0}, expected = {0};
     unsigned depth, fields;
     int done;
-    PyObject *errors = NULL, *result = NULL;
-    (void)module;
+    RDC_OBJECT *errors = NULL;
+    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "y*y*y*y*z*II:rename_small", &directories, &temporaries, &names, &fds, &expected,
                           &fields, &depth))
@@ -201,22 +180,15 @@ static PyObject *rename_small(PyObject *module, PyObject *args)
         !check_column(&temporaries, count, RDC_TEMPORARY_SIZE, "temporaries") ||
         !check_column(&fds, count, 4, "fds") || !check_directories(&directories, count) ||
         !check_expected(&expected, count, fields, &looked_at))
-        goto done;
+        return NULL;
     errors = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
     if (!errors)
-        goto done;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
     done = rdc_rename_small(directories.buf, count, temporaries.buf, names.buf, fds.buf, expected.buf ? &looked_at : NULL,
-                    (int32_t *)(void *)PyBytes_AS_STRING(errors), depth, &seen);
+                    rdc_inside(errors), depth, &seen);
     Py_END_ALLOW_THREADS
     result = done ? with_seen(PyTuple_Pack(1, errors), &seen) : PyErr_NoMemory();
-done:
-    Py_XDECREF(errors);
-    PyBuffer_Release(&directories);
-    PyBuffer_Release(&temporaries);
-    PyBuffer_Release(&names);
-    PyBuffer_Release(&fds);
-    PyBuffer_Release(&expected);
     return result;
 }
 

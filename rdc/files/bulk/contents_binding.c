@@ -28,58 +28,46 @@ static size_t count_paths(const Py_buffer *paths)
     return count;
 }
 
-static PyObject *read_contents(PyObject *module, PyObject *args)
+static PyObject *read_contents(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int fd, done;
     unsigned depth, most;
     rdc_rows_seen seen = {0};
     unsigned long long head, tail;
-    Py_buffer paths, wanted;
-    PyObject *data = NULL, *outcomes = NULL, *ctimes = NULL, *result = NULL;
+    RDC_BUFFER paths = {0}, wanted = {0};
+    RDC_OBJECT *data = NULL, *outcomes = NULL, *ctimes = NULL;
+    PyObject *result = NULL;
     uint64_t total = 0;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iy*y*KKII:read_contents", &fd, &paths, &wanted, &head, &tail, &depth, &most))
         return NULL;
     const size_t count = (size_t)wanted.len / sizeof(rdc_wanted);
-    if ((size_t)wanted.len % sizeof(rdc_wanted) || count_paths(&paths) != count) {
-        PyErr_SetString(PyExc_ValueError, "read_contents: as many paths, each followed by NUL, as rows of 24 bytes");
-        goto done;
-    }
+    if ((size_t)wanted.len % sizeof(rdc_wanted) || count_paths(&paths) != count)
+        return PyErr_Format(PyExc_ValueError, "read_contents: as many paths, each followed by NUL, as rows of 24 bytes");
     for (size_t i = 0; i < count; i++) {
         rdc_wanted one;
         memcpy(&one, (const char *)wanted.buf + i * sizeof one, sizeof one);
         const uint64_t bytes = rdc_content_bytes(le64toh(one.size), head, tail);
         total = bytes > RESULT_MOST ? RESULT_MOST + 1 : total + bytes;
-        if (total > RESULT_MOST || head > RESULT_MOST || tail > RESULT_MOST) {
-            PyErr_SetString(PyExc_ValueError, "read_contents: at most 1 GiB at a time");
-            goto done;
-        }
+        if (total > RESULT_MOST || head > RESULT_MOST || tail > RESULT_MOST)
+            return PyErr_Format(PyExc_ValueError, "read_contents: at most 1 GiB at a time");
     }
     data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
     outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
     ctimes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int64_t)));
     if (!data || !outcomes || !ctimes)
-        goto done;
+        return NULL;
     /* The buffers of bytes objects are aligned for any of these types; those of a caller's slice may not be. */
-    rdc_wanted *rows = PyMem_Malloc(count * sizeof *rows + 1);
-    if (!rows) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    rdc_wanted *rows = malloc(count * sizeof *rows + 1);
+    if (!rows)
+        return PyErr_NoMemory();
     memcpy(rows, wanted.buf, count * sizeof *rows);
     Py_BEGIN_ALLOW_THREADS
-    done = rdc_read_contents(fd, paths.buf, rows, count, head, tail, (uint8_t *)PyBytes_AS_STRING(data),
-                      (int32_t *)(void *)PyBytes_AS_STRING(outcomes), (int64_t *)(void *)PyBytes_AS_STRING(ctimes), depth,
+    done = rdc_read_contents(fd, paths.buf, rows, count, head, tail, rdc_inside(data),
+                      rdc_inside(outcomes), rdc_inside(ctimes), depth,
                              most, &seen);
     Py_END_ALLOW_THREADS
-    PyMem_Free(rows);
+    free(rows);
     result = done ? with_seen(PyTuple_Pack(3, data, outcomes, ctimes), &seen) : PyErr_NoMemory();
-done:
-    Py_XDECREF(data);
-    Py_XDECREF(outcomes);
-    Py_XDECREF(ctimes);
-    PyBuffer_Release(&paths);
-    PyBuffer_Release(&wanted);
     return result;
 }
 

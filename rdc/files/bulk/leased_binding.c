@@ -36,7 +36,7 @@ static int has_strings(const Py_buffer *strings, size_t count)
 /* Where each string begins; NULL with an exception if there is no memory. */
 static const char **starts_of(const Py_buffer *strings, size_t count)
 {
-    const char **starts = PyMem_Malloc((count + 1) * sizeof *starts), *text = strings->buf;
+    const char **starts = malloc((count + 1) * sizeof *starts), *text = strings->buf;
 
     if (!starts)
         PyErr_NoMemory();
@@ -45,13 +45,13 @@ static const char **starts_of(const Py_buffer *strings, size_t count)
     return starts;
 }
 
-static PyObject *lease_files(PyObject *module, PyObject *args)
+static PyObject *lease_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer directories, names;
+    RDC_BUFFER directories = {0}, names = {0};
     rdc_attributes attributes = {0};
-    PyObject *fds = NULL, *errors = NULL, *facts = NULL, *result = NULL;
+    RDC_OBJECT *fds = NULL, *errors = NULL, *facts = NULL;
+    PyObject *result = NULL;
     int done;
-    (void)module;
 
     if (!PyArg_ParseTuple(args, "y*y*:lease_files", &directories, &names))
         return NULL;
@@ -66,8 +66,8 @@ static PyObject *lease_files(PyObject *module, PyObject *args)
     if (!fds || !errors || !facts)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    done = rdc_lease_files(directories.buf, names.buf, count, (int32_t *)(void *)PyBytes_AS_STRING(fds),
-                           (int32_t *)(void *)PyBytes_AS_STRING(errors), (rdc_leased *)(void *)PyBytes_AS_STRING(facts),
+    done = rdc_lease_files(directories.buf, names.buf, count, rdc_inside(fds),
+                           rdc_inside(errors), (rdc_leased *)(void *)PyBytes_AS_STRING(facts),
                            &attributes);
     Py_END_ALLOW_THREADS
     result = done ? Py_BuildValue("OOOy#", fds, errors, facts, attributes.data, (Py_ssize_t)attributes.size)
@@ -78,41 +78,32 @@ static PyObject *lease_files(PyObject *module, PyObject *args)
     }
 done:
     free(attributes.data);
-    Py_XDECREF(fds);
-    Py_XDECREF(errors);
-    Py_XDECREF(facts);
-    PyBuffer_Release(&directories);
-    PyBuffer_Release(&names);
     return result;
 }
 
-static PyObject *compare_files(PyObject *module, PyObject *args)
+static PyObject *compare_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer fds, content;
+    RDC_BUFFER fds = {0}, content = {0};
     PyObject *equal = NULL;
     int done;
-    (void)module;
 
     if (!PyArg_ParseTuple(args, "y*y*:compare_files", &fds, &content))
         return NULL;
     const size_t count = (size_t)fds.len / 4;
     if (!fits(&fds, count, 4, 4)) {
         misfit("descriptors");
-        goto done;
+        return NULL;
     }
     equal = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
     if (!equal)
-        goto done;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    done = rdc_compare_files(fds.buf, count, content.buf, (size_t)content.len, (uint8_t *)PyBytes_AS_STRING(equal));
+    done = rdc_compare_files(fds.buf, count, content.buf, (size_t)content.len, rdc_inside(equal));
     Py_END_ALLOW_THREADS
     if (!done) {
         Py_CLEAR(equal);
         PyErr_NoMemory();
     }
-done:
-    PyBuffer_Release(&fds);
-    PyBuffer_Release(&content);
     return equal;
 }
 
@@ -174,30 +165,28 @@ static PyObject *take_step(PyObject *args, const char *format, step *take)
     if (!outcomes)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    done = take(&names, (uint8_t *)PyBytes_AS_STRING(outcomes));
+    done = take(&names, rdc_inside(outcomes));
     Py_END_ALLOW_THREADS
     if (!done) {
         Py_CLEAR(outcomes);
         PyErr_NoMemory();
     }
 done:
-    PyMem_Free((void *)names.names);
-    PyMem_Free((void *)names.displaced);
-    PyMem_Free((void *)names.original_names);
+    free((void *)names.names);
+    free((void *)names.displaced);
+    free((void *)names.original_names);
     for (int i = 0; i < BUFFERS; i++)
         PyBuffer_Release(&b[i]);
     return outcomes;
 }
 
-static PyObject *displace_files(PyObject *module, PyObject *args)
+static PyObject *displace_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     return take_step(args, "py*y*y*y*y*y*y*y*y*y*y*:displace_files", rdc_displace_files);
 }
 
-static PyObject *remove_displaced(PyObject *module, PyObject *args)
+static PyObject *remove_displaced(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     return take_step(args, "py*y*y*y*y*y*y*y*y*y*y*:remove_displaced", rdc_remove_displaced);
 }
 

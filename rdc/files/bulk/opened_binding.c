@@ -25,16 +25,15 @@ static int fits(const Py_buffer *column, size_t count, size_t width)
     return (size_t)column->len == count * width && (!count || (uintptr_t)column->buf % width == 0);
 }
 
-static PyObject *open_files(PyObject *module, PyObject *args)
+static PyObject *open_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
     enum { FDS, DEVICES, INODES, SIZES, MTIMES, CTIMES, COLUMNS };
     rdc_rows_seen seen = {0};
     int directory, done;
     unsigned depth;
-    Py_buffer paths;
+    RDC_BUFFER paths = {0};
     size_t count = 0;
     PyObject *result = NULL;
-    (void)module;
 
     if (!PyArg_ParseTuple(args, "iy*I:open_files", &directory, &paths, &depth))
         return NULL;
@@ -43,7 +42,7 @@ static PyObject *open_files(PyObject *module, PyObject *args)
         count += !text[i];
     if (paths.len && text[paths.len - 1]) {
         misfit("paths, each followed by NUL,");
-        goto done;
+        return NULL;
     }
     result = PyTuple_New(COLUMNS);
     for (int column = 0; result && column < COLUMNS; column++) {
@@ -54,7 +53,7 @@ static PyObject *open_files(PyObject *module, PyObject *args)
             Py_CLEAR(result);
     }
     if (!result)
-        goto done;
+        return NULL;
     void *columns[COLUMNS];
     for (int column = 0; column < COLUMNS; column++)
         columns[column] = PyBytes_AS_STRING(PyTuple_GET_ITEM(result, column));
@@ -69,70 +68,57 @@ static PyObject *open_files(PyObject *module, PyObject *args)
         Py_CLEAR(result);
         PyErr_NoMemory();
     }
-done:
-    PyBuffer_Release(&paths);
     return result;
 }
 
-static PyObject *read_files(PyObject *module, PyObject *args)
+static PyObject *read_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
     rdc_rows_seen seen = {0};
     unsigned depth;
-    Py_buffer fds, sizes, mtimes, ctimes;
-    PyObject *content = NULL, *good = NULL, *result = NULL;
+    RDC_BUFFER fds = {0}, sizes = {0}, mtimes = {0}, ctimes = {0};
+    RDC_OBJECT *content = NULL, *good = NULL;
+    PyObject *result = NULL;
     uint64_t total = 0;
     size_t filled;
-    (void)module;
 
     if (!PyArg_ParseTuple(args, "y*y*y*y*I:read_files", &fds, &sizes, &mtimes, &ctimes, &depth))
         return NULL;
     const size_t count = (size_t)fds.len / 4;
     if (!fits(&fds, count, 4) || !fits(&sizes, count, 8) || !fits(&mtimes, count, 8) || !fits(&ctimes, count, 8)) {
         misfit("the columns of files to be read");
-        goto done;
+        return NULL;
     }
     for (size_t i = 0; i < count && total <= RESULT_MOST; i++)
         if (((const int32_t *)fds.buf)[i] >= 0) {
             const uint64_t size = ((const uint64_t *)sizes.buf)[i];
             total = size > RESULT_MOST ? RESULT_MOST + 1 : total + size;
         }
-    if (total > RESULT_MOST) {
-        PyErr_SetString(PyExc_ValueError, "at most 1 GiB is read at a time");
-        goto done;
-    }
+    if (total > RESULT_MOST)
+        return PyErr_Format(PyExc_ValueError, "at most 1 GiB is read at a time");
     content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
     good = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
     if (!content || !good)
-        goto done;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    filled = rdc_read_files(fds.buf, count, sizes.buf, mtimes.buf, ctimes.buf, (uint8_t *)PyBytes_AS_STRING(content),
-                            (uint8_t *)PyBytes_AS_STRING(good), depth, &seen);
+    filled = rdc_read_files(fds.buf, count, sizes.buf, mtimes.buf, ctimes.buf, rdc_inside(content),
+                            rdc_inside(good), depth, &seen);
     Py_END_ALLOW_THREADS
-    if (filled == SIZE_MAX) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    if (filled == SIZE_MAX)
+        return PyErr_NoMemory();
     /* Sets `content` to NULL where it fails. */
     if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
         result = with_seen(PyTuple_Pack(2, content, good), &seen);
-done:
-    Py_XDECREF(content);
-    Py_XDECREF(good);
-    PyBuffer_Release(&fds);
-    PyBuffer_Release(&sizes);
-    PyBuffer_Release(&mtimes);
-    PyBuffer_Release(&ctimes);
     return result;
 }
 
-static PyObject *set_metadata_of_files(PyObject *module, PyObject *args)
+static PyObject *set_metadata_of_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
     rdc_wanted_metadata wanted = {0};
     rdc_rows_seen seen = {0};
     unsigned depth;
-    Py_buffer fds, ctimes, rows, modes, mtimes, uids, gids;
-    PyObject *outcomes = NULL, *result = NULL;
-    (void)module;
+    RDC_BUFFER fds = {0}, ctimes = {0}, rows = {0}, modes = {0}, mtimes = {0}, uids = {0}, gids = {0};
+    RDC_OBJECT *outcomes = NULL;
+    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*pI:set_metadata_of_files", &fds, &ctimes, &rows, &modes, &mtimes, &uids, &gids,
                           &wanted.owner, &depth))
@@ -144,7 +130,7 @@ static PyObject *set_metadata_of_files(PyObject *module, PyObject *args)
         sound = ((const uint64_t *)rows.buf)[i] < listed;
     if (!sound) {
         misfit("the columns of what files are to have");
-        goto done;
+        return NULL;
     }
     wanted.rows = rows.buf;
     wanted.modes = modes.buf;
@@ -153,21 +139,12 @@ static PyObject *set_metadata_of_files(PyObject *module, PyObject *args)
     wanted.gids = gids.buf;
     outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
     if (!outcomes)
-        goto done;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    rdc_set_metadata_of_files(fds.buf, count, ctimes.buf, &wanted, (uint8_t *)PyBytes_AS_STRING(outcomes),
+    rdc_set_metadata_of_files(fds.buf, count, ctimes.buf, &wanted, rdc_inside(outcomes),
                               depth, &seen);
     Py_END_ALLOW_THREADS
     result = with_seen(PyTuple_Pack(1, outcomes), &seen);
-done:
-    Py_XDECREF(outcomes);
-    PyBuffer_Release(&fds);
-    PyBuffer_Release(&ctimes);
-    PyBuffer_Release(&rows);
-    PyBuffer_Release(&modes);
-    PyBuffer_Release(&mtimes);
-    PyBuffer_Release(&uids);
-    PyBuffer_Release(&gids);
     return result;
 }
 

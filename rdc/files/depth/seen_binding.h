@@ -2,8 +2,7 @@
 #ifndef RDC_SEEN_BINDING_H
 #define RDC_SEEN_BINDING_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #include "depth/rows_at_once.h"
 

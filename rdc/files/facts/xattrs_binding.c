@@ -26,9 +26,8 @@ static PyObject *failure(int number)
     return PyErr_SetFromErrno(PyExc_OSError);
 }
 
-static PyObject *go_by_name(PyObject *module, PyObject *unused)
+static PyObject *go_by_name(PyObject *Py_UNUSED(module), PyObject *unused)
 {
-    (void)module;
     (void)unused;
     return PyBool_FromLong(rdc_xattrs_go_by_name());
 }
@@ -52,23 +51,20 @@ static PyObject *listed_rows(const rdc_listed_entries *l)
     return rows ? Py_BuildValue("(KnN)", (unsigned long long)l->next_row, (Py_ssize_t)l->next_offset, rows) : NULL;
 }
 
-static PyObject *list_xattrs(PyObject *module, PyObject *args)
+static PyObject *list_xattrs(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int directory, by_name, failed;
     const char *path, *entries;
     Py_ssize_t length, size, offset;
     unsigned long long row;
     rdc_listed_entries listed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iy#y#Knp:list_xattrs", &directory, &path, &length, &entries, &size, &row, &offset,
                           &by_name))
         return NULL;
     if (strlen(path) != (size_t)length || (length && !rdc_is_plain_path(path)))
         return failure(EINVAL);
-    if (offset < 0 || offset > size || (size && entries[size - 1])) {
-        PyErr_SetString(PyExc_ValueError, "list_xattrs: names, each followed by NUL, and the offset of one");
-        return NULL;
-    }
+    if (offset < 0 || offset > size || (size && entries[size - 1]))
+        return PyErr_Format(PyExc_ValueError, "list_xattrs: names, each followed by NUL, and the offset of one");
     Py_BEGIN_ALLOW_THREADS
     const int fd = length ? rdc_open_beneath(directory, path, PASS_FLAGS) : directory;
     failed = fd < 0 ? errno
@@ -83,12 +79,11 @@ static PyObject *list_xattrs(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *get_xattr(PyObject *module, PyObject *args)
+static PyObject *get_xattr(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int directory;
     const char *entry, *attribute;
     Py_ssize_t offered = VALUE_USUAL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iyy:get_xattr", &directory, &entry, &attribute))
         return NULL;
     for (;;) {

@@ -64,32 +64,29 @@ static int check(const Py_buffer *rows)
     return -1;
 }
 
-static PyObject *read_ranges(PyObject *module, PyObject *args)
+static PyObject *read_ranges(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int fd, read = 0;
-    Py_buffer rows;
+    RDC_BUFFER rows = {0};
     PyObject *content = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iy*:read_ranges", &fd, &rows))
         return NULL;
     if (!check(&rows) && (content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sum_of(&rows)))) {
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(content);
+        uint8_t *to = rdc_inside(content);
         Py_BEGIN_ALLOW_THREADS
         read = read_all(fd, &rows, to);
         Py_END_ALLOW_THREADS
         if (!read)
             Py_SETREF(content, Py_NewRef(Py_None));
     }
-    PyBuffer_Release(&rows);
     return content;
 }
 
-static PyObject *read_ranges_into(PyObject *module, PyObject *args)
+static PyObject *read_ranges_into(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int fd, read = 0;
-    Py_buffer rows, memory;
+    RDC_BUFFER rows = {0}, memory = {0};
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iy*w*:read_ranges_into", &fd, &rows, &memory))
         return NULL;
     if (!check(&rows)) {
@@ -102,8 +99,6 @@ static PyObject *read_ranges_into(PyObject *module, PyObject *args)
             result = PyBool_FromLong(read);
         }
     }
-    PyBuffer_Release(&rows);
-    PyBuffer_Release(&memory);
     return result;
 }
 

@@ -84,7 +84,7 @@ static PyObject *failure(int number)
     return PyErr_SetFromErrno(PyExc_OSError);
 }
 
-static PyObject *list_directory(PyObject *module, PyObject *args)
+static PyObject *list_directory(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int directory, failed;
     unsigned depth, most;
@@ -92,7 +92,6 @@ static PyObject *list_directory(PyObject *module, PyObject *args)
     Py_ssize_t length, limit;
     rdc_rows_seen seen = {0};
     rdc_entries e;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iy#nII:list_directory", &directory, &path, &length, &limit, &depth, &most) ||
         !check_limit(limit))
         return NULL;
@@ -110,11 +109,10 @@ static PyObject *list_directory(PyObject *module, PyObject *args)
     return failed ? failure(failed) : columns_of(&e, &seen);
 }
 
-static PyObject *open_directory(PyObject *module, PyObject *args)
+static PyObject *open_directory(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int directory, fd;
     const char *path;
-    (void)module;
     if (!PyArg_ParseTuple(args, "iy:open_directory", &directory, &path))
         return NULL;
     Py_BEGIN_ALLOW_THREADS

@@ -7,12 +7,23 @@
 #include "module.h"
 
 #include "count/chunk_table.h"
-#include "count/columns.h"
 #include "count/fold_chunks.h"
+#include "count/part_rows.h"
 
 static PyObject *column(const uint64_t *values, size_t count)
 {
     return PyBytes_FromStringAndSize((const char *)values, (Py_ssize_t)(8 * count));
+}
+
+/* Returns -1 with an exception set unless both columns have 64-bit numbers, one a row. */
+static int check_rows(const Py_buffer *first, const Py_buffer *second)
+{
+    if (rdc_check_column(first, 8, "a column") || rdc_check_column(second, 8, "a column"))
+        return -1;
+    if (first->len == second->len)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "columns of %zd and %zd rows", first->len / 8, second->len / 8);
+    return -1;
 }
 
 /* ---- ChunkTable ---- */
@@ -41,10 +52,8 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     Py_ssize_t limit;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n:ChunkTable", names, &limit))
         return NULL;
-    if (limit < 0) {
-        PyErr_SetString(PyExc_ValueError, "the limit is a number of bytes");
-        return NULL;
-    }
+    if (limit < 0)
+        return PyErr_Format(PyExc_ValueError, "the limit is a number of bytes");
     ChunkTable *self = (ChunkTable *)type->tp_alloc(type, 0);
     if (self)
         rdc_table_start(&self->table, (size_t)limit); /* all of `self` is zero */
@@ -53,25 +62,20 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void table_dealloc(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     rdc_table_end(&((ChunkTable *)object)->table);
-    type->tp_free(object);
-    Py_DECREF(type);
+    rdc_free_object(object);
 }
 
 static PyObject *table_add(PyObject *object, PyObject *args)
 {
     rdc_table *table = free_table(object);
-    Py_buffer keys, sizes, counts = {0};
-    size_t rows, others;
-    if (!table || !PyArg_ParseTuple(args, "y*y*|y*:add", &keys, &sizes, &counts))
-        return NULL;
-    const uint64_t *key = rdc_column_numbers(&keys, &rows), *size = key ? rdc_column_numbers(&sizes, &others) : NULL, *count = NULL;
-    if (!size || rdc_same_length(rows, others))
-        goto done;
-    if (counts.obj && (!(count = rdc_column_numbers(&counts, &others)) || rdc_same_length(rows, others)))
-        goto done;
+    RDC_BUFFER keys = {0}, sizes = {0}, counts = {0};
     int failed;
+    if (!table || !PyArg_ParseTuple(args, "y*y*|y*:add", &keys, &sizes, &counts) || check_rows(&keys, &sizes) ||
+        (counts.obj && check_rows(&keys, &counts)))
+        return NULL;
+    const uint64_t *key = keys.buf, *size = sizes.buf, *count = counts.buf;
+    const size_t rows = (size_t)keys.len / 8;
     if (rows < UNLOCKED_ROWS) {
         failed = rdc_table_add(table, key, size, count, rows);
     } else {
@@ -82,14 +86,7 @@ static PyObject *table_add(PyObject *object, PyObject *args)
         ((ChunkTable *)object)->is_busy = 0;
     }
     if (failed)
-        PyErr_NoMemory();
-done:
-    PyBuffer_Release(&keys);
-    PyBuffer_Release(&sizes);
-    if (counts.obj)
-        PyBuffer_Release(&counts);
-    if (PyErr_Occurred())
-        return NULL;
+        return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
@@ -123,13 +120,11 @@ static PyObject *table_entries(PyObject *object, PyObject *args)
     Py_ssize_t position, most;
     if (!table || !PyArg_ParseTuple(args, "nn:entries", &position, &most))
         return NULL;
-    if (position < 0 || most < 0 || most > (Py_ssize_t)1 << 32) {
-        PyErr_SetString(PyExc_ValueError, "entries are read from a position >= 0, at most 2^32 at a time");
-        return NULL;
-    }
+    if (position < 0 || most < 0 || most > (Py_ssize_t)1 << 32)
+        return PyErr_Format(PyExc_ValueError, "entries are read from a position >= 0, at most 2^32 at a time");
     size_t at = (size_t)position, rows = 0;
     const size_t room = (size_t)most < table->used ? (size_t)most : table->used;
-    uint64_t *out = malloc(24 * room + 1);
+    RDC_MEMORY uint64_t *out = malloc(24 * room + 1);
     rdc_wide chunk;
     if (!out)
         return PyErr_NoMemory();
@@ -138,10 +133,8 @@ static PyObject *table_entries(PyObject *object, PyObject *args)
         out[room + rows] = chunk.size;
         out[2 * room + rows++] = chunk.count;
     }
-    PyObject *result = Py_BuildValue("(NNNn)", column(out, rows), column(out + room, rows),
-                                     column(out + 2 * room, rows), (Py_ssize_t)at);
-    free(out);
-    return result;
+    return Py_BuildValue("(NNNn)", column(out, rows), column(out + room, rows), column(out + 2 * room, rows),
+                         (Py_ssize_t)at);
 }
 
 static PyObject *bins(const uint64_t *chunks, const uint64_t *bytes)
@@ -150,19 +143,17 @@ static PyObject *bins(const uint64_t *chunks, const uint64_t *bytes)
     for (unsigned b = 0; list && b < RDC_TABLE_BINS; b++) {
         if (!chunks[b])
             continue;
-        PyObject *bin = Py_BuildValue("(IKK)", b, (unsigned long long)chunks[b], (unsigned long long)bytes[b]);
+        RDC_OBJECT *bin = Py_BuildValue("(IKK)", b, (unsigned long long)chunks[b], (unsigned long long)bytes[b]);
         if (!bin || PyList_Append(list, bin))
             Py_CLEAR(list);
-        Py_XDECREF(bin);
     }
     return list;
 }
 
-static PyObject *table_summary(PyObject *object, PyObject *ignored)
+static PyObject *table_summary(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     const rdc_table *table = free_table(object);
     rdc_table_summary s;
-    (void)ignored;
     if (!table)
         return NULL;
     rdc_table_summarize(table, &s);
@@ -172,31 +163,27 @@ static PyObject *table_summary(PyObject *object, PyObject *ignored)
                          bins(s.size_chunks, s.size_bytes), bins(s.copy_chunks, s.copy_bytes));
 }
 
-static PyObject *table_chunks(PyObject *object, void *ignored)
+static PyObject *table_chunks(PyObject *object, void *Py_UNUSED(ignored))
 {
     const rdc_table *table = free_table(object);
-    (void)ignored;
     return table ? PyLong_FromUnsignedLongLong(table->chunks) : NULL;
 }
 
-static PyObject *table_bytes(PyObject *object, void *ignored)
+static PyObject *table_bytes(PyObject *object, void *Py_UNUSED(ignored))
 {
     const rdc_table *table = free_table(object);
-    (void)ignored;
     return table ? PyLong_FromUnsignedLongLong(table->bytes) : NULL;
 }
 
-static PyObject *table_shift(PyObject *object, void *ignored)
+static PyObject *table_shift(PyObject *object, void *Py_UNUSED(ignored))
 {
     const rdc_table *table = free_table(object);
-    (void)ignored;
     return table ? PyLong_FromLong((long)table->shift) : NULL;
 }
 
-static PyObject *table_memory(PyObject *object, void *ignored)
+static PyObject *table_memory(PyObject *object, void *Py_UNUSED(ignored))
 {
     const rdc_table *table = free_table(object);
-    (void)ignored;
     return table ? PyLong_FromSize_t(rdc_table_memory(table)) : NULL;
 }
 
@@ -233,9 +220,6 @@ static PyType_Slot table_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec table_spec = {"rdc.kernel._kernel.ChunkTable", sizeof(ChunkTable), 0, Py_TPFLAGS_DEFAULT,
-                                 table_slots};
-
 /* ---- Folder ---- */
 
 typedef struct {
@@ -260,42 +244,25 @@ static PyObject *folder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     return (PyObject *)self;
 }
 
-static void folder_dealloc(PyObject *object)
-{
-    PyTypeObject *type = Py_TYPE(object);
-    type->tp_free(object);
-    Py_DECREF(type);
-}
-
 /* Streams that end after the items ends[0], ends[1], ... Without ends: part of one stream that continues. */
 static PyObject *fold(rdc_folder *folder, PyObject *args, int whole)
 {
-    Py_buffer keys, sizes, stops = {0};
-    size_t rows, others, streams = 0, groups = 0, begin = 0;
-    uint64_t *out = NULL;
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, whole ? "y*y*y*:streams" : "y*y*:feed", &keys, &sizes, &stops))
+    RDC_BUFFER keys = {0}, sizes = {0}, stops = {0};
+    size_t groups = 0, begin = 0;
+    if (!PyArg_ParseTuple(args, whole ? "y*y*y*:streams" : "y*y*:feed", &keys, &sizes, &stops) ||
+        check_rows(&keys, &sizes) || rdc_check_column(&stops, 8, "ends"))
         return NULL;
-    const uint64_t *key = rdc_column_numbers(&keys, &rows), *size = key ? rdc_column_numbers(&sizes, &others) : NULL, *stop = NULL;
-    if (!size || rdc_same_length(rows, others))
-        goto done;
-    if (whole && !(stop = rdc_column_numbers(&stops, &streams)))
-        goto done;
+    const uint64_t *key = keys.buf, *size = sizes.buf, *stop = stops.buf;
+    const size_t rows = (size_t)keys.len / 8, streams = (size_t)stops.len / 8;
     for (size_t i = 0; i < streams; i++)
-        if (stop[i] > rows || stop[i] < (i ? stop[i - 1] : 0) || (i + 1 == streams && stop[i] != rows)) {
-            PyErr_SetString(PyExc_ValueError, "streams end in order, the last with the last row");
-            goto done;
-        }
-    if (whole && !streams && rows) {
-        PyErr_SetString(PyExc_ValueError, "rows that belong to no stream");
-        goto done;
-    }
+        if (stop[i] > rows || stop[i] < (i ? stop[i - 1] : 0) || (i + 1 == streams && stop[i] != rows))
+            return PyErr_Format(PyExc_ValueError, "streams end in order, the last with the last row");
+    if (whole && !streams && rows)
+        return PyErr_Format(PyExc_ValueError, "rows that belong to no stream");
     const size_t room = rows + folder->count + streams;
-    out = malloc((2 * room + streams) * 8 + 1);
-    if (!out) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    RDC_MEMORY uint64_t *out = malloc((2 * room + streams) * 8 + 1);
+    if (!out)
+        return PyErr_NoMemory();
     uint64_t *out_key = out, *out_size = out + room, *out_stop = out + 2 * room;
     if (!whole)
         groups = rdc_folder_feed(folder, key, size, rows, out_key, out_size);
@@ -305,15 +272,8 @@ static PyObject *fold(rdc_folder *folder, PyObject *args, int whole)
         begin = stop[i];
         out_stop[i] = groups;
     }
-    result = whole ? Py_BuildValue("(NNN)", column(out_key, groups), column(out_size, groups), column(out_stop, streams))
-                   : Py_BuildValue("(NN)", column(out_key, groups), column(out_size, groups));
-done:
-    free(out);
-    PyBuffer_Release(&keys);
-    PyBuffer_Release(&sizes);
-    if (stops.obj)
-        PyBuffer_Release(&stops);
-    return result;
+    return whole ? Py_BuildValue("(NNN)", column(out_key, groups), column(out_size, groups), column(out_stop, streams))
+                 : Py_BuildValue("(NN)", column(out_key, groups), column(out_size, groups));
 }
 
 static PyObject *folder_feed(PyObject *object, PyObject *args)
@@ -323,17 +283,14 @@ static PyObject *folder_feed(PyObject *object, PyObject *args)
 
 static PyObject *folder_streams(PyObject *object, PyObject *args)
 {
-    if (((Folder *)object)->folder.count) {
-        PyErr_SetString(PyExc_ValueError, "a stream is not finished");
-        return NULL;
-    }
+    if (((Folder *)object)->folder.count)
+        return PyErr_Format(PyExc_ValueError, "a stream is not finished");
     return fold(&((Folder *)object)->folder, args, 1);
 }
 
-static PyObject *folder_finish(PyObject *object, PyObject *ignored)
+static PyObject *folder_finish(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     uint64_t key, size;
-    (void)ignored;
     const size_t groups = rdc_folder_finish(&((Folder *)object)->folder, &key, &size);
     return Py_BuildValue("(NN)", column(&key, groups), column(&size, groups));
 }
@@ -348,25 +305,67 @@ static PyMethodDef folder_methods[] = {
 static PyType_Slot folder_slots[] = {
     {Py_tp_doc, "Groups of neighbouring chunks, cut by their keys."},
     {Py_tp_new, folder_new},
-    {Py_tp_dealloc, folder_dealloc},
     {Py_tp_methods, folder_methods},
     {0, NULL},
 };
 
-static PyType_Spec folder_spec = {"rdc.kernel._kernel.Folder", sizeof(Folder), 0, Py_TPFLAGS_DEFAULT, folder_slots};
+/* ---- the checks of a part's rows, and the choice of rows by key ---- */
 
-/* ---- functions ---- */
+static PyObject *left_after_rows(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    RDC_BUFFER keys = {0}, sizes = {0}, counts = {0};
+    PyObject *lowest;
+    unsigned shift;
+    unsigned long long chunks, bytes;
+    rdc_rows_verdict verdict = RDC_ROWS_FINE;
+    if (!PyArg_ParseTuple(args, "y*y*y*O!IKK:left_after_rows", &keys, &sizes, &counts, &PyLong_Type, &lowest, &shift,
+                          &chunks, &bytes) ||
+        check_rows(&keys, &sizes) || check_rows(&keys, &counts))
+        return NULL;
+    rdc_rows_left left = {chunks, bytes};
+    const uint64_t least = PyLong_AsUnsignedLongLong(lowest);
+    if (shift > 63)
+        return PyErr_Format(PyExc_ValueError, "a sample of one in 2^%u: 2^0 to 2^63 is expected", shift);
+    if (PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError))
+            return NULL;
+        PyErr_Clear(); /* behind the last key there is */
+        verdict = RDC_ROWS_DISORDERED;
+    } else if (keys.len) {
+        verdict = rdc_judge_rows(keys.buf, sizes.buf, counts.buf, (size_t)keys.len / 8, least, shift, &left);
+    }
+    if (verdict == RDC_ROWS_DISORDERED)
+        return PyErr_Format(PyExc_ValueError, "keys out of order");
+    if (verdict == RDC_ROWS_TOO_MANY)
+        return PyErr_Format(PyExc_ValueError, "more chunks than the table has");
+    return Py_BuildValue("(KK)", (unsigned long long)left.chunks, (unsigned long long)left.bytes);
+}
+
+static PyObject *select_chunks(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    RDC_BUFFER keys = {0};
+    unsigned long long salt;
+    unsigned shift;
+    if (!PyArg_ParseTuple(args, "y*KI:select_chunks", &keys, &salt, &shift) || rdc_check_column(&keys, 8, "keys"))
+        return NULL;
+    if (shift > 63)
+        return PyErr_Format(PyExc_ValueError, "a choice of one in 2^%u: 2^0 to 2^63 is expected", shift);
+    RDC_MEMORY uint64_t *index = malloc((size_t)keys.len + 1);
+    if (!index)
+        return PyErr_NoMemory();
+    return column(index, rdc_select_chunks(keys.buf, (size_t)keys.len / 8, salt, shift, index));
+}
 
 static PyMethodDef functions[] = {
-    {"left_after_rows", rdc_py_left_after_rows, METH_VARARGS, NULL},
-    {"select_chunks", rdc_py_select_chunks, METH_VARARGS, NULL},
+    {"left_after_rows", left_after_rows, METH_VARARGS, NULL},
+    {"select_chunks", select_chunks, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 int rdc_add_scan_tables(PyObject *module)
 {
-    return rdc_add_type(module, "ChunkTable", &table_spec) || rdc_add_type(module, "Folder", &folder_spec) ||
-                   PyModule_AddFunctions(module, functions)
+    return rdc_add_type(module, "ChunkTable", sizeof(ChunkTable), table_slots) ||
+                   rdc_add_type(module, "Folder", sizeof(Folder), folder_slots) || PyModule_AddFunctions(module, functions)
                ? -1
                : 0;
 }

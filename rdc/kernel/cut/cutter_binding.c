@@ -50,62 +50,43 @@ static PyObject *cutter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static void cutter_dealloc(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     rdc_cutter_end(&((Cutter *)object)->stream);
-    type->tp_free(object);
-    Py_DECREF(type);
+    rdc_free_object(object);
 }
 
 static PyObject *cutter_feed(PyObject *object, PyObject *span)
 {
     Cutter *self = (Cutter *)object;
-    Py_buffer view;
+    RDC_BUFFER view = {0};
     int failed;
     if (check_open(self->state) || PyObject_GetBuffer(span, &view, PyBUF_SIMPLE))
         return NULL;
-    if (view.len >= UNLOCK_FROM) {
-        self->state = BUSY;
-        Py_BEGIN_ALLOW_THREADS
-        failed = rdc_cutter_feed(&self->stream, view.buf, (size_t)view.len);
-        Py_END_ALLOW_THREADS
-        self->state = OPEN;
-    } else {
-        failed = rdc_cutter_feed(&self->stream, view.buf, (size_t)view.len);
-    }
-    PyBuffer_Release(&view);
-    if (failed) {
-        self->state = LOST;
+    self->state = BUSY;
+    PyThreadState *thread = rdc_unlock((size_t)view.len);
+    failed = rdc_cutter_feed(&self->stream, view.buf, (size_t)view.len);
+    rdc_lock(thread);
+    self->state = failed ? LOST : OPEN;
+    if (failed)
         return PyErr_NoMemory();
-    }
     return take_ends(&self->stream.ends);
 }
 
-static PyObject *cutter_finish(PyObject *object, PyObject *ignored)
+static PyObject *cutter_finish(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     Cutter *self = (Cutter *)object;
-    (void)ignored;
     if (check_open(self->state))
         return NULL;
     self->state = FINISHED;
     return last_end(self->stream.length);
 }
 
-static PyObject *cutter_traits(PyObject *object, PyObject *ignored)
+static PyObject *cutter_traits(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     Cutter *self = (Cutter *)object;
     uint8_t traits[RDC_TRAIT_BYTES];
-    (void)ignored;
-    if (self->state != FINISHED) {
-        PyErr_SetString(PyExc_ValueError, "traits are known when the stream is finished");
-        return NULL;
-    }
+    if (self->state != FINISHED)
+        return PyErr_Format(PyExc_ValueError, "traits are known when the stream is finished");
     return PyBytes_FromStringAndSize((char *)traits, rdc_cutter_traits(&self->stream, traits));
-}
-
-static PyObject *cutter_length(PyObject *object, void *ignored)
-{
-    (void)ignored;
-    return PyLong_FromUnsignedLongLong(((Cutter *)object)->stream.length);
 }
 
 static PyMethodDef cutter_methods[] = {
@@ -115,9 +96,9 @@ static PyMethodDef cutter_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef cutter_properties[] = {
-    {"length", cutter_length, NULL, "Bytes fed so far.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef cutter_members[] = {
+    {"length", T_ULONGLONG, offsetof(Cutter, stream.length), READONLY, "Bytes fed so far."},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyType_Slot cutter_slots[] = {
@@ -125,7 +106,7 @@ static PyType_Slot cutter_slots[] = {
     {Py_tp_new, cutter_new},
     {Py_tp_dealloc, cutter_dealloc},
     {Py_tp_methods, cutter_methods},
-    {Py_tp_getset, cutter_properties},
+    {Py_tp_members, cutter_members},
     {0, NULL},
 };
 
@@ -133,7 +114,7 @@ static PyType_Slot cutter_slots[] = {
 static uint64_t *read_sizes(const Py_buffer *column, Py_ssize_t length)
 {
     const size_t count = (size_t)column->len / 8;
-    uint64_t *sizes = PyMem_Malloc(8 * count + 1), left = (uint64_t)length;
+    uint64_t *sizes = malloc(8 * count + 1), left = (uint64_t)length;
     if (!sizes) {
         PyErr_NoMemory();
         return NULL;
@@ -144,50 +125,38 @@ static uint64_t *read_sizes(const Py_buffer *column, Py_ssize_t length)
         left -= sizes[i];
     if (i == count && !left && column->len % 8 == 0)
         return sizes;
-    PyErr_SetString(PyExc_ValueError, "the sizes, 8 bytes each, add up to another length than the data's");
-    PyMem_Free(sizes);
+    free(sizes);
+    PyErr_Format(PyExc_ValueError, "the sizes, 8 bytes each, add up to another length than the data's");
     return NULL;
 }
 
-static PyObject *cut_many(PyObject *module, PyObject *args)
+static PyObject *cut_many(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long long min, max;
-    Py_buffer data, column;
-    PyObject *counts = NULL, *traits = NULL, *result = NULL;
-    rdc_ends lengths = {0};
+    RDC_BUFFER data = {0}, column = {0};
     int failed, plain = 0;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*y*LL|p:cut_many", &data, &column, &min, &max, &plain))
         return refuse_arguments();
     const Py_ssize_t count = column.len / 8;
-    uint64_t *const sizes = check_sizes(min, max) ? NULL : read_sizes(&column, data.len);
+    RDC_MEMORY uint64_t *sizes = check_sizes(min, max) ? NULL : read_sizes(&column, data.len);
     if (!sizes)
-        goto done;
-    counts = PyBytes_FromStringAndSize(NULL, 4 * count);
-    traits = PyBytes_FromStringAndSize(NULL, RDC_TRAIT_BYTES * count);
+        return NULL;
+    RDC_OBJECT *counts = PyBytes_FromStringAndSize(NULL, 4 * count);
+    RDC_OBJECT *traits = PyBytes_FromStringAndSize(NULL, RDC_TRAIT_BYTES * count);
     if (!counts || !traits)
-        goto done;
+        return NULL;
+    rdc_ends lengths = {0};
     const rdc_variant *const variant = rdc_chosen_variant();
     Py_BEGIN_ALLOW_THREADS
     failed = rdc_cut_many(variant, (uint64_t)min, (uint64_t)max, data.buf, sizes, (size_t)count, plain,
-                          (uint32_t *)(void *)PyBytes_AS_STRING(counts), &lengths, (uint8_t *)PyBytes_AS_STRING(traits));
+                          rdc_inside(counts), &lengths, rdc_inside(traits));
     Py_END_ALLOW_THREADS
-    if (failed)
-        PyErr_NoMemory();
-    else
-        result = Py_BuildValue("(Oy#O)", counts, lengths.count ? (char *)lengths.end : "",
-                               (Py_ssize_t)(8 * lengths.count), traits);
-done:
+    PyObject *result = failed ? PyErr_NoMemory()
+                              : Py_BuildValue("(Oy#O)", counts, lengths.count ? (char *)lengths.end : "",
+                                              (Py_ssize_t)(8 * lengths.count), traits);
     free(lengths.end);
-    PyMem_Free(sizes);
-    Py_XDECREF(counts);
-    Py_XDECREF(traits);
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&column);
     return result;
 }
-
-static PyType_Spec cutter_spec = {"rdc.kernel._kernel.Cutter", sizeof(Cutter), 0, Py_TPFLAGS_DEFAULT, cutter_slots};
 
 static PyMethodDef functions[] = {
     {"cut_many", cut_many, METH_VARARGS, NULL},
@@ -196,5 +165,5 @@ static PyMethodDef functions[] = {
 
 int rdc_add_cutter(PyObject *module)
 {
-    return rdc_add_type(module, "Cutter", &cutter_spec) || PyModule_AddFunctions(module, functions) ? -1 : 0;
+    return rdc_add_type(module, "Cutter", sizeof(Cutter), cutter_slots) || PyModule_AddFunctions(module, functions) ? -1 : 0;
 }

@@ -32,36 +32,29 @@ static PyObject *winnower_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 
 static void winnower_dealloc(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     rdc_winnower_end(&((Winnower *)object)->stream);
-    type->tp_free(object);
-    Py_DECREF(type);
+    rdc_free_object(object);
 }
 
 /* Keeps the lock: a rank stands for a chunk of kilobytes, so these spans are short. */
 static PyObject *winnower_feed(PyObject *object, PyObject *ranks)
 {
     Winnower *self = (Winnower *)object;
-    PyObject *result = NULL;
-    Py_buffer view;
+    RDC_BUFFER view = {0};
     if (check_open(self->state) || PyObject_GetBuffer(ranks, &view, PyBUF_SIMPLE))
         return NULL;
-    if (view.len % 8) {
-        PyErr_Format(PyExc_ValueError, "%zd bytes are no whole number of 8-byte ranks", view.len);
-    } else if (rdc_winnower_feed(&self->stream, view.buf, (size_t)view.len / 8)) {
+    if (view.len % 8)
+        return PyErr_Format(PyExc_ValueError, "%zd bytes are no whole number of 8-byte ranks", view.len);
+    if (rdc_winnower_feed(&self->stream, view.buf, (size_t)view.len / 8)) {
         self->state = LOST;
-        PyErr_NoMemory();
-    } else {
-        result = take_ends(&self->stream.ends);
+        return PyErr_NoMemory();
     }
-    PyBuffer_Release(&view);
-    return result;
+    return take_ends(&self->stream.ends);
 }
 
-static PyObject *winnower_finish(PyObject *object, PyObject *ignored)
+static PyObject *winnower_finish(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     Winnower *self = (Winnower *)object;
-    (void)ignored;
     if (check_open(self->state))
         return NULL;
     self->state = FINISHED;
@@ -82,10 +75,7 @@ static PyType_Slot winnower_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec winnower_spec = {"rdc.kernel._kernel.Winnower", sizeof(Winnower), 0, Py_TPFLAGS_DEFAULT,
-                                    winnower_slots};
-
 int rdc_add_winnower(PyObject *module)
 {
-    return rdc_add_type(module, "Winnower", &winnower_spec);
+    return rdc_add_type(module, "Winnower", sizeof(Winnower), winnower_slots);
 }

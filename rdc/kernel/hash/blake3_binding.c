@@ -18,82 +18,70 @@ static const rdc_naming *find(const char *name)
     return NULL;
 }
 
-static PyObject *name_inputs(PyObject *module, PyObject *args)
+typedef struct {
+    Py_buffer *views;
+    Py_ssize_t count;
+} held_views;
+
+static void release_views(held_views *held)
+{
+    while (held->count > 0)
+        PyBuffer_Release(held->views + --held->count);
+    free(held->views);
+}
+
+static PyObject *name_inputs(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const char *variant;
-    PyObject *list, *result = NULL;
-    (void)module;
+    PyObject *list;
     if (!PyArg_ParseTuple(args, "O!s:name_inputs", &PyList_Type, &list, &variant))
         return NULL;
     const rdc_naming *naming = find(variant);
     if (!naming)
         return NULL;
     const Py_ssize_t count = PyList_GET_SIZE(list);
-    Py_buffer *views = PyMem_Calloc((size_t)count + 1, sizeof *views);
-    rdc_input *inputs = PyMem_Calloc((size_t)count + 1, sizeof *inputs);
-    Py_ssize_t acquired = 0;
+    RDC_CLEANUP(release_views) held_views held = {calloc((size_t)count + 1, sizeof *held.views), 0};
+    RDC_MEMORY rdc_input *inputs = calloc((size_t)count + 1, sizeof *inputs);
     size_t total = 0;
-    int failed;
-    if (!views || !inputs) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    if (!held.views || !inputs)
+        return PyErr_NoMemory();
     /* Other threads may change the list meanwhile, but not the buffers that are acquired. */
-    for (; acquired < count && acquired < PyList_GET_SIZE(list); acquired++) {
-        if (PyObject_GetBuffer(PyList_GET_ITEM(list, acquired), views + acquired, PyBUF_SIMPLE))
-            goto done;
-        inputs[acquired] = (rdc_input){views[acquired].buf, (size_t)views[acquired].len};
-        total += (size_t)views[acquired].len;
+    for (; held.count < count && held.count < PyList_GET_SIZE(list); held.count++) {
+        Py_buffer *view = held.views + held.count;
+        if (PyObject_GetBuffer(PyList_GET_ITEM(list, held.count), view, PyBUF_SIMPLE))
+            return NULL;
+        inputs[held.count] = (rdc_input){view->buf, (size_t)view->len};
+        total += (size_t)view->len;
     }
-    result = PyBytes_FromStringAndSize(NULL, acquired * RDC_NAME_BYTES);
+    PyObject *result = rdc_new_bytes((uint64_t)held.count * RDC_NAME_BYTES);
     if (!result)
-        goto done;
-    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
-    if (total >= UNLOCK_NAMING_FROM) {
-        Py_BEGIN_ALLOW_THREADS
-        failed = rdc_name_inputs(naming, NULL, inputs, (size_t)acquired, out);
-        Py_END_ALLOW_THREADS
-    } else {
-        failed = rdc_name_inputs(naming, NULL, inputs, (size_t)acquired, out);
-    }
-    if (failed) {
-        Py_CLEAR(result);
-        PyErr_NoMemory();
-    }
-done:
-    while (acquired-- > 0)
-        PyBuffer_Release(views + acquired);
-    PyMem_Free(views);
-    PyMem_Free(inputs);
-    return result;
+        return NULL;
+    PyThreadState *thread = total >= UNLOCK_NAMING_FROM ? PyEval_SaveThread() : NULL;
+    const int failed = rdc_name_inputs(naming, NULL, inputs, (size_t)held.count, rdc_inside(result));
+    rdc_lock(thread);
+    if (!failed)
+        return result;
+    Py_DECREF(result);
+    return PyErr_NoMemory();
 }
 
-static PyObject *name_parts(PyObject *module, PyObject *args)
+static PyObject *name_parts(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const char *variant;
-    Py_buffer data, sizes, key = {0};
-    PyObject *result = NULL;
-    rdc_input *inputs = NULL;
+    RDC_BUFFER data = {0}, sizes = {0}, key = {0};
     int failed;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*y*z*s:name_parts", &data, &sizes, &key, &variant))
         return NULL;
     const rdc_naming *naming = find(variant);
     const size_t count = (size_t)sizes.len / 8;
     uint64_t left = (uint64_t)data.len;
     if (!naming)
-        goto done;
-    if (key.buf && key.len != RDC_NAME_BYTES) {
-        PyErr_Format(PyExc_ValueError, "a key of %d bytes is needed", RDC_NAME_BYTES);
-        goto done;
-    }
-    inputs = PyMem_Calloc(count + 1, sizeof *inputs);
-    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * RDC_NAME_BYTES));
-    if (!inputs || !result) {
-        Py_CLEAR(result);
-        PyErr_NoMemory();
-        goto done;
-    }
+        return NULL;
+    if (key.buf && key.len != RDC_NAME_BYTES)
+        return PyErr_Format(PyExc_ValueError, "a key of %d bytes is needed", RDC_NAME_BYTES);
+    RDC_MEMORY rdc_input *inputs = calloc(count + 1, sizeof *inputs);
+    if (!inputs)
+        return PyErr_NoMemory();
     const uint8_t *at = data.buf;
     size_t found = 0;
     for (; found < count; found++) {
@@ -105,53 +93,32 @@ static PyObject *name_parts(PyObject *module, PyObject *args)
         at += size;
         left -= size;
     }
-    if (found < count || left || sizes.len % 8) {
-        PyErr_SetString(PyExc_ValueError, "the sizes, 8 bytes each, add up to another length than the data's");
-        Py_CLEAR(result);
-        goto done;
-    }
+    if (found < count || left || sizes.len % 8)
+        return PyErr_Format(PyExc_ValueError, "the sizes, 8 bytes each, add up to another length than the data's");
+    PyObject *result = rdc_new_bytes((uint64_t)count * RDC_NAME_BYTES);
+    if (!result)
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    failed = rdc_name_inputs(naming, key.buf, inputs, count, (uint8_t *)PyBytes_AS_STRING(result));
+    failed = rdc_name_inputs(naming, key.buf, inputs, count, rdc_inside(result));
     Py_END_ALLOW_THREADS
-    if (failed) {
-        Py_CLEAR(result);
-        PyErr_NoMemory();
-    }
-done:
-    PyMem_Free(inputs);
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&sizes);
-    if (key.obj)
-        PyBuffer_Release(&key);
-    return result;
+    if (!failed)
+        return result;
+    Py_DECREF(result);
+    return PyErr_NoMemory();
 }
 
-static PyObject *naming_variants(PyObject *module, PyObject *ignored)
+static PyObject *naming_variants(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    PyObject *list = PyList_New(0), *tuple = NULL;
-    (void)module, (void)ignored;
-    for (const rdc_naming *const *naming = rdc_namings; list && *naming; naming++) {
-        if (!(*naming)->usable())
-            continue;
-        PyObject *name = PyUnicode_FromString((*naming)->name);
-        if (!name || PyList_Append(list, name))
-            Py_CLEAR(list);
-        Py_XDECREF(name);
-    }
-    if (list)
-        tuple = PyList_AsTuple(list);
-    Py_XDECREF(list);
-    return tuple;
+    RDC_OBJECT *list = PyList_New(0);
+    for (const rdc_naming *const *naming = rdc_namings; *naming; naming++)
+        if ((*naming)->usable() && rdc_append_name(list, (*naming)->name))
+            return NULL;
+    return PyList_AsTuple(list);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_naming_functions[] = {
     {"name_parts", name_parts, METH_VARARGS, NULL},
     {"name_inputs", name_inputs, METH_VARARGS, NULL},
     {"naming_variants", naming_variants, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_naming_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -7,7 +7,8 @@
 
 static PyObject *texts_of(const Py_buffer *block, const Py_buffer *field, size_t most)
 {
-    PyObject *texts = NULL, *bounds = NULL, *left = NULL, *result = NULL;
+    RDC_OBJECT *texts = NULL, *bounds = NULL, *left = NULL;
+    PyObject *result = NULL;
     size_t lines = 0, size = 0;
     Py_BEGIN_ALLOW_THREADS
     lines = rdc_count_lines(block->buf, (size_t)block->len);
@@ -20,43 +21,32 @@ static PyObject *texts_of(const Py_buffer *block, const Py_buffer *field, size_t
     bounds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * (lines + 1)));
     left = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)lines);
     if (texts && bounds && left) {
-        uint8_t *const to = (uint8_t *)PyBytes_AS_STRING(texts);
+        uint8_t *const to = rdc_inside(texts);
         Py_BEGIN_ALLOW_THREADS
         size = rdc_json_texts(block->buf, (size_t)block->len, field->buf, (size_t)field->len, most, to,
-                              (int64_t *)(void *)PyBytes_AS_STRING(bounds), (uint8_t *)PyBytes_AS_STRING(left));
+                              rdc_inside(bounds), rdc_inside(left));
         memset(to + size, 0, room - size);
         Py_END_ALLOW_THREADS
         result = PyTuple_Pack(3, texts, bounds, left);
     }
-    Py_XDECREF(texts);
-    Py_XDECREF(bounds);
-    Py_XDECREF(left);
     return result;
 }
 
-static PyObject *json_texts(PyObject *module, PyObject *args)
+static PyObject *json_texts(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer block = {0}, field = {0};
+    RDC_BUFFER block = {0}, field = {0};
     Py_ssize_t most;
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*y*n:json_texts", &block, &field, &most))
         return NULL;
     if (most < 0)
         PyErr_SetString(PyExc_ValueError, "most: 0 or more bytes are expected");
     else
         result = texts_of(&block, &field, (size_t)most);
-    PyBuffer_Release(&block);
-    PyBuffer_Release(&field);
     return result;
 }
 
-static PyMethodDef methods[] = {
+PyMethodDef rdc_line_functions[] = {
     {"json_texts", json_texts, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_line_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, methods);
-}

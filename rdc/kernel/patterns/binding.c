@@ -13,58 +13,55 @@ typedef struct {
 
 static int add_patterns(rdc_patterns *set, PyObject *patterns, const Py_buffer *kinds)
 {
-    PyObject *all = PySequence_Fast(patterns, "patterns: a sequence is expected");
-    int failed = !all;
-    if (all && PySequence_Fast_GET_SIZE(all) != kinds->len) {
+    RDC_OBJECT *all = PySequence_Fast(patterns, "patterns: a sequence is expected");
+    if (!all)
+        return -1;
+    if (PySequence_Fast_GET_SIZE(all) != kinds->len) {
         PyErr_SetString(PyExc_ValueError, "patterns: one kind is expected for each");
-        failed = 1;
+        return -1;
     }
-    for (Py_ssize_t i = 0; !failed && i < kinds->len; i++) {
-        const unsigned kind = ((const uint8_t *)kinds->buf)[i];
+    for (Py_ssize_t i = 0; i < kinds->len; i++) {
         char *text;
         Py_ssize_t size;
-        if (PyBytes_AsStringAndSize(PySequence_Fast_GET_ITEM(all, i), &text, &size)) {
-            failed = 1;
-        } else if (rdc_patterns_add(set, (const uint8_t *)text, (size_t)size, kind)) {
+        if (PyBytes_AsStringAndSize(PySequence_Fast_GET_ITEM(all, i), &text, &size))
+            return -1;
+        if (rdc_patterns_add(set, (const uint8_t *)text, (size_t)size, ((const uint8_t *)kinds->buf)[i])) {
             PyErr_NoMemory();
-            failed = 1;
+            return -1;
         }
     }
-    Py_XDECREF(all);
-    return failed ? -1 : 0;
+    return 0;
+}
+
+static void free_patterns(rdc_patterns **set)
+{
+    rdc_patterns_free(*set);
 }
 
 static PyObject *set_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"", "", "", NULL};
     PyObject *patterns;
-    Py_buffer kinds = {0}, prefix = {0};
-    PatternSet *self = NULL;
+    RDC_BUFFER kinds = {0}, prefix = {0};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oy*|y*:PatternSet", names, &patterns, &kinds, &prefix))
         return NULL;
-    rdc_patterns *set = rdc_patterns_new();
-    if (!set) {
-        PyErr_NoMemory();
-    } else if (!add_patterns(set, patterns, &kinds)) {
-        if (rdc_patterns_seal(set, prefix.buf, (size_t)prefix.len))
-            PyErr_NoMemory();
-        else if ((self = (PatternSet *)type->tp_alloc(type, 0))) {
-            self->set = set;
-            set = NULL;
-        }
+    RDC_CLEANUP(free_patterns) rdc_patterns *set = rdc_patterns_new();
+    if (set && add_patterns(set, patterns, &kinds))
+        return NULL;
+    if (!set || rdc_patterns_seal(set, prefix.buf, (size_t)prefix.len))
+        return PyErr_NoMemory();
+    PatternSet *self = (PatternSet *)type->tp_alloc(type, 0);
+    if (self) {
+        self->set = set;
+        set = NULL;
     }
-    rdc_patterns_free(set);
-    PyBuffer_Release(&kinds);
-    PyBuffer_Release(&prefix);
     return (PyObject *)self;
 }
 
 static void set_dealloc(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     rdc_patterns_free(((PatternSet *)object)->set);
-    type->tp_free(object);
-    Py_DECREF(type);
+    rdc_free_object(object);
 }
 
 static PyObject *set_first(PyObject *object, PyObject *const *args, Py_ssize_t count)
@@ -82,9 +79,8 @@ static PyObject *set_first(PyObject *object, PyObject *const *args, Py_ssize_t c
     return PyLong_FromSsize_t(number == SIZE_MAX ? -1 : (Py_ssize_t)number);
 }
 
-static PyObject *set_sizeof(PyObject *object, PyObject *ignored)
+static PyObject *set_sizeof(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
-    (void)ignored;
     return PyLong_FromSize_t(sizeof(PatternSet) + rdc_patterns_bytes(((PatternSet *)object)->set));
 }
 
@@ -101,10 +97,7 @@ static PyType_Slot set_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec set_spec = {"rdc.kernel._kernel.PatternSet", sizeof(PatternSet), 0, Py_TPFLAGS_DEFAULT,
-                               set_slots};
-
-static int add_kinds(PyObject *type)
+int rdc_add_pattern_set(PyObject *module)
 {
     static const struct {
         const char *name;
@@ -115,19 +108,13 @@ static int add_kinds(PyObject *type)
         {"NEGATED", RDC_PATTERN_NEGATED},       {"COMPONENTS", RDC_PATTERN_COMPONENTS},
         {"ABSOLUTE", RDC_PATTERN_ABSOLUTE},     {"TAIL", RDC_PATTERN_TAIL},
     };
-    int failed = 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !failed; i++) {
-        PyObject *value = PyLong_FromLong(kinds[i].value);
-        failed = !value || PyObject_SetAttrString(type, kinds[i].name, value);
-        Py_XDECREF(value);
+    if (rdc_add_type(module, "PatternSet", sizeof(PatternSet), set_slots))
+        return -1;
+    RDC_OBJECT *type = PyObject_GetAttrString(module, "PatternSet");
+    for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++) {
+        RDC_OBJECT *value = PyLong_FromLong(kinds[i].value);
+        if (!value || PyObject_SetAttrString(type, kinds[i].name, value))
+            return -1;
     }
-    return failed ? -1 : 0;
-}
-
-int rdc_add_pattern_set(PyObject *module)
-{
-    PyObject *type = PyType_FromSpec(&set_spec);
-    const int failed = !type || add_kinds(type) || PyModule_AddObjectRef(module, "PatternSet", type);
-    Py_XDECREF(type);
-    return failed ? -1 : 0;
+    return type ? 0 : -1;
 }

@@ -33,89 +33,71 @@ static Py_ssize_t rows_of(const Py_buffer *view, size_t width)
 /* Bytes with room for so many rows. */
 static PyObject *room(uint64_t rows, size_t width)
 {
-    if (rows > (uint64_t)PY_SSIZE_T_MAX / 64)
-        return PyErr_NoMemory();
-    return PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * width));
-}
-
-static void *inside(PyObject *bytes)
-{
-    return PyBytes_AS_STRING(bytes);
+    return rows > (uint64_t)PY_SSIZE_T_MAX / 64 ? PyErr_NoMemory() : rdc_new_bytes(rows * width);
 }
 
 /* Shrinks the room to `made` rows, the result. -1 is an error. */
 static PyObject *filled(PyObject *bytes, int64_t made, size_t width)
 {
-    if (made < 0) {
-        Py_DECREF(bytes);
-        if (made == -2)
-            return PyErr_NoMemory();
-        PyErr_SetString(PyExc_ValueError, "rows that are out of order, or end past 2^63 - 1");
-        return NULL;
+    if (made >= 0) {
+        _PyBytes_Resize(&bytes, (Py_ssize_t)((size_t)made * width));
+        return bytes;
     }
-    _PyBytes_Resize(&bytes, (Py_ssize_t)((size_t)made * width));
-    return bytes;
+    Py_DECREF(bytes);
+    return made == -2 ? PyErr_NoMemory()
+                      : PyErr_Format(PyExc_ValueError, "rows that are out of order, or end past 2^63 - 1");
 }
 
-static PyObject *fill_offsets(PyObject *module, PyObject *args)
+static PyObject *fill_offsets(PyObject *Py_UNUSED(module), PyObject *args)
 {
     uint64_t shift;
-    Py_buffer base_offsets, more;
+    RDC_BUFFER base_offsets = {0}, more = {0};
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*y*O&:fill_offsets", &base_offsets, &more, number, &shift))
         return NULL;
     const Py_ssize_t count = rows_of(&base_offsets, 8), others = count < 0 ? -1 : rows_of(&more, 8);
     if (others >= 0 && others != count)
         PyErr_Format(PyExc_ValueError, "%zd offsets and %zd", count, others);
     else if (others >= 0 && (result = room((uint64_t)count, 8)))
-        result = filled(result, rdc_fill_offsets(base_offsets.buf, more.buf, (size_t)count, shift, inside(result)), 8);
-    PyBuffer_Release(&base_offsets);
-    PyBuffer_Release(&more);
+        result = filled(result, rdc_fill_offsets(base_offsets.buf, more.buf, (size_t)count, shift, rdc_inside(result)), 8);
     return result;
 }
 
-static PyObject *block_matches(PyObject *module, PyObject *args)
+static PyObject *block_matches(PyObject *Py_UNUSED(module), PyObject *args)
 {
     uint64_t offset, size;
-    Py_buffer base_offsets;
-    PyObject *result = NULL;
-    (void)module;
+    RDC_BUFFER base_offsets = {0};
     if (!PyArg_ParseTuple(args, "O&O&y*:block_matches", number, &offset, number, &size, &base_offsets))
         return NULL;
     const Py_ssize_t count = rows_of(&base_offsets, 8);
-    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_match))))
-        result = filled(result, rdc_block_matches(offset, size, base_offsets.buf, (size_t)count, inside(result)),
-                        sizeof(rdc_match));
-    PyBuffer_Release(&base_offsets);
-    return result;
+    PyObject *result = count < 0 ? NULL : room((uint64_t)count, sizeof(rdc_match));
+    if (!result)
+        return NULL;
+    return filled(result, rdc_block_matches(offset, size, base_offsets.buf, (size_t)count, rdc_inside(result)),
+                  sizeof(rdc_match));
 }
 
-static PyObject *join_matches(PyObject *module, PyObject *args)
+static PyObject *join_matches(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer first, second;
+    RDC_BUFFER first = {0}, second = {0};
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*y*:join_matches", &first, &second))
         return NULL;
     const Py_ssize_t firsts = rows_of(&first, sizeof(rdc_match));
     const Py_ssize_t seconds = firsts < 0 ? -1 : rows_of(&second, sizeof(rdc_match));
     if (seconds >= 0 && (result = room((uint64_t)firsts + (uint64_t)seconds, sizeof(rdc_match))))
         result = filled(result,
-                        rdc_join_matches(first.buf, (size_t)firsts, second.buf, (size_t)seconds, inside(result)),
+                        rdc_join_matches(first.buf, (size_t)firsts, second.buf, (size_t)seconds, rdc_inside(result)),
                         sizeof(rdc_match));
-    PyBuffer_Release(&first);
-    PyBuffer_Release(&second);
     return result;
 }
 
-static PyObject *unmatched_runs(PyObject *module, PyObject *args)
+static PyObject *unmatched_runs(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer matches;
+    RDC_BUFFER matches = {0};
     uint64_t start, end, before, behind, most;
     rdc_run_limits limits;
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&O&O&O&O&O&O&O&O&:unmatched_runs", &matches, number, &start, number, &end, number,
                           &before, number, &behind, number, &limits.size, number, &limits.ends, number,
                           &limits.far, number, &limits.tail, number, &most))
@@ -128,35 +110,31 @@ static PyObject *unmatched_runs(PyObject *module, PyObject *args)
     if (result)
         result = filled(result,
                         rdc_unmatched_runs(matches.buf, (size_t)count, start, end, before, behind, &limits, most,
-                                      inside(result)),
+                                      rdc_inside(result)),
                         sizeof(rdc_run));
-    PyBuffer_Release(&matches);
     return result;
 }
 
-static PyObject *run_spans(PyObject *module, PyObject *args)
+static PyObject *run_spans(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer runs;
+    RDC_BUFFER runs = {0};
     uint64_t size, reach, close, most;
-    PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&O&O&O&:run_spans", &runs, number, &size, number, &reach, number, &close, number,
                           &most))
         return NULL;
     const Py_ssize_t count = rows_of(&runs, sizeof(rdc_run));
-    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_span))))
-        result = filled(result, rdc_run_spans(runs.buf, (size_t)count, size, reach, close, most, inside(result)),
-                        sizeof(rdc_span));
-    PyBuffer_Release(&runs);
-    return result;
+    PyObject *result = count < 0 ? NULL : room((uint64_t)count, sizeof(rdc_span));
+    if (!result)
+        return NULL;
+    return filled(result, rdc_run_spans(runs.buf, (size_t)count, size, reach, close, most, rdc_inside(result)),
+                  sizeof(rdc_span));
 }
 
-static PyObject *instructions_of_range(PyObject *module, PyObject *args)
+static PyObject *instructions_of_range(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer copies;
+    RDC_BUFFER copies = {0};
     uint64_t offset, length;
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&O&:instructions_of_range", &copies, number, &offset, number, &length))
         return NULL;
     const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
@@ -164,108 +142,91 @@ static PyObject *instructions_of_range(PyObject *module, PyObject *args)
         const int64_t instructions = rdc_instructions_of_range(copies.buf, (size_t)count, offset, length, NULL);
         if ((result = room(instructions < 0 ? 0 : (uint64_t)instructions, sizeof(rdc_instruction))))
             result = filled(result,
-                            instructions < 0 ? instructions : rdc_instructions_of_range(copies.buf, (size_t)count, offset, length, inside(result)),
+                            instructions < 0 ? instructions : rdc_instructions_of_range(copies.buf, (size_t)count, offset, length, rdc_inside(result)),
                             sizeof(rdc_instruction));
     }
-    PyBuffer_Release(&copies);
     return result;
 }
 
-static PyObject *instructions_of_ranges(PyObject *module, PyObject *args)
+static PyObject *instructions_of_ranges(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer copies, ranges;
-    PyObject *instructions = NULL, *totals = NULL, *result = NULL;
-    (void)module;
+    RDC_BUFFER copies = {0}, ranges = {0};
+    RDC_OBJECT *instructions = NULL, *totals = NULL;
+    PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*:instructions_of_ranges", &copies, &ranges))
         return NULL;
     const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
     const Py_ssize_t number = count < 0 ? -1 : rows_of(&ranges, sizeof(rdc_range));
     if (number < 0 || !(totals = room((uint64_t)number, sizeof(rdc_instruction_totals))))
-        goto done;
+        return NULL;
     const int64_t made = rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, NULL, NULL);
     if (!(instructions = room(made < 0 ? 0 : (uint64_t)made, sizeof(rdc_instruction))))
-        goto done;
+        return NULL;
     if (made >= 0)
-        rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, inside(instructions), inside(totals));
+        rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, rdc_inside(instructions), rdc_inside(totals));
     instructions = filled(instructions, made, sizeof(rdc_instruction));
     if (instructions)
         result = PyTuple_Pack(2, instructions, totals);
-done:
-    Py_XDECREF(instructions);
-    Py_XDECREF(totals);
-    PyBuffer_Release(&copies);
-    PyBuffer_Release(&ranges);
     return result;
 }
 
-static PyObject *copies_of_instructions(PyObject *module, PyObject *args)
+static PyObject *copies_of_instructions(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer instructions;
+    RDC_BUFFER instructions = {0};
     uint64_t offset;
-    PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&:copies_of_instructions", &instructions, number, &offset))
         return NULL;
     const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction));
-    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_copy))))
-        result = filled(result, rdc_copies_of(instructions.buf, (size_t)count, offset, inside(result)), sizeof(rdc_copy));
-    PyBuffer_Release(&instructions);
-    return result;
+    PyObject *result = count < 0 ? NULL : room((uint64_t)count, sizeof(rdc_copy));
+    if (!result)
+        return NULL;
+    return filled(result, rdc_copies_of(instructions.buf, (size_t)count, offset, rdc_inside(result)), sizeof(rdc_copy));
 }
 
-static PyObject *fetched_ranges(PyObject *module, PyObject *args)
+static PyObject *fetched_ranges(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer instructions;
+    RDC_BUFFER instructions = {0};
     uint64_t offset;
-    PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&:fetched_ranges", &instructions, number, &offset))
         return NULL;
     const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction));
-    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_range))))
-        result = filled(result, rdc_fetched_ranges(instructions.buf, (size_t)count, offset, inside(result)),
-                        sizeof(rdc_range));
-    PyBuffer_Release(&instructions);
-    return result;
+    PyObject *result = count < 0 ? NULL : room((uint64_t)count, sizeof(rdc_range));
+    if (!result)
+        return NULL;
+    return filled(result, rdc_fetched_ranges(instructions.buf, (size_t)count, offset, rdc_inside(result)),
+                  sizeof(rdc_range));
 }
 
-static PyObject *plan_reads(PyObject *module, PyObject *args)
+static PyObject *plan_reads(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer instructions, sizes = {0};
+    RDC_BUFFER instructions = {0}, sizes = {0};
     rdc_surroundings around = {0};
     uint64_t close, literals = 0;
-    PyObject *reads = NULL, *sources = NULL, *result = NULL;
-    (void)module;
+    RDC_OBJECT *reads = NULL, *sources = NULL;
+    PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*O&|O&O&y*:plan_reads", &instructions, number, &close, number, &around.back, number,
                           &around.ahead, &sizes))
         return NULL;
     const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction)), bases = sizes.obj ? rows_of(&sizes, sizeof(uint64_t)) : 0;
     if (count < 0 || bases < 0)
-        goto done;
+        return NULL;
     around.sizes = sizes.buf;
     around.bases = (uint64_t)bases;
     if (!(sources = room((uint64_t)count, sizeof(rdc_range))) ||
         !(reads = room((uint64_t)count, sizeof(rdc_instruction))))
-        goto done;
+        return NULL;
     reads = filled(reads,
-                   rdc_plan_reads(instructions.buf, (size_t)count, close, &around, inside(reads), inside(sources), &literals),
+                   rdc_plan_reads(instructions.buf, (size_t)count, close, &around, rdc_inside(reads), rdc_inside(sources), &literals),
                    sizeof(rdc_instruction));
     if (reads)
         result = Py_BuildValue("(KOO)", (unsigned long long)literals, reads, sources);
-done:
-    Py_XDECREF(reads);
-    Py_XDECREF(sources);
-    PyBuffer_Release(&instructions);
-    if (sizes.obj)
-        PyBuffer_Release(&sizes);
     return result;
 }
 
-static PyObject *assemble(PyObject *module, PyObject *args)
+static PyObject *assemble(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer sources, copied, literals;
+    RDC_BUFFER sources = {0}, copied = {0}, literals = {0};
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*y*y*:assemble", &sources, &copied, &literals))
         return NULL;
     const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
@@ -277,18 +238,15 @@ static PyObject *assemble(PyObject *module, PyObject *args)
         else if ((result = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made)))
             rdc_assemble(sources.buf, (size_t)count, copied.buf, literals.buf, (uint8_t *)PyByteArray_AS_STRING(result));
     }
-    PyBuffer_Release(&sources);
-    PyBuffer_Release(&copied);
-    PyBuffer_Release(&literals);
     return result;
 }
 
-static PyObject *assemble_with_bits(PyObject *module, PyObject *args)
+static PyObject *assemble_with_bits(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer sources, copied, bits;
-    PyObject *images = NULL, *row = NULL, *result = NULL;
+    RDC_BUFFER sources = {0}, copied = {0}, bits = {0};
+    RDC_OBJECT *images = NULL, *row = NULL;
+    PyObject *result = NULL;
     int64_t made = -1;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*y*y*:assemble_with_bits", &sources, &copied, &bits))
         return NULL;
     const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
@@ -300,65 +258,50 @@ static PyObject *assemble_with_bits(PyObject *module, PyObject *args)
         images = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made);
     if (images) {
         rdc_assemble_with_bits(sources.buf, (size_t)count, copied.buf, bits.buf, (size_t)copied.len,
-                       (uint8_t *)PyByteArray_AS_STRING(images), inside(row));
+                       (uint8_t *)PyByteArray_AS_STRING(images), rdc_inside(row));
         result = PyTuple_Pack(2, images, row);
     }
-    Py_XDECREF(images);
-    Py_XDECREF(row);
-    PyBuffer_Release(&sources);
-    PyBuffer_Release(&copied);
-    PyBuffer_Release(&bits);
     return result;
 }
 
-static PyObject *range_reads(PyObject *module, PyObject *args)
+static PyObject *range_reads(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer ranges;
+    RDC_BUFFER ranges = {0};
     uint64_t close, most;
-    PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&O&:range_reads", &ranges, number, &close, number, &most))
         return NULL;
     const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
-    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_read))))
-        result = filled(result, rdc_range_reads(ranges.buf, (size_t)count, close, most, inside(result)),
-                        sizeof(rdc_read));
-    PyBuffer_Release(&ranges);
-    return result;
+    PyObject *result = count < 0 ? NULL : room((uint64_t)count, sizeof(rdc_read));
+    if (!result)
+        return NULL;
+    return filled(result, rdc_range_reads(ranges.buf, (size_t)count, close, most, rdc_inside(result)), sizeof(rdc_read));
 }
 
-static PyObject *around_ranges(PyObject *module, PyObject *args)
+static PyObject *around_ranges(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer ranges;
+    RDC_BUFFER ranges = {0};
     uint64_t reach, size;
-    PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&O&:around_ranges", &ranges, number, &reach, number, &size))
         return NULL;
     const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
-    if (count >= 0 && (result = room(2 * (uint64_t)count, sizeof(rdc_range))))
-        result = filled(result, rdc_around_ranges(ranges.buf, (size_t)count, reach, size, inside(result)),
-                        sizeof(rdc_range));
-    PyBuffer_Release(&ranges);
-    return result;
+    PyObject *result = count < 0 ? NULL : room(2 * (uint64_t)count, sizeof(rdc_range));
+    if (!result)
+        return NULL;
+    return filled(result, rdc_around_ranges(ranges.buf, (size_t)count, reach, size, rdc_inside(result)), sizeof(rdc_range));
 }
 
-static PyObject *take_ranges(PyObject *module, PyObject *args)
+static PyObject *take_ranges(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer ranges, data;
+    RDC_BUFFER ranges = {0}, data = {0};
     uint64_t start;
-    PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*O&y*:take_ranges", &ranges, number, &start, &data))
         return NULL;
     const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
-    if (count >= 0 && (result = room((uint64_t)data.len, 1)))
-        result = filled(result,
-                        rdc_take_ranges(ranges.buf, (size_t)count, start, data.buf, (size_t)data.len, inside(result)),
-                        1);
-    PyBuffer_Release(&ranges);
-    PyBuffer_Release(&data);
-    return result;
+    PyObject *result = count < 0 ? NULL : room((uint64_t)data.len, 1);
+    if (!result)
+        return NULL;
+    return filled(result, rdc_take_ranges(ranges.buf, (size_t)count, start, data.buf, (size_t)data.len,
+                  rdc_inside(result)), 1);
 }
 
 static PyMethodDef functions[] = {

@@ -17,57 +17,6 @@ static const rdc_sampling *const variants[] = {
 
 static const rdc_sampling *chosen = &rdc_sampling_plain;
 
-/* A column of sets. */
-typedef struct {
-    Py_buffer features, offsets;
-    const uint64_t *feature;
-    const int64_t *offset;
-    size_t sets;
-} set_column;
-
-static void release(set_column *column)
-{
-    if (column->features.obj)
-        PyBuffer_Release(&column->features);
-    if (column->offsets.obj)
-        PyBuffer_Release(&column->offsets);
-}
-
-static int whole_numbers(const Py_buffer *view, const char *name)
-{
-    if (view->len % 8) {
-        PyErr_Format(PyExc_ValueError, "%s: %zd bytes are no whole 64-bit numbers", name, view->len);
-        return -1;
-    }
-    if (view->len && (uintptr_t)view->buf % 8) {
-        PyErr_Format(PyExc_ValueError, "%s: the numbers are not aligned", name);
-        return -1;
-    }
-    return 0;
-}
-
-/* Checks what tests/reference/samples.py's _sets() checks. Returns -1 with an exception set. */
-static int take(set_column *column)
-{
-    if (whole_numbers(&column->features, "features") || whole_numbers(&column->offsets, "offsets"))
-        return -1;
-    const size_t bounds = (size_t)column->offsets.len / 8, size = (size_t)column->features.len / 8;
-    column->feature = column->features.buf;
-    column->offset = column->offsets.buf;
-    if (!bounds || column->offset[0] < 0 || column->offset[bounds - 1] > (int64_t)size) {
-        PyErr_Format(PyExc_ValueError, "offsets: one more than sets, from 0 to at most %zu, are expected", size);
-        return -1;
-    }
-    for (size_t i = 1; i < bounds; i++)
-        if (column->offset[i] < column->offset[i - 1]) {
-            PyErr_Format(PyExc_ValueError, "offsets: %lld follows %lld; they must not decrease",
-                         (long long)column->offset[i], (long long)column->offset[i - 1]);
-            return -1;
-        }
-    column->sets = bounds - 1;
-    return 0;
-}
-
 static int counted(Py_ssize_t count)
 {
     if (count >= 1 && count <= RDC_SAMPLE_COUNT_LIMIT)
@@ -76,61 +25,48 @@ static int counted(Py_ssize_t count)
     return -1;
 }
 
-static PyObject *samples_of(set_column *column, Py_ssize_t count, uint64_t seed, int by_bins, int fill)
+/* Samples of the functions minimum_samples and, with `by_bins`, partition_samples. */
+static PyObject *samples_of(PyObject *args, const char *format, int by_bins)
 {
-    rdc_family family = {0};
-    PyObject *result = NULL;
-    if (counted(count) || take(column))
-        goto done;
-    if (column->sets > (size_t)PY_SSIZE_T_MAX / 4 / (size_t)count) {
-        PyErr_NoMemory();
-        goto done;
+    RDC_BUFFER features = {0}, offsets = {0};
+    Py_ssize_t count;
+    unsigned long long seed;
+    int fill = 0;
+    if (!PyArg_ParseTuple(args, format, &features, &offsets, &count, &seed, &fill) || counted(count) ||
+        rdc_check_column(&features, 8, "features"))
+        return NULL;
+    const Py_ssize_t sets = rdc_rows_of_offsets(&offsets, features.len / 8, "sets");
+    if (sets < 0)
+        return NULL;
+    RDC_CLEANUP(rdc_family_end) rdc_family family = {0};
+    if (sets > PY_SSIZE_T_MAX / 4 / count || rdc_family_start(&family, chosen, seed, (size_t)count))
+        return PyErr_NoMemory();
+    PyObject *result = rdc_new_bytes((uint64_t)sets * (uint64_t)count * 4);
+    if (!result)
+        return NULL;
+    const int64_t *offset = offsets.buf;
+    uint32_t *samples = rdc_inside(result);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < sets; i++, samples += count) {
+        const uint64_t *set = (const uint64_t *)features.buf + offset[i];
+        const size_t size = (size_t)(offset[i + 1] - offset[i]);
+        if (by_bins)
+            rdc_partition_samples(&family, set, size, fill, samples);
+        else
+            rdc_minimum_samples(&family, set, size, samples);
     }
-    if (rdc_family_start(&family, chosen, seed, (size_t)count)) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)column->sets * count * 4);
-    if (result) {
-        uint32_t *samples = (uint32_t *)(void *)PyBytes_AS_STRING(result);
-        Py_BEGIN_ALLOW_THREADS
-        for (size_t i = 0; i < column->sets; i++, samples += count) {
-            const uint64_t *features = column->feature + column->offset[i];
-            const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
-            if (by_bins)
-                rdc_partition_samples(&family, features, size, fill, samples);
-            else
-                rdc_minimum_samples(&family, features, size, samples);
-        }
-        Py_END_ALLOW_THREADS
-    }
-done:
-    rdc_family_end(&family);
-    release(column);
+    Py_END_ALLOW_THREADS
     return result;
 }
 
-static PyObject *minimum_samples(PyObject *module, PyObject *args)
+static PyObject *minimum_samples(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    set_column column = {0};
-    Py_ssize_t count;
-    unsigned long long seed;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*nK:minimum_samples", &column.features, &column.offsets, &count, &seed))
-        return NULL;
-    return samples_of(&column, count, seed, 0, 0);
+    return samples_of(args, "y*y*nK:minimum_samples", 0);
 }
 
-static PyObject *partition_samples(PyObject *module, PyObject *args)
+static PyObject *partition_samples(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    set_column column = {0};
-    Py_ssize_t count;
-    unsigned long long seed;
-    int fill;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*nKp:partition_samples", &column.features, &column.offsets, &count, &seed, &fill))
-        return NULL;
-    return samples_of(&column, count, seed, 1, fill);
+    return samples_of(args, "y*y*nKp:partition_samples", 1);
 }
 
 /* Compares as tests/reference/samples.py defines. Returns NULL with an exception set. */
@@ -138,50 +74,43 @@ static PyObject *matches(const Py_buffer *one, Py_ssize_t row, const Py_buffer *
                          Py_ssize_t count, int bits)
 {
     const size_t words = (size_t)(count + 63) / 64, stride = words * (size_t)bits * RDC_SET_BLOCK;
-    if (one->len % (Py_ssize_t)(8 * stride) || many->len % (Py_ssize_t)(8 * stride) ||
-        (one->len && (uintptr_t)one->buf % 8) || (many->len && (uintptr_t)many->buf % 8))
+    if (one->len % (Py_ssize_t)(8 * stride) || many->len % (Py_ssize_t)(8 * stride) || !rdc_is_column(one, 8) ||
+        !rdc_is_column(many, 8))
         return PyErr_Format(PyExc_ValueError, "packed samples: whole blocks of %zu bytes are expected", 8 * stride);
     const Py_ssize_t rows = one->len / (Py_ssize_t)(8 * stride) * RDC_SET_BLOCK;
     const Py_ssize_t others = many->len / (Py_ssize_t)(8 * stride) * RDC_SET_BLOCK;
     if (row < 0 || row >= rows || sets < 0 || sets > others)
         return PyErr_Format(PyExc_ValueError, "row %zd and %zd sets: the packed samples have fewer", row, sets);
-    uint64_t *query = malloc(8 * words * (size_t)bits);
+    RDC_MEMORY uint64_t *query = malloc(8 * words * (size_t)bits);
     const size_t blocks = ((size_t)sets + RDC_SET_BLOCK - 1) / RDC_SET_BLOCK;
-    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(4 * RDC_SET_BLOCK * blocks));
-    if (!query || !result) {
-        free(query);
-        Py_XDECREF(result);
-        return PyErr_NoMemory();
-    }
+    PyObject *result = query ? rdc_new_bytes(4 * RDC_SET_BLOCK * blocks) : PyErr_NoMemory();
+    if (!result)
+        return NULL;
     const uint64_t *mine = (const uint64_t *)one->buf + (size_t)row / RDC_SET_BLOCK * stride + row % RDC_SET_BLOCK;
     for (size_t i = 0; i < words * (size_t)bits; i++)
         query[i] = mine[i * RDC_SET_BLOCK];
-    uint32_t *out = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+    uint32_t *out = rdc_inside(result);
     Py_BEGIN_ALLOW_THREADS
     chosen->differences(query, many->buf, blocks, words, (unsigned)bits, out);
     for (size_t i = 0; i < (size_t)sets; i++)
         out[i] = (uint32_t)count - out[i];
     Py_END_ALLOW_THREADS
-    free(query);
     _PyBytes_Resize(&result, 4 * sets);
     return result;
 }
 
-static PyObject *sample_matches(PyObject *module, PyObject *args)
+static PyObject *sample_matches(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer one, many;
+    RDC_BUFFER one = {0}, many = {0};
     Py_ssize_t row, sets, count;
     int bits;
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*ny*nni:sample_matches", &one, &row, &many, &sets, &count, &bits))
         return NULL;
     if (bits < 1 || bits > 16)
         PyErr_Format(PyExc_ValueError, "%d bits a sample: 1 to 16 are expected", bits);
     else if (!counted(count))
         result = matches(&one, row, &many, sets, count, bits);
-    PyBuffer_Release(&one);
-    PyBuffer_Release(&many);
     return result;
 }
 
@@ -193,14 +122,9 @@ void rdc_choose_samples(const char *kernel)
     chosen = *variant;
 }
 
-static PyMethodDef methods[] = {
+PyMethodDef rdc_sample_functions[] = {
     {"minimum_samples", minimum_samples, METH_VARARGS, NULL},
     {"partition_samples", partition_samples, METH_VARARGS, NULL},
     {"sample_matches", sample_matches, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_sample_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, methods);
-}

@@ -1,9 +1,7 @@
 /* alike_binding.c - pairs with mostly equal samples for Python; tests/reference/alike.py documents each name. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 #include "sets/alike.h"
-#include "sets/numbers.h"
 
 typedef struct {
     Py_buffer samples, labels, members, counts;
@@ -19,7 +17,8 @@ typedef struct {
 static int checked(alike_arguments *a)
 {
     rdc_alike_groups *g = &a->groups;
-    if (rdc_whole_numbers(&a->labels, 4) || rdc_whole_numbers(&a->members, 4) || rdc_whole_numbers(&a->counts, 4))
+    if (rdc_check_column(&a->labels, 4, "labels") || rdc_check_column(&a->members, 4, "members") ||
+        rdc_check_column(&a->counts, 4, "counts"))
         return -1;
     const size_t documents = (size_t)a->labels.len / 4, members = (size_t)a->members.len / 4;
     *g = (rdc_alike_groups){a->samples.buf, a->labels.buf, a->members.buf, a->counts.buf, (size_t)a->counts.len / 4, 0};
@@ -66,7 +65,8 @@ static void release(alike_arguments *a)
 
 static int parsed(PyObject *args, const char *format, alike_arguments *a)
 {
-    return PyArg_ParseTuple(args, format, &a->samples, &a->labels, &a->members, &a->counts, &a->least, &a->first, &a->stop);
+    return PyArg_ParseTuple(args, format, &a->samples, &a->labels, &a->members, &a->counts, &a->least, &a->first, &a->stop) &&
+           !checked(a);
 }
 
 static int note_pair(void *context, uint32_t one, uint32_t other, size_t equal)
@@ -92,64 +92,54 @@ static int note_count(void *context, uint32_t one, uint32_t other, size_t equal)
     return 0;
 }
 
-PyObject *rdc_py_alike_pairs(PyObject *module, PyObject *args)
+static PyObject *alike_pairs(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    alike_arguments a;
-    PyObject *result = NULL;
-    (void)module;
+    RDC_CLEANUP(release) alike_arguments a = {0};
+    found_pairs found = {NULL, 0, 0};
+    int failed;
     if (!parsed(args, "y*y*y*y*nnn:alike_pairs", &a))
         return NULL;
-    if (!checked(&a)) {
-        found_pairs found = {NULL, 0, 0};
-        int code;
-        Py_BEGIN_ALLOW_THREADS
-        code = rdc_alike_pairs(&a.groups, (size_t)a.least, (size_t)a.first, (size_t)a.stop, note_pair, &found);
-        Py_END_ALLOW_THREADS
-        result = code || found.count > (size_t)PY_SSIZE_T_MAX / 8
-                     ? PyErr_NoMemory()
-                     : PyBytes_FromStringAndSize((const char *)found.pairs, (Py_ssize_t)(8 * found.count));
-        free(found.pairs);
-    }
-    release(&a);
-    return result;
+    Py_BEGIN_ALLOW_THREADS
+    failed = rdc_alike_pairs(&a.groups, (size_t)a.least, (size_t)a.first, (size_t)a.stop, note_pair, &found);
+    Py_END_ALLOW_THREADS
+    RDC_MEMORY uint64_t *pairs = found.pairs;
+    return failed || found.count > (size_t)PY_SSIZE_T_MAX / 8
+               ? PyErr_NoMemory()
+               : PyBytes_FromStringAndSize((const char *)pairs, (Py_ssize_t)(8 * found.count));
 }
 
-PyObject *rdc_py_alike_counts(PyObject *module, PyObject *args)
+static PyObject *alike_counts(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    alike_arguments a;
-    PyObject *result = NULL;
-    (void)module;
+    RDC_CLEANUP(release) alike_arguments a = {0};
     if (!parsed(args, "y*y*y*y*nnn:alike_counts", &a))
         return NULL;
-    if (!checked(&a)) {
-        const size_t size = 8 * (a.groups.width + 1);
-        result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
-        if (result) {
-            uint64_t *counts = (uint64_t *)(void *)PyBytes_AS_STRING(result);
-            memset(counts, 0, size);
-            Py_BEGIN_ALLOW_THREADS
-            rdc_alike_pairs(&a.groups, (size_t)a.least, (size_t)a.first, (size_t)a.stop, note_count, counts);
-            Py_END_ALLOW_THREADS
-        }
-    }
-    release(&a);
+    const size_t size = 8 * (a.groups.width + 1);
+    PyObject *result = rdc_new_bytes(size);
+    if (!result)
+        return NULL;
+    uint64_t *counts = rdc_inside(result);
+    memset(counts, 0, size);
+    Py_BEGIN_ALLOW_THREADS
+    rdc_alike_pairs(&a.groups, (size_t)a.least, (size_t)a.first, (size_t)a.stop, note_count, counts);
+    Py_END_ALLOW_THREADS
     return result;
 }
 
-PyObject *rdc_py_label_pairs(PyObject *module, PyObject *args)
+static PyObject *label_pairs(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    alike_arguments a = {.least = 1};
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*:label_pairs", &a.labels, &a.members, &a.counts))
+    RDC_CLEANUP(release) alike_arguments a = {.least = 1};
+    if (!PyArg_ParseTuple(args, "y*y*y*:label_pairs", &a.labels, &a.members, &a.counts) || checked(&a))
         return NULL;
-    if (!checked(&a)) {
-        uint32_t *room = malloc(4 * largest_group(&a.groups) + 4);
-        result = room ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * a.groups.groups)) : PyErr_NoMemory();
-        if (result)
-            rdc_label_pairs(&a.groups, room, (uint64_t *)(void *)PyBytes_AS_STRING(result));
-        free(room);
-    }
-    release(&a);
+    RDC_MEMORY uint32_t *room = malloc(4 * largest_group(&a.groups) + 4);
+    PyObject *result = room ? rdc_new_bytes(8 * a.groups.groups) : PyErr_NoMemory();
+    if (result)
+        rdc_label_pairs(&a.groups, room, rdc_inside(result));
     return result;
 }
+
+PyMethodDef rdc_alike_functions[] = {
+    {"alike_counts", alike_counts, METH_VARARGS, NULL},
+    {"alike_pairs", alike_pairs, METH_VARARGS, NULL},
+    {"label_pairs", label_pairs, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

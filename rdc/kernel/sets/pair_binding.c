@@ -1,8 +1,6 @@
 /* pair_binding.c - pairs of neighbours for Python; tests/reference/pairs.py documents each name. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
-#include "sets/numbers.h"
 #include "sets/pairs.h"
 
 static PyObject *pairs_of(const Py_buffer *members, const Py_buffer *counts, Py_ssize_t window, Py_ssize_t first,
@@ -19,115 +17,79 @@ static PyObject *pairs_of(const Py_buffer *members, const Py_buffer *counts, Py_
         return PyErr_Format(PyExc_ValueError, "window, first, stop: 0 or more is expected");
     const size_t found =
         rdc_neighbour_pairs(members->buf, count, groups, (size_t)window, (size_t)first, (size_t)stop, NULL);
-    if (found > (size_t)PY_SSIZE_T_MAX / 8)
-        return PyErr_NoMemory();
-    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * found));
+    PyObject *result = found > SIZE_MAX / 8 ? PyErr_NoMemory() : rdc_new_bytes(8 * found);
     if (result)
-        rdc_neighbour_pairs(members->buf, count, groups, (size_t)window, (size_t)first, (size_t)stop,
-                            (uint64_t *)(void *)PyBytes_AS_STRING(result));
+        rdc_neighbour_pairs(members->buf, count, groups, (size_t)window, (size_t)first, (size_t)stop, rdc_inside(result));
     return result;
 }
 
-PyObject *rdc_py_neighbour_pairs(PyObject *module, PyObject *args)
+static PyObject *neighbour_pairs(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer members, counts;
+    RDC_BUFFER members = {0}, counts = {0};
     Py_ssize_t window, first, stop;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*nnn:neighbour_pairs", &members, &counts, &window, &first, &stop))
+    if (!PyArg_ParseTuple(args, "y*y*nnn:neighbour_pairs", &members, &counts, &window, &first, &stop) ||
+        rdc_check_column(&members, 4, "members") || rdc_check_column(&counts, 4, "counts"))
         return NULL;
-    if (!rdc_whole_numbers(&members, 4) && !rdc_whole_numbers(&counts, 4))
-        result = pairs_of(&members, &counts, window, first, stop);
-    PyBuffer_Release(&members);
-    PyBuffer_Release(&counts);
+    return pairs_of(&members, &counts, window, first, stop);
+}
+
+static PyObject *sorted_pairs(PyObject *Py_UNUSED(module), PyObject *argument)
+{
+    RDC_BUFFER pairs = {0};
+    size_t count;
+    if (PyObject_GetBuffer(argument, &pairs, PyBUF_SIMPLE) || rdc_check_column(&pairs, 8, "pairs"))
+        return NULL;
+    RDC_MEMORY uint64_t *room = malloc((size_t)pairs.len + 1);
+    PyObject *result = room ? PyBytes_FromStringAndSize(pairs.buf, pairs.len) : PyErr_NoMemory();
+    if (!result || !pairs.len)
+        return result;
+    Py_BEGIN_ALLOW_THREADS
+    count = rdc_sorted_pairs(rdc_inside(result), (size_t)pairs.len / 8, room);
+    Py_END_ALLOW_THREADS
+    _PyBytes_Resize(&result, (Py_ssize_t)(8 * count));
     return result;
 }
 
-PyObject *rdc_py_sorted_pairs(PyObject *module, PyObject *argument)
+static PyObject *missing_pairs(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer pairs;
-    PyObject *result = NULL;
-    (void)module;
-    if (PyObject_GetBuffer(argument, &pairs, PyBUF_SIMPLE))
+    RDC_BUFFER pairs = {0}, known = {0};
+    size_t count;
+    if (!PyArg_ParseTuple(args, "y*y*:missing_pairs", &pairs, &known) || rdc_check_column(&pairs, 8, "pairs") ||
+        rdc_check_column(&known, 8, "known"))
         return NULL;
-    if (!rdc_whole_numbers(&pairs, 8))
-        result = PyBytes_FromStringAndSize(pairs.buf, pairs.len);
-    if (result && pairs.len) {
-        uint64_t *room = malloc((size_t)pairs.len);
-        size_t count = 0;
-        Py_BEGIN_ALLOW_THREADS
-        if (room)
-            count = rdc_sorted_pairs((uint64_t *)(void *)PyBytes_AS_STRING(result), (size_t)pairs.len / 8, room);
-        Py_END_ALLOW_THREADS
-        free(room);
-        if (!room) {
-            Py_CLEAR(result);
-            PyErr_NoMemory();
-        } else {
-            _PyBytes_Resize(&result, (Py_ssize_t)(8 * count));
-        }
-    }
-    PyBuffer_Release(&pairs);
+    PyObject *result = rdc_new_bytes((uint64_t)pairs.len);
+    if (!result)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    count = rdc_missing_pairs(pairs.buf, (size_t)pairs.len / 8, known.buf, (size_t)known.len / 8, rdc_inside(result));
+    Py_END_ALLOW_THREADS
+    _PyBytes_Resize(&result, (Py_ssize_t)(8 * count));
     return result;
 }
 
-PyObject *rdc_py_missing_pairs(PyObject *module, PyObject *args)
+static PyObject *ranked_numbers(PyObject *Py_UNUSED(module), PyObject *argument)
 {
-    Py_buffer pairs, known;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*:missing_pairs", &pairs, &known))
-        return NULL;
-    if (!rdc_whole_numbers(&pairs, 8) && !rdc_whole_numbers(&known, 8))
-        result = PyBytes_FromStringAndSize(NULL, pairs.len);
-    if (result) {
-        size_t count;
-        Py_BEGIN_ALLOW_THREADS
-        count = rdc_missing_pairs(pairs.buf, (size_t)pairs.len / 8, known.buf, (size_t)known.len / 8,
-                                  (uint64_t *)(void *)PyBytes_AS_STRING(result));
-        Py_END_ALLOW_THREADS
-        _PyBytes_Resize(&result, (Py_ssize_t)(8 * count));
-    }
-    PyBuffer_Release(&pairs);
-    PyBuffer_Release(&known);
-    return result;
-}
-
-PyObject *rdc_py_ranked_numbers(PyObject *module, PyObject *argument)
-{
-    Py_buffer numbers;
-    PyObject *different = NULL, *ranks = NULL, *result = NULL;
-    (void)module;
-    if (PyObject_GetBuffer(argument, &numbers, PyBUF_SIMPLE))
+    RDC_BUFFER numbers = {0};
+    size_t found;
+    if (PyObject_GetBuffer(argument, &numbers, PyBUF_SIMPLE) || rdc_check_column(&numbers, 4, "numbers"))
         return NULL;
     const size_t count = (size_t)numbers.len / 4;
-    uint64_t *room = NULL;
-    if (rdc_whole_numbers(&numbers, 4))
-        goto done;
-    if (count > UINT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "at most %u numbers are expected", UINT32_MAX);
-        goto done;
-    }
-    room = malloc(16 * count + 1);
-    if (!room) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    different = PyBytes_FromStringAndSize(NULL, numbers.len);
-    ranks = PyBytes_FromStringAndSize(NULL, numbers.len);
-    if (different && ranks) {
-        size_t found = 0;
-        Py_BEGIN_ALLOW_THREADS
-        found = rdc_ranked_numbers(numbers.buf, count, room, room + count, (uint32_t *)(void *)PyBytes_AS_STRING(different),
-                                   (uint32_t *)(void *)PyBytes_AS_STRING(ranks));
-        Py_END_ALLOW_THREADS
-        if (!_PyBytes_Resize(&different, (Py_ssize_t)(4 * found)))
-            result = PyTuple_Pack(2, different, ranks);
-    }
-done:
-    free(room);
-    Py_XDECREF(different);
-    Py_XDECREF(ranks);
-    PyBuffer_Release(&numbers);
-    return result;
+    if (count > UINT32_MAX)
+        return PyErr_Format(PyExc_ValueError, "at most %u numbers are expected", UINT32_MAX);
+    RDC_MEMORY uint64_t *room = malloc(16 * count + 1);
+    RDC_OBJECT *different = rdc_new_bytes(4 * count), *ranks = rdc_new_bytes(4 * count);
+    if (!room || !different || !ranks)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    found = rdc_ranked_numbers(numbers.buf, count, room, room + count, rdc_inside(different), rdc_inside(ranks));
+    Py_END_ALLOW_THREADS
+    return _PyBytes_Resize(&different, (Py_ssize_t)(4 * found)) ? NULL : PyTuple_Pack(2, different, ranks);
 }
+
+PyMethodDef rdc_pair_functions[] = {
+    {"missing_pairs", missing_pairs, METH_VARARGS, NULL},
+    {"neighbour_pairs", neighbour_pairs, METH_VARARGS, NULL},
+    {"ranked_numbers", ranked_numbers, METH_O, NULL},
+    {"sorted_pairs", sorted_pairs, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};

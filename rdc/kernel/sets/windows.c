@@ -16,7 +16,7 @@ static inline uint64_t rotated(uint64_t x, unsigned by)
     return x << by | x >> (64 - by);
 }
 
-void rdc_windows_start(void)
+__attribute__((constructor)) static void fill_words(void)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
         word[byte] = rdc_mix(byte);

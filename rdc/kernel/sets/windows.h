@@ -8,9 +8,6 @@
 #define RDC_WINDOW 32 /* bytes */
 #define RDC_SKETCH 32 /* bins, a byte each */
 
-/* Makes the tables that the rest uses. Once, before. */
-void rdc_windows_start(void);
-
 /* Writes the hashes of the windows that are at most `last`, in order, repeated ones too. `hashes` has room for one a byte.
  * Returns their number. */
 size_t rdc_window_hashes(const uint8_t *data, size_t size, uint64_t last, uint64_t *hashes);

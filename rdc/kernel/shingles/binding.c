@@ -6,8 +6,8 @@
 
 #include <sys/mman.h>
 
+#include "shingles/characters.h"
 #include "shingles/shingles.h"
-#include "shingles/text_column.h"
 
 #define LARGE_PAGE ((size_t)1 << 21)
 
@@ -37,7 +37,6 @@ static void use_large_pages(void *memory, size_t size)
     if (size >= 16 * LARGE_PAGE)
         (void)madvise((void *)start, (uintptr_t)memory + size - start, MADV_HUGEPAGE);
 #else
-    (void)memory;
     (void)size;
 #endif
 }
@@ -64,35 +63,27 @@ static int grow(rdc_feature_list *list, size_t more)
     return result;
 }
 
-/* Room for the features of nearly every column: of words of three bytes with one between them, and of characters of
- * one byte. Memory behind the last feature is never touched. */
-static size_t about_features(const rdc_text_column *column, int by_characters)
-{
-    const size_t size = (size_t)(column->offset[column->texts] - column->offset[0]);
-    return (by_characters ? size : size / 4) + column->texts;
-}
-
-static PyObject *features_of(rdc_text_column *column, size_t k, int by_characters, int wrap)
+static PyObject *features_of(const uint8_t *text, const int64_t *offset, size_t texts, size_t k, int by_characters, int wrap)
 {
     feature_bytes to = {{NULL, 0, 0, grow}, PyBytes_FromStringAndSize(NULL, 0), NULL};
-    rdc_shingler *shingler = malloc(sizeof *shingler);
-    PyObject *ends = NULL, *result = NULL;
-    int failed = 0;
-    if (!shingler || !to.bytes) {
-        PyErr_NoMemory();
-        goto done;
+    RDC_MEMORY rdc_shingler *shingler = malloc(sizeof *shingler);
+    RDC_OBJECT *ends = rdc_new_bytes(8 * (texts + 1));
+    PyObject *result = NULL;
+    int failed;
+    if (!shingler || !to.bytes || !ends) {
+        Py_XDECREF(to.bytes);
+        return PyErr_NoMemory();
     }
-    ends = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * (column->texts + 1)));
-    if (!ends)
-        goto done;
-    int64_t *end = (int64_t *)(void *)PyBytes_AS_STRING(ends);
+    int64_t *end = rdc_inside(ends);
+    const size_t size = (size_t)(offset[texts] - offset[0]);
     *end++ = 0;
     to.thread = PyEval_SaveThread();
     rdc_shingler_start(shingler, chosen, k, by_characters, wrap, &to.list);
-    failed = grow(&to.list, about_features(column, by_characters));
-    for (size_t i = 0; i < column->texts && !failed; i++) {
-        failed = rdc_shingle(shingler, column->bytes + column->offset[i],
-                             (size_t)(column->offset[i + 1] - column->offset[i]));
+    /* Room for nearly every column: for words of three bytes with one between them, and for characters of one byte. Memory
+     * behind the last feature is never touched. */
+    failed = grow(&to.list, (by_characters ? size : size / 4) + texts);
+    for (size_t i = 0; i < texts && !failed; i++) {
+        failed = rdc_shingle(shingler, text + offset[i], (size_t)(offset[i + 1] - offset[i]));
         *end++ = (int64_t)to.list.count;
     }
     PyEval_RestoreThread(to.thread);
@@ -100,55 +91,58 @@ static PyObject *features_of(rdc_text_column *column, size_t k, int by_character
         PyErr_NoMemory();
     else if (!resize(&to, to.list.count))
         result = PyTuple_Pack(2, to.bytes, ends);
-done:
-    free(shingler);
     Py_XDECREF(to.bytes);
-    Py_XDECREF(ends);
     return result;
 }
 
-static PyObject *shingle_features(PyObject *module, PyObject *args)
+/* The first call reads the tables of characters: few runs need them. Returns -1 with an exception set. */
+static int characters_read(void)
 {
-    rdc_text_column column = {0};
+    static int read;
+    if (read)
+        return 0;
+    RDC_OBJECT *module = PyImport_ImportModule("rdc.kernel.unicode_data");
+    RDC_OBJECT *numbers = module ? PyObject_CallMethod(module, "numbers", NULL) : NULL;
+    if (!numbers || !PyBytes_Check(numbers))
+        return -1;
+    /* Another thread may have read them during the import. */
+    if (!read && rdc_read_characters(rdc_inside(numbers), (size_t)PyBytes_GET_SIZE(numbers) / 8)) {
+        PyErr_SetString(PyExc_RuntimeError, "rdc/kernel/unicode_data.py is damaged, or there is no memory for its tables");
+        return -1;
+    }
+    read = 1;
+    return 0;
+}
+
+static PyObject *shingle_features(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    RDC_BUFFER text = {0}, offsets = {0};
     Py_ssize_t k;
     int by_characters, wrap;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*npp:shingle_features", &column.text, &column.offsets, &k, &by_characters, &wrap))
+    if (!PyArg_ParseTuple(args, "y*y*npp:shingle_features", &text, &offsets, &k, &by_characters, &wrap))
         return NULL;
     if (k < 1 || k > RDC_SHINGLE_LIMIT)
-        PyErr_Format(PyExc_ValueError, "%zd units a shingle: 1 to %d are expected", k, RDC_SHINGLE_LIMIT);
-    else if (!rdc_take_texts(&column))
-        result = features_of(&column, (size_t)k, by_characters, wrap);
-    rdc_release_texts(&column);
-    return result;
+        return PyErr_Format(PyExc_ValueError, "%zd units a shingle: 1 to %d are expected", k, RDC_SHINGLE_LIMIT);
+    const Py_ssize_t texts = rdc_rows_of_offsets(&offsets, text.len, "texts");
+    if (texts < 0 || characters_read())
+        return NULL;
+    return features_of(text.buf, offsets.buf, (size_t)texts, (size_t)k, by_characters, wrap);
 }
 
-static PyObject *upper_halves(PyObject *module, PyObject *argument)
+static PyObject *upper_halves(PyObject *Py_UNUSED(module), PyObject *argument)
 {
-    Py_buffer features;
-    PyObject *result = NULL;
-    (void)module;
-    if (PyObject_GetBuffer(argument, &features, PyBUF_SIMPLE))
+    RDC_BUFFER features = {0};
+    if (PyObject_GetBuffer(argument, &features, PyBUF_SIMPLE) || rdc_check_column(&features, 8, "features"))
         return NULL;
-    if (features.len % 8)
-        PyErr_Format(PyExc_ValueError, "features: %zd bytes are no whole 64-bit numbers", features.len);
-    else
-        result = PyBytes_FromStringAndSize(NULL, features.len / 2);
-    if (result) {
-        const uint8_t *from = features.buf;
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(result);
-        const size_t count = (size_t)features.len / 8;
-        Py_BEGIN_ALLOW_THREADS
-        for (size_t i = 0; i < count; i++) {
-            uint64_t feature;
-            memcpy(&feature, from + 8 * i, sizeof feature);
-            const uint32_t half = (uint32_t)(feature >> 32);
-            memcpy(to + 4 * i, &half, sizeof half);
-        }
-        Py_END_ALLOW_THREADS
-    }
-    PyBuffer_Release(&features);
+    PyObject *result = rdc_new_bytes((uint64_t)features.len / 2);
+    if (!result)
+        return NULL;
+    const uint64_t *feature = features.buf;
+    uint32_t *half = rdc_inside(result);
+    Py_BEGIN_ALLOW_THREADS
+    for (size_t i = 0; i < (size_t)features.len / 8; i++)
+        half[i] = (uint32_t)(feature[i] >> 32);
+    Py_END_ALLOW_THREADS
     return result;
 }
 
@@ -160,13 +154,8 @@ void rdc_choose_shingles(const char *kernel)
     chosen = *variant;
 }
 
-static PyMethodDef methods[] = {
+PyMethodDef rdc_shingle_functions[] = {
     {"shingle_features", shingle_features, METH_VARARGS, NULL},
     {"upper_halves", upper_halves, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_shingle_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, methods);
-}

@@ -9,6 +9,43 @@ enum { RDC_SEPARATOR, RDC_WORD, RDC_ALONE, RDC_EXTEND };
 
 #define RDC_BAD_CHARACTER 0xfffdu
 
+/* ---- the tables ---- */
+
+#define RDC_CODES 0x110000u
+#define RDC_CODES_A_BLOCK 128u
+#define RDC_FIRST_SYLLABLE 0xac00u
+#define RDC_LAST_SYLLABLE 0xd7a3u
+
+/* Room for the pinned version: 244 blocks that differ and 10,097 parts of foldings. */
+#define RDC_BLOCKS 256u
+#define RDC_FOLDINGS 10240u
+
+/* What a character is, in an entry and in a part of a folding: its combining class from bit 21 on, its kind from bit 29
+ * on. In a part, its code is below, and RDC_LAST is set in the last part of a folding. */
+#define RDC_CODE(part) ((part) & 0x1fffff)
+#define RDC_ORDER(part) ((part) >> 21 & 0xff)
+#define RDC_KIND(part) ((part) >> 29 & 3)
+#define RDC_LAST (UINT32_C(1) << 31)
+
+/* In the entry of a character that does not stay as it is: where its folding begins, or one of the two below. */
+#define RDC_FOLDS (UINT32_C(1) << 31)
+#define RDC_SYLLABLE UINT32_MAX
+#define RDC_IGNORED (UINT32_MAX - 1)
+
+extern __attribute__((visibility("hidden"))) uint8_t rdc_character_blocks[];
+extern __attribute__((visibility("hidden"))) uint32_t rdc_character_entries[], rdc_character_foldings[];
+
+/* Fills the tables; nothing else here works before. `numbers` are those of rdc/kernel/unicode_data.py. Returns -1 if they
+ * are damaged or there is no memory. */
+int rdc_read_characters(const uint64_t *numbers, size_t count);
+
+static inline uint32_t rdc_character_entry(uint32_t code)
+{
+    return rdc_character_entries[rdc_character_blocks[code / RDC_CODES_A_BLOCK] * RDC_CODES_A_BLOCK + code % RDC_CODES_A_BLOCK];
+}
+
+/* ---- UTF-8 ---- */
+
 typedef struct {
     uint32_t code;
     uint32_t size; /* bytes */

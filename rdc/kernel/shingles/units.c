@@ -7,13 +7,7 @@
 
 #include "platform.h"
 #include "shingles/characters.h"
-#include "shingles/tables.h"
 #include "shingles/unit_hash.h"
-
-#define CODE(folding) ((folding) & 0x1fffff)
-#define ORDER(folding) ((folding) >> 21 & 0xff)
-#define KIND(folding) ((folding) >> 29 & 3)
-#define LAST(folding) ((folding) >> 31)
 
 void rdc_units_start(rdc_units *units, const rdc_shingling *variant, rdc_unit_kind kind,
                      int (*take)(void *, const uint64_t *, size_t), void *to)
@@ -92,7 +86,12 @@ static void take_character(rdc_units *units, uint32_t code, uint32_t kind)
         return;
     if (kind != RDC_EXTEND)
         units->single = kind == RDC_ALONE;
-    append(units, bytes, rdc_put_character(code, bytes));
+    if (code < 0x80 && units->filled < sizeof units->block) {
+        units->block[units->filled++] = (uint8_t)code;
+        units->open = 1;
+    } else {
+        append(units, bytes, rdc_put_character(code, bytes));
+    }
 }
 
 /* Sorts the marks that wait, by insertion: they are few, and equal ones stay in order. */
@@ -102,23 +101,23 @@ static void take_marks(rdc_units *units)
     for (unsigned i = 1; i < units->marks; i++) {
         const uint32_t mark = run[i];
         unsigned to = i;
-        for (; to && ORDER(run[to - 1]) > ORDER(mark); to--)
+        for (; to && RDC_ORDER(run[to - 1]) > RDC_ORDER(mark); to--)
             run[to] = run[to - 1];
         run[to] = mark;
     }
     for (unsigned i = 0; i < units->marks; i++)
-        take_character(units, CODE(run[i]), KIND(run[i]));
+        take_character(units, RDC_CODE(run[i]), RDC_KIND(run[i]));
     units->marks = 0;
 }
 
 static inline void take_folding(rdc_units *units, uint32_t folding)
 {
-    if (units->marks && (!ORDER(folding) || units->marks == RDC_MARK_RUN))
+    if (units->marks && (!RDC_ORDER(folding) || units->marks == RDC_MARK_RUN))
         take_marks(units);
-    if (ORDER(folding))
+    if (RDC_ORDER(folding))
         units->run[units->marks++] = folding;
     else
-        take_character(units, CODE(folding), KIND(folding));
+        take_character(units, RDC_CODE(folding), RDC_KIND(folding));
 }
 
 static uint32_t folding_of(uint32_t code, unsigned kind, unsigned order)
@@ -128,7 +127,7 @@ static uint32_t folding_of(uint32_t code, unsigned kind, unsigned order)
 
 static void take_syllable(rdc_units *units, uint32_t code)
 {
-    const uint32_t number = code - 0xac00, final = number % 28;
+    const uint32_t number = code - RDC_FIRST_SYLLABLE, final = number % 28;
     take_folding(units, folding_of(0x1100 + number / (21 * 28), RDC_WORD, 0));
     take_folding(units, folding_of(0x1161 + number / 28 % 21, RDC_EXTEND, 0));
     if (final)
@@ -137,17 +136,16 @@ static void take_syllable(rdc_units *units, uint32_t code)
 
 static void take_code(rdc_units *units, uint32_t code)
 {
-    const unsigned entry = rdc_character_entries[rdc_character_blocks[code >> 7] << 7 | (code & 127)];
-    if (entry < RDC_CHARACTER_PROPERTIES) {
-        const unsigned property = rdc_character_properties[entry];
-        take_folding(units, folding_of(code, property & 3, property >> 8));
-    } else if (entry == RDC_CHARACTER_HANGUL) {
+    const uint32_t entry = rdc_character_entry(code);
+    if (!(entry & RDC_FOLDS)) {
+        take_folding(units, code | entry);
+    } else if (entry == RDC_SYLLABLE) {
         take_syllable(units, code);
-    } else if (entry != RDC_CHARACTER_IGNORED) {
-        const uint32_t *folding = rdc_character_foldings + (entry - RDC_CHARACTER_PROPERTIES);
+    } else if (entry != RDC_IGNORED) {
+        const uint32_t *folding = rdc_character_foldings + (entry & ~RDC_FOLDS);
         do
             take_folding(units, *folding);
-        while (!LAST(*folding++));
+        while (!(*folding++ & RDC_LAST));
     }
 }
 
@@ -234,16 +232,16 @@ static size_t classify_chunk(rdc_units *units, const uint8_t *text, size_t size)
 /* Returns whether the character is only a separator. */
 static int is_separator(const rdc_units *units, uint32_t code)
 {
-    const unsigned entry = rdc_character_entries[rdc_character_blocks[code >> 7] << 7 | (code & 127)];
-    if (entry < RDC_CHARACTER_PROPERTIES)
-        return (rdc_character_properties[entry] & 3) == RDC_SEPARATOR && !(rdc_character_properties[entry] >> 8);
-    if (entry == RDC_CHARACTER_HANGUL || entry == RDC_CHARACTER_IGNORED)
+    const uint32_t entry = rdc_character_entry(code);
+    if (!(entry & RDC_FOLDS))
+        return RDC_KIND(entry) == RDC_SEPARATOR && !RDC_ORDER(entry);
+    if (entry == RDC_SYLLABLE || entry == RDC_IGNORED)
         return 0;
-    const uint32_t *folding = rdc_character_foldings + (entry - RDC_CHARACTER_PROPERTIES);
+    const uint32_t *folding = rdc_character_foldings + (entry & ~RDC_FOLDS);
     do {
-        if (ORDER(*folding) || (CODE(*folding) < 0x80 ? units->letters[CODE(*folding)] : KIND(*folding) != RDC_SEPARATOR))
+        if (RDC_ORDER(*folding) || (RDC_CODE(*folding) < 0x80 ? units->letters[RDC_CODE(*folding)] : RDC_KIND(*folding) != RDC_SEPARATOR))
             return 0;
-    } while (!LAST(*folding++));
+    } while (!(*folding++ & RDC_LAST));
     return 1;
 }
 

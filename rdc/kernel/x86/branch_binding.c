@@ -7,18 +7,16 @@
 /* Rewrites `content` in the parts that the argument lists: an offset and a length each. */
 static PyObject *move_displacements(PyObject *args, const char *format, rdc_direction direction)
 {
-    Py_buffer content, ranges;
+    RDC_BUFFER content = {0}, ranges = {0};
     PyObject *result = NULL;
     size_t moved = 0;
     if (!PyArg_ParseTuple(args, format, &content, &ranges))
         return NULL;
     const uint8_t *packed = ranges.buf;
-    if (!rdc_ranges_fill(packed, (size_t)ranges.len, (size_t)content.len)) {
-        PyErr_Format(PyExc_ValueError,
-                     "displacements: an offset and a length for each part, of %zd bytes in all (%zd bytes)", content.len,
-                     ranges.len);
-        goto done;
-    }
+    if (!rdc_ranges_fill(packed, (size_t)ranges.len, (size_t)content.len))
+        return PyErr_Format(PyExc_ValueError,
+                            "displacements: an offset and a length for each part, of %zd bytes in all (%zd bytes)", content.len,
+                            ranges.len);
     uint8_t *code = content.buf;
     Py_BEGIN_ALLOW_THREADS
     for (size_t i = 0; i < (size_t)ranges.len / sizeof(rdc_range); i++) {
@@ -28,31 +26,21 @@ static PyObject *move_displacements(PyObject *args, const char *format, rdc_dire
     }
     Py_END_ALLOW_THREADS
     result = PyLong_FromSize_t(moved);
-done:
-    PyBuffer_Release(&content);
-    PyBuffer_Release(&ranges);
     return result;
 }
 
-static PyObject *absolute_displacements(PyObject *module, PyObject *args)
+static PyObject *absolute_displacements(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     return move_displacements(args, "w*y*:absolute_displacements", RDC_ABSOLUTE);
 }
 
-static PyObject *relative_displacements(PyObject *module, PyObject *args)
+static PyObject *relative_displacements(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     return move_displacements(args, "w*y*:relative_displacements", RDC_RELATIVE);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_branch_functions[] = {
     {"absolute_displacements", absolute_displacements, METH_VARARGS, NULL},
     {"relative_displacements", relative_displacements, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_branch_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -44,19 +44,18 @@ static Py_ssize_t bit_bytes(Py_ssize_t size)
     return size / 8 + (size % 8 != 0);
 }
 
-static PyObject *displacement_bits(PyObject *module, PyObject *args)
+static PyObject *displacement_bits(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer content;
+    RDC_BUFFER content = {0};
     parts p = {0};
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*|y*:displacement_bits", &content, &p.lengths))
         return NULL;
     if (make_up(&p, content.len))
         result = PyBytes_FromStringAndSize(NULL, bit_bytes(content.len));
     if (result) {
         const uint8_t *from = content.buf;
-        rdc_bits bits = {(uint8_t *)PyBytes_AS_STRING(result), 0, 0};
+        rdc_bits bits = {rdc_inside(result), 0, 0};
         Py_BEGIN_ALLOW_THREADS
         for (size_t row = 0; row < p.count; row++) {
             const size_t length = part_length(&p, row);
@@ -66,17 +65,15 @@ static PyObject *displacement_bits(PyObject *module, PyObject *args)
         rdc_end_bits(&bits);
         Py_END_ALLOW_THREADS
     }
-    PyBuffer_Release(&content);
     release_parts(&p);
     return result;
 }
 
-static PyObject *bit_counts(PyObject *module, PyObject *args)
+static PyObject *bit_counts(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer bits;
+    RDC_BUFFER bits = {0};
     Py_ssize_t size;
     PyObject *counts = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*n:bit_counts", &bits, &size))
         return NULL;
     if (size <= 0)
@@ -84,7 +81,7 @@ static PyObject *bit_counts(PyObject *module, PyObject *args)
     else
         counts = PyBytes_FromStringAndSize(NULL, 8 * (bits.len / size + (bits.len % size != 0)));
     if (counts) {
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(counts);
+        uint8_t *to = rdc_inside(counts);
         for (Py_ssize_t at = 0; at < bits.len; at += size, to += 8) {
             const Py_ssize_t left = bits.len - at;
             const uint64_t count = rdc_count_bits((const uint8_t *)bits.buf + at, 8 * (size_t)(left < size ? left : size));
@@ -93,17 +90,15 @@ static PyObject *bit_counts(PyObject *module, PyObject *args)
                 break;
         }
     }
-    PyBuffer_Release(&bits);
     return counts;
 }
 
-static PyObject *mask_displacements(PyObject *module, PyObject *args)
+static PyObject *mask_displacements(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer content;
+    RDC_BUFFER content = {0};
     long filler;
     parts p = {0};
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "w*l|y*:mask_displacements", &content, &filler, &p.lengths))
         return NULL;
     if (filler < 0 || filler > UINT8_MAX) {
@@ -119,7 +114,6 @@ static PyObject *mask_displacements(PyObject *module, PyObject *args)
         Py_END_ALLOW_THREADS
         result = PyLong_FromSize_t(count);
     }
-    PyBuffer_Release(&content);
     release_parts(&p);
     return result;
 }
@@ -164,31 +158,27 @@ static int maskable(const Py_buffer *content, const Py_buffer *bits, long filler
     return 0;
 }
 
-static PyObject *overwrite_marked(PyObject *module, PyObject *args)
+static PyObject *overwrite_marked(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer content, bits;
+    RDC_BUFFER content = {0}, bits = {0};
     long filler;
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "w*y*l:overwrite_marked", &content, &bits, &filler))
         return NULL;
     if (maskable(&content, &bits, filler)) {
         rdc_overwrite_marked(content.buf, bits.buf, (size_t)content.len, (uint8_t)filler);
         result = Py_NewRef(Py_None);
     }
-    PyBuffer_Release(&content);
-    PyBuffer_Release(&bits);
     return result;
 }
 
-static PyObject *take_displacements(PyObject *module, PyObject *args)
+static PyObject *take_displacements(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer content, bits;
+    RDC_BUFFER content = {0}, bits = {0};
     Py_ssize_t size;
     long filler;
     equal_parts p;
     PyObject *taken = NULL, *counts = NULL, *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "w*y*ny*l:take_displacements", &content, &bits, &size, &p.offsets, &filler))
         return NULL;
     p.total = (size_t)content.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
@@ -198,7 +188,7 @@ static PyObject *take_displacements(PyObject *module, PyObject *args)
              (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
         taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_count_bits(bits.buf, p.total));
     if (taken) {
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(taken);
+        uint8_t *to = rdc_inside(taken);
         Py_BEGIN_ALLOW_THREADS
         for (size_t row = 0; row < p.count; row++) {
             const size_t at = row * p.size;
@@ -212,20 +202,17 @@ static PyObject *take_displacements(PyObject *module, PyObject *args)
     }
     Py_XDECREF(taken);
     Py_XDECREF(counts);
-    PyBuffer_Release(&content);
-    PyBuffer_Release(&bits);
     PyBuffer_Release(&p.offsets);
     return result;
 }
 
-static PyObject *put_displacements(PyObject *module, PyObject *args)
+static PyObject *put_displacements(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer content, bits, displacements;
+    RDC_BUFFER content = {0}, bits = {0}, displacements = {0};
     long long start;
     Py_ssize_t size;
     equal_parts p;
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "w*Ly*y*ny*:put_displacements", &content, &start, &bits, &displacements, &size, &p.offsets))
         return NULL;
     p.total = (size_t)bits.len, p.size = (size_t)size / 8, p.count = (size_t)p.offsets.len / 8;
@@ -252,14 +239,11 @@ static PyObject *put_displacements(PyObject *module, PyObject *args)
         else
             PyErr_SetString(PyExc_ValueError, "masking: more or fewer displacement bytes than set bits, or offsets past 2^63 - 1");
     }
-    PyBuffer_Release(&content);
-    PyBuffer_Release(&bits);
-    PyBuffer_Release(&displacements);
     PyBuffer_Release(&p.offsets);
     return result;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_masking_functions[] = {
     {"bit_counts", bit_counts, METH_VARARGS, NULL},
     {"mask_displacements", mask_displacements, METH_VARARGS, NULL},
     {"overwrite_marked", overwrite_marked, METH_VARARGS, NULL},
@@ -268,8 +252,3 @@ static PyMethodDef functions[] = {
     {"displacement_bits", displacement_bits, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_masking_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

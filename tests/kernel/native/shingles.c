@@ -2,7 +2,8 @@
  * shingles.c - shingles of random texts by all variants, in blocks of exactly their size: a sanitizer sees a byte read or written
  * past an end.
  *
- *     shingles SEED COUNT    COUNT rounds; whatever differs is printed and ends it with 1
+ *     shingles SEED COUNT NUMBERS    COUNT rounds with the characters of the file NUMBERS; whatever differs is printed and
+ *                                    ends it with 1
  *
  * What a shingle is, is compared with its definition in Python. Here all variants must find the same, wherever the text is divided:
  * spaces in front of it, which mean nothing, move all its blocks.
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "character_tables.h"
 #include "shingles/shingles.h"
 #include "streams.h"
 
@@ -117,8 +119,13 @@ static int shingles_agree(generator *g)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    size_t count;
+    if (argc != 4)
         return 2;
+    uint64_t *numbers = numbers_of(argv[3], &count);
+    if (rdc_read_characters(numbers, count))
+        return 2;
+    free(numbers);
     generator g = {strtoull(argv[1], NULL, 10)};
     const long rounds = strtol(argv[2], NULL, 10);
     for (long i = 0; i < rounds; i++)

@@ -1,12 +1,22 @@
 /*
- * index_binding.c - TraitIndex as a Python type; tests/reference/similarity.py documents each name.
+ * binding.c - TraitIndex and TraitPairs as Python types; tests/reference/similarity.py documents each name.
  *
  * All calls keep the interpreter's lock, so threads always see a complete index. The longest call, a query of a million
- * files, takes a few milliseconds. Callers pass no more than some dozen queries at a time.
+ * files, takes a few milliseconds. Callers pass no more than some dozen queries at a time. A step of pairs is short.
  */
-#include "similarity/binding.h"
+#include "module.h"
 
 #include "platform.h"
+#include "similarity/index.h"
+#include "similarity/pairs.h"
+#include "similarity/strongest_pairs.h"
+
+/* ---- TraitIndex ---- */
+
+typedef struct {
+    PyObject_HEAD
+    rdc_index index;
+} TraitIndex;
 
 /* Rows as bytes. */
 
@@ -19,8 +29,7 @@ static void read_row(const uint8_t *from, rdc_row *row)
 
 static void write_row(uint8_t *to, const rdc_row *row)
 {
-    for (int i = 0; i < 8; i++)
-        to[i] = (uint8_t)(row->key >> 8 * i);
+    rdc_store64(to, row->key);
     to[8] = (uint8_t)row->size;
     to[9] = (uint8_t)(row->size >> 8);
     memcpy(to + 10, row->traits, RDC_TRAIT_BYTES);
@@ -34,7 +43,6 @@ static int get_records(PyObject *object, Py_buffer *view, Py_ssize_t each, const
     if (view->len % each == 0)
         return 0;
     PyErr_Format(PyExc_ValueError, "%zd bytes are no whole number of %zd-byte %s", view->len, each, what);
-    PyBuffer_Release(view);
     return -1;
 }
 
@@ -54,9 +62,8 @@ static PyObject *index_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":TraitIndex", names))
         return NULL;
     /* The interpreter's hash of bytes has a secret per process: a seed that no file can know. */
-    PyObject *seed = PyBytes_FromString("rdc trait index");
-    Py_hash_t hash = seed ? PyObject_Hash(seed) : -1;
-    Py_XDECREF(seed);
+    RDC_OBJECT *seed = PyBytes_FromString("rdc trait index");
+    const Py_hash_t hash = seed ? PyObject_Hash(seed) : -1;
     if (hash == -1)
         return NULL;
     TraitIndex *self = (TraitIndex *)type->tp_alloc(type, 0);
@@ -67,16 +74,14 @@ static PyObject *index_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void index_dealloc(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     rdc_index_end(&((TraitIndex *)object)->index);
-    type->tp_free(object);
-    Py_DECREF(type);
+    rdc_free_object(object);
 }
 
 static PyObject *index_put(PyObject *object, PyObject *rows)
 {
     TraitIndex *self = (TraitIndex *)object;
-    Py_buffer view;
+    RDC_BUFFER view = {0};
     int failed = 0;
     if (get_records(rows, &view, RDC_ROW_BYTES, "rows"))
         return NULL;
@@ -85,7 +90,6 @@ static PyObject *index_put(PyObject *object, PyObject *rows)
         read_row((const uint8_t *)view.buf + at, &row);
         failed = rdc_index_put(&self->index, &row);
     }
-    PyBuffer_Release(&view);
     if (failed == -1)
         return PyErr_NoMemory();
     if (failed)
@@ -116,35 +120,29 @@ static int by_key(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static PyObject *index_keys(PyObject *object, PyObject *ignored)
+static PyObject *index_keys(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     const rdc_index *index = &((TraitIndex *)object)->index;
-    (void)ignored;
-    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * index->count));
-    uint64_t *keys = malloc(8 * index->count + 1);
-    if (!result || !keys) {
-        free(keys);
-        Py_XDECREF(result);
-        return PyErr_NoMemory();
-    }
+    RDC_MEMORY uint64_t *keys = malloc(8 * index->count + 1);
+    PyObject *result = keys ? rdc_new_bytes(8 * index->count) : PyErr_NoMemory();
+    if (!result)
+        return NULL;
     for (size_t i = 0; i < index->count; i++) {
         rdc_row row;
         rdc_index_row(index, i, &row);
         keys[i] = row.key;
     }
     qsort(keys, index->count, sizeof *keys, by_key);
-    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    uint8_t *out = rdc_inside(result);
     for (size_t i = 0; i < index->count; i++)
-        for (int j = 0; j < 8; j++)
-            *out++ = (uint8_t)(keys[i] >> 8 * j);
-    free(keys);
+        rdc_store64(out + 8 * i, keys[i]);
     return result;
 }
 
 static PyObject *index_rows(PyObject *object, PyObject *keys)
 {
     const rdc_index *index = &((TraitIndex *)object)->index;
-    Py_buffer view;
+    RDC_BUFFER view = {0};
     if (get_records(keys, &view, 8, "keys"))
         return NULL;
     PyObject *result = PyBytes_FromStringAndSize(NULL, view.len / 8 * RDC_ROW_BYTES);
@@ -154,14 +152,12 @@ static PyObject *index_rows(PyObject *object, PyObject *keys)
         if (rdc_index_get(index, key, &row)) {
             write_row((uint8_t *)PyBytes_AS_STRING(result) + i * RDC_ROW_BYTES, &row);
         } else {
-            PyObject *number = PyLong_FromUnsignedLongLong(key);
+            RDC_OBJECT *number = PyLong_FromUnsignedLongLong(key);
             if (number)
                 PyErr_SetObject(PyExc_KeyError, number);
-            Py_XDECREF(number);
             Py_CLEAR(result);
         }
     }
-    PyBuffer_Release(&view);
     return result;
 }
 
@@ -182,9 +178,9 @@ static PyObject *list_of(const rdc_query *query)
 
 static PyObject *index_query(PyObject *object, PyObject *args)
 {
-    PyObject *rows, *result = NULL;
+    PyObject *rows;
     Py_ssize_t limit, least;
-    Py_buffer view;
+    RDC_BUFFER view = {0};
     if (!PyArg_ParseTuple(args, "Onn:query", &rows, &limit, &least))
         return NULL;
     if (limit < 1 || limit > RDC_MATCHES_MAX || least < 1 || least > RDC_TRAIT_COUNT)
@@ -193,19 +189,17 @@ static PyObject *index_query(PyObject *object, PyObject *args)
     if (get_records(rows, &view, RDC_ROW_BYTES, "rows"))
         return NULL;
     const size_t queries = (size_t)(view.len / RDC_ROW_BYTES);
-    rdc_query *query = malloc((queries + !queries) * sizeof *query);
-    rdc_similar *match = malloc((queries + !queries) * (size_t)limit * sizeof *match);
-    if (!query || !match) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    RDC_MEMORY rdc_query *query = malloc((queries + !queries) * sizeof *query);
+    RDC_MEMORY rdc_similar *match = malloc((queries + !queries) * (size_t)limit * sizeof *match);
+    if (!query || !match)
+        return PyErr_NoMemory();
     for (size_t q = 0; q < queries; q++) {
         rdc_row row;
         read_row((const uint8_t *)view.buf + q * RDC_ROW_BYTES, &row);
         rdc_query_start(&query[q], &row, match + q * (size_t)limit, (size_t)limit, (unsigned)least);
     }
     rdc_index_query(&((TraitIndex *)object)->index, query, queries);
-    result = PyList_New((Py_ssize_t)queries);
+    PyObject *result = PyList_New((Py_ssize_t)queries);
     for (size_t q = 0; result && q < queries; q++) {
         PyObject *list = list_of(&query[q]);
         if (list)
@@ -213,10 +207,6 @@ static PyObject *index_query(PyObject *object, PyObject *args)
         else
             Py_CLEAR(result);
     }
-done:
-    free(query);
-    free(match);
-    PyBuffer_Release(&view);
     return result;
 }
 
@@ -225,9 +215,8 @@ static Py_ssize_t index_length(PyObject *object)
     return (Py_ssize_t)((TraitIndex *)object)->index.count;
 }
 
-static PyObject *index_memory(PyObject *object, void *ignored)
+static PyObject *index_memory(PyObject *object, void *Py_UNUSED(ignored))
 {
-    (void)ignored;
     return PyLong_FromSize_t(sizeof(TraitIndex) + rdc_index_memory(&((TraitIndex *)object)->index));
 }
 
@@ -256,14 +245,129 @@ static PyType_Slot index_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec index_spec = {"rdc.kernel._kernel.TraitIndex", sizeof(TraitIndex), 0, Py_TPFLAGS_DEFAULT,
-                                 index_slots};
+/* ---- TraitPairs ---- */
+
+static PyTypeObject *index_type; /* the type of the constructor's argument */
+
+typedef struct {
+    PyObject_HEAD
+    rdc_pairs pairs;
+    int more;
+} TraitPairs;
+
+static PyObject *pairs_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"index", "min_matches", "window", "spanning", NULL};
+    PyObject *index;
+    Py_ssize_t least, window;
+    int spanning = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!nn|$p:TraitPairs", names, index_type, &index, &least, &window,
+                                     &spanning))
+        return NULL;
+    if (least < 2 || least > RDC_TRAIT_COUNT || window < 1)
+        return PyErr_Format(PyExc_ValueError, "pairs with %zd matches in a window of %zd: need 2 to %d, and 1 or more",
+                            least, window, RDC_TRAIT_COUNT);
+    TraitPairs *self = (TraitPairs *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->more = 1;
+    if (rdc_pairs_start(&self->pairs, &((TraitIndex *)index)->index, (unsigned)least, (size_t)window,
+                        spanning)) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static void pairs_dealloc(PyObject *object)
+{
+    rdc_pairs_end(&((TraitPairs *)object)->pairs);
+    rdc_free_object(object);
+}
+
+static PyObject *pairs_step(PyObject *object, PyObject *Py_UNUSED(ignored))
+{
+    TraitPairs *self = (TraitPairs *)object;
+    const rdc_pairs *pairs = &self->pairs;
+    if (!self->more)
+        Py_RETURN_NONE;
+    self->more = rdc_pairs_step(&self->pairs);
+    if (self->more < 0) {
+        self->more = 0;
+        return PyErr_NoMemory();
+    }
+    PyObject *list = PyList_New((Py_ssize_t)pairs->found);
+    for (size_t i = 0; list && i < pairs->found; i++) {
+        PyObject *pair = Py_BuildValue("(KKI)", (unsigned long long)pairs->pair[i].a,
+                                       (unsigned long long)pairs->pair[i].b, pairs->pair[i].matches);
+        if (pair)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* All remaining pairs in one call. Between steps it only checks for Ctrl-C. */
+static PyObject *pairs_strongest(PyObject *object, PyObject *args)
+{
+    TraitPairs *self = (TraitPairs *)object;
+    RDC_BUFFER bytes = {0};
+    Py_ssize_t most;
+    unsigned least;
+    if (!PyArg_ParseTuple(args, "ny*I:strongest", &most, &bytes, &least))
+        return NULL;
+    const rdc_sketches sketches = {bytes.buf, (size_t)bytes.len / RDC_SKETCH_BYTES, least};
+    if (most < 1)
+        return PyErr_Format(PyExc_ValueError, "the %zd strongest pairs: need 1 or more", most);
+    if (bytes.len % RDC_SKETCH_BYTES)
+        return PyErr_Format(PyExc_ValueError, "%zd bytes are no whole sketches of %d", bytes.len, RDC_SKETCH_BYTES);
+    RDC_CLEANUP(rdc_strongest_end) rdc_strongest strongest = {0};
+    if (rdc_strongest_start(&strongest, (size_t)most, &sketches))
+        return PyErr_NoMemory();
+    while (self->more) {
+        self->more = rdc_pairs_step(&self->pairs);
+        if (self->more < 0) {
+            self->more = 0;
+            return PyErr_NoMemory();
+        }
+        if (rdc_strongest_add(&strongest, self->pairs.pair, self->pairs.found))
+            return PyErr_Format(PyExc_ValueError, "pairs of keys from %llu on",
+                                (unsigned long long)(sketches.count ? sketches.count : RDC_PAIR_KEYS));
+        if (PyErr_CheckSignals())
+            return NULL;
+    }
+    rdc_strongest_finish(&strongest);
+    return Py_BuildValue("(y#K)", (const char *)strongest.pair, (Py_ssize_t)(strongest.count * sizeof *strongest.pair),
+                         (unsigned long long)strongest.left_out);
+}
+
+static PyMethodDef pairs_methods[] = {
+    {"step", pairs_step, METH_NOARGS, NULL},
+    {"strongest", pairs_strongest, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef pairs_members[] = {
+    {"flooded", T_ULONGLONG, offsetof(TraitPairs, pairs.flooded), READONLY, "Files that another one with equal traits stands for."},
+    {"skipped", T_ULONGLONG, offsetof(TraitPairs, pairs.skipped), READONLY, "Comparisons left out so far."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot pairs_slots[] = {
+    {Py_tp_doc, "All pairs of similar files in an index, a bounded part at a time."},
+    {Py_tp_new, pairs_new},
+    {Py_tp_dealloc, pairs_dealloc},
+    {Py_tp_methods, pairs_methods},
+    {Py_tp_members, pairs_members},
+    {0, NULL},
+};
 
 int rdc_add_trait_types(PyObject *module)
 {
-    PyObject *index = PyType_FromSpec(&index_spec);
-    int failed = !index || PyModule_AddObjectRef(module, "TraitIndex", index) ||
-                 rdc_add_trait_pairs(module, (PyTypeObject *)index);
-    Py_XDECREF(index);
-    return failed ? -1 : 0;
+    if (rdc_add_type(module, "TraitIndex", sizeof(TraitIndex), index_slots) ||
+        rdc_add_type(module, "TraitPairs", sizeof(TraitPairs), pairs_slots))
+        return -1;
+    index_type = (PyTypeObject *)PyObject_GetAttrString(module, "TraitIndex");
+    return index_type ? 0 : -1;
 }

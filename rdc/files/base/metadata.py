@@ -601,12 +601,6 @@ class EntryCheck:
             and any(is_same_entry(expected, former, self.fields) for former in chain)
         )
 
-    def is_expected(self, expected: Expected, found: os.stat_result | None) -> bool:
-        """Return whether a path has what it is to have; `found` is the stat of what it has."""
-        if isinstance(expected, Identity):
-            return found is not None and self.is_still(expected, identity_of(found))
-        return expected is ANYTHING or found is None
-
     def note(self, before: Identity, after: Identity) -> None:
         """Record that a step of this run turned identity `before` into `after`."""
         if before == after:

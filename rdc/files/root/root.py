@@ -249,19 +249,29 @@ class Root(ConfinedRoot):
 
     # Whether an entry may be made or changed: by what was listed, the quota and append-only mode.
 
-    def require(self, path: bytes, found: os.stat_result | None, expected: Expected, doing: str) -> None:
+    def require(
+        self,
+        path: bytes,
+        found: os.stat_result | None,
+        expected: Expected,
+        doing: str,
+        *,
+        may_be_gone: bool = False,
+    ) -> None:
         """Raise FileError unless the entry at `path`, with the stat `found`, is what it is expected to be.
 
-        Writers call this right before the call that changes what is there.
+        Writers call this right before the call that changes what is there. `may_be_gone`: nothing may be
+        there, too.
         """
-        if not self.check.is_expected(expected, found):
-            raise self.another(path, found, expected if isinstance(expected, Identity) else None, doing)
+        if expected is ANYTHING or (found is None and (may_be_gone or expected is None)):
+            return
+        if found is None or expected is None or not self.check.is_still(expected, identity_of(found)):
+            raise self.another(path, found, expected, doing)
 
     def require_listed(self, path: bytes, expected: Expected, doing: str) -> None:
         """Raise FileError if another entry than `expected` is at `path`. Nothing may be there."""
         found = self.perform(path, "look at it", found_at, reading=True)
-        if found is not None:
-            self.require(path, found, expected, doing)
+        self.require(path, found, expected, doing, may_be_gone=True)
 
     def another(
         self, path: bytes, found: os.stat_result | None, expected: Identity | None, doing: str
@@ -559,7 +569,7 @@ class Root(ConfinedRoot):
 
                 file_over_directory(temporary, name, parent)
 
-        self.check.take_name(name, parent, lambda found: self.require(path, found, expected, doing), step)
+        self.check.take_name(name, parent, partial(self.require, path, expected=expected, doing=doing), step)
 
     def _keep_old(
         self,
@@ -596,51 +606,36 @@ class Root(ConfinedRoot):
         self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing, ctime_ns=ctime_ns)
         self._rename_over(path, temporary, name, parent, expected, doing)
 
-    def remove_file(self, path: bytes, expected: Expected = ANYTHING) -> bool:
-        """Remove one entry that is no directory, if it is `expected`. Return False if nothing is there any
-        more."""
-        doing = "remove it"
+    def remove(self, path: bytes, expected: Expected = ANYTHING, *, directory: bool = False) -> bool:
+        """Remove one entry, if it is `expected`. Return False if nothing is there any more.
+
+        `directory`: it is one, and empty; otherwise it is anything else.
+        """
+        doing = "remove the directory" if directory else "remove it"
         self.check_change(path, doing)
+        undo, backups = self.writes.undo, None if directory else self.writes.backups
 
         def remove(name: bytes, parent: int) -> None:
-            if self.writes.undo is not None or self.writes.backups is not None:
+            if undo is not None or backups is not None:
                 self.require(path, stat_entry(name, parent), expected, doing)
-            if self.writes.undo is not None:
-                self.writes.undo.removing((path,))
-            if self.writes.backups is not None:
-                self.writes.backups.keep(path, name, parent)
+            if undo is not None:
+                undo.removing((path,))
+            if backups is not None:
+                backups.keep(path, name, parent)
+            require = partial(self.require, path, expected=expected, doing=doing, may_be_gone=True)
+            unlink = partial(os.unlink, name, dir_fd=parent)
+            step = partial(os.rmdir, name, dir_fd=parent) if directory else unlink
+            self.check.take_name(name, parent, require, step)
 
-            def require(found: os.stat_result | None) -> None:
-                if found is not None:
-                    self.require(path, found, expected, doing)
-
-            self.check.take_name(name, parent, require, partial(os.unlink, name, dir_fd=parent))
-
-        return self._removed(path, doing, remove)
-
-    def remove_directory(self, path: bytes, expected: Expected = ANYTHING) -> bool:
-        """Remove an empty directory, if it is `expected`. Return False if nothing is there any more."""
-        doing = "remove the directory"
-        self.check_change(path, doing)
-
-        def remove(name: bytes, parent: int) -> None:
-            if self.writes.undo is not None:
-                self.require(path, stat_entry(name, parent), expected, doing)
-                self.writes.undo.removing((path,))
-            self.require(path, stat_entry(name, parent), expected, doing)
-            os.rmdir(name, dir_fd=parent)
-
-        found = self._removed(path, doing, remove)
-        self.forget(path)
-        return found
-
-    def _removed(self, path: bytes, doing: str, call: Callable[[bytes, int], None]) -> bool:
         try:
-            self.perform(path, doing, call)
+            self.perform(path, doing, remove)
         except FileError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return False
-            raise
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            return False
+        finally:
+            if directory:
+                self.forget(path)
         return True
 
     def set_on_open(

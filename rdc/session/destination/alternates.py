@@ -363,7 +363,7 @@ class AlternateFiles:
                 raise
             return False  # a symlink may be where a directory above would be made
         if not self._dry:
-            self._root.remove_file(entry.path, self._landing.listed.of(entry.file))
+            self._root.remove(entry.path, self._landing.listed.of(entry.file))
         self._landing.changed += 1
         return True
 

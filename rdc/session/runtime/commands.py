@@ -327,19 +327,18 @@ class EventRelay:
         self._made: set[bytes] | None = None
         """Paths of new entries; None: nobody asks for them."""
 
-    def report(self, event: Event) -> None:
-        """Reports one event of this side, now or at the next `send_waiting`."""
-        if self._heed is not None and isinstance(event, Problem):
-            self._heed(event)
-        self._pass_on(event)
-
-    def _pass_on(self, event: Event) -> None:
-        if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self.codes.add(event.code)
-            self.errors += 1
-            if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
-                self._troubled.add(event.path)
-        if self._made is not None and isinstance(event, ItemChanged) and event.change.endswith("+++"):
+    def report(self, event: Event, *, far: bool = False) -> None:
+        """Reports one event, now or at the next `send_waiting`. `far`: the far side sent it, so it is not
+        heeded."""
+        if isinstance(event, Problem):
+            if self._heed is not None and not far:
+                self._heed(event)
+            if event.code is not ExitCode.OK:
+                self.codes.add(event.code)
+                self.errors += 1
+                if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
+                    self._troubled.add(event.path)
+        elif self._made is not None and isinstance(event, ItemChanged) and event.change.endswith("+++"):
             self._made.add(event.path)
         if self._reporter is not None:
             self._reporter(event)
@@ -432,13 +431,13 @@ class EventRelay:
             for change, path, target in zip(message.codes, message.paths, targets, strict=True):
                 # The far side received the file, so this side sent it: rsync's '<'.
                 shown = "<" + change[1:] if change[0] == ">" else change
-                self._pass_on(ItemChanged(shown, path, target or None))
+                self.report(ItemChanged(shown, path, target or None), far=True)
         elif isinstance(message, Progress):
-            self._pass_on(Progressed(message.phase, message.done, message.total))
+            self.report(Progressed(message.phase, message.done, message.total), far=True)
         elif isinstance(message, Plan):
-            self._pass_on(PlanKnown(message.files, message.bytes, message.deletes))
+            self.report(PlanKnown(message.files, message.bytes, message.deletes), far=True)
         else:
-            self._pass_on(Problem(ExitCode(message.code), message.path, one_line(message.message)))
+            self.report(Problem(ExitCode(message.code), message.path, one_line(message.message)), far=True)
         return True
 
 

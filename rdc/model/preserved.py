@@ -376,7 +376,7 @@ class Preserved:
     def listing(self, listing: Listing) -> Listing:
         """The announced part of a Listing."""
         unannounced = ALL_MODES & ~self.mode(ALL_MODES)
-        if not any(mode & unannounced for mode in listing.modes):
+        if not unannounced or not any(mode & unannounced for mode in listing.modes):
             return listing
         return replace(listing, modes=array("H", map(self.mode, listing.modes)))
 

@@ -294,7 +294,9 @@ CHANGING = {
     "replacement.Replacement.seal": "our temporary",
     "replacement.Replacement._create": "our temporary",
     "replacement.Replacement.keep": "our temporary",
-    **dict.fromkeys(map("replacement.Replacement.{}".format, ["_pwrite", "_fill", "_grow"]), "our temporary"),
+    **dict.fromkeys(
+        map("replacement.Replacement.{}".format, ["_write_at", "_fill", "_grow"]), "our temporary"
+    ),
     "replacement.Replacement.write_zeros": "our temporary",
     "replacement.Replacement._end_hole": "our temporary",
     "replacement.Replacement._punch": "our temporary",

@@ -285,13 +285,15 @@ class Root(ConfinedRoot):
         """Return whether `size` bytes and `entries` new entries fit into the write quota."""
         return self.writes.quota is None or self.writes.quota.covers(size + entries * ENTRY_BYTES)
 
-    def spend(self, path: bytes, size: int, *, entries: int = 0) -> None:
+    def spend(self, path: bytes, size: int, *, entries: int = 0, ahead: int = 0) -> None:
         """Charge the write quota before `size` bytes are written or `entries` new entries are made.
 
-        Raises RdcError (exit code 11) if the quota does not cover them.
+        Raises RdcError (exit code 11) if the quota does not cover them, or the bytes that will be charged
+        later, `ahead`.
         """
-        if self.writes.quota is not None and not self.writes.quota.take(size + entries * ENTRY_BYTES):
-            raise self._quota_exceeded(path, self.writes.quota)
+        quota = self.writes.quota
+        if quota is not None and not (quota.covers(ahead) and quota.take(size + entries * ENTRY_BYTES)):
+            raise self._quota_exceeded(path, quota)
 
     def _quota_exceeded(self, path: bytes, quota: WriteQuota) -> RdcError:
         return RdcError(
@@ -350,7 +352,8 @@ class Root(ConfinedRoot):
         """Return what `locate` returns, and tell `undo` that the directory is about to change. Raises
         RdcError."""
         directory, name = self.locate(path)
-        self.note_entering(path, directory.fd)
+        if self.writes.undo is not None:
+            self.note_entering(path, directory.fd)
         return directory, name
 
     def note_placing(
@@ -524,7 +527,7 @@ class Root(ConfinedRoot):
                     _unlink_quietly(temporary, parent)
                     raise
 
-            if metadata is not None and not self.storage.facts.is_plain:
+            if metadata is not None and self.storage.settles:
                 final = self._timed(kind, made, metadata)
                 self._settle(
                     path,
@@ -642,8 +645,8 @@ class Root(ConfinedRoot):
         self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
     ) -> None:
         """Set the metadata of a new file, as `set_on_descriptor` does. Raises OSError."""
-        wanted, timed = self.storage.of_made(metadata, made), self.storage.times_made(Kind.FILE)
-        set_on_descriptor(fd, made, wanted, owner=owner, timed=timed, attempt=attempt)
+        wanted = self.storage.of_made(metadata, made)
+        set_on_descriptor(fd, made, wanted, owner=owner, timed=self.storage.times_files, attempt=attempt)
 
     def settle(self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int) -> None:
         """Look at a new file of `size` bytes, closed and at its path, and set what is not as it was set.

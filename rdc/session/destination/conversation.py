@@ -22,7 +22,14 @@ from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import Done
 from rdc.session.destination.own_tree import InSyncPair, InSyncStore, OwnTree, receive_offer, receive_owners
-from rdc.session.runtime.commands import Conversation, Flush, Receive, Send, TransferProgress
+from rdc.session.runtime.commands import (
+    EVENT_MESSAGES,
+    Conversation,
+    Flush,
+    Receive,
+    Send,
+    TransferProgress,
+)
 from rdc.session.transfer.destination import Destination, PartialFiles, left_alone
 from rdc.session.trees.destination_root import unkept_attributes
 from rdc.tree.manifest import Manifest
@@ -552,15 +559,16 @@ class WholeTurn(DestinationTurn):
                 self._comparison_done(
                     _Totals(message.entries, message.files, message.bytes, message.read_errors)
                 )
-            elif not self._events.take(message):
+            elif isinstance(message, EVENT_MESSAGES):
+                self._events.take(message)
+            else:
                 is_answer = True
             # When the disk is full, the comparison goes on alone: it tells what is to be deleted.
             if self._full is None:
                 try:
                     if is_answer:
                         yield from self.transfers.take(received)
-                    if self.transfers.waits:
-                        yield from self.transfers.pump(received.round + 1)
+                    yield from self.transfers.pump(received.round + 1)
                 except OutOfSpaceError as error:
                     if self._totals is not None:
                         raise

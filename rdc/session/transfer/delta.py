@@ -210,8 +210,8 @@ class DeltaFile(AskedFile):
     def _commit(self, rebuild: Rebuild) -> None:
         """The new version is written and verified: it replaces the old one."""
         context = self._shared.context
-        context.progress.count_literal(rebuild.literal_bytes)
-        context.progress.count_reused(rebuild.reused_bytes)
+        context.progress.literal_bytes += rebuild.literal_bytes
+        context.progress.reused_bytes += rebuild.reused_bytes
         replaced = context.landing.listed.of(self.file)
         self.leave()
         if self.metadata is not None:

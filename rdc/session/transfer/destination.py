@@ -299,7 +299,8 @@ class FileQueue(deque[int]):
 
     def drained(self, most: int) -> tuple[int, ...]:
         """Takes up to `most` files from the front and sorts them, because requests name files in order."""
-        return tuple(sorted(self.popleft() for _ in range(min(most, len(self)))))
+        taken = [self.popleft() for _ in range(min(most, len(self)))]
+        return tuple(sorted(taken))
 
 
 class DeferredFiles:

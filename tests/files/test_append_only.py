@@ -301,7 +301,7 @@ CHANGING = {
     "replacement.Replacement._end_hole": "our temporary",
     "replacement.Replacement._punch": "our temporary",
     **dict.fromkeys(["replacement.Reservation._reserve", "cloning.clone_into"], "our temporary"),
-    "cloning.StagedClones._clone": "a file without a name",
+    "staged_clones.StagedClones._clone": "a file without a name",
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.

@@ -31,7 +31,6 @@ from rdc.files.base.metadata import (
 )
 from rdc.files.base.paths import make_aside
 from rdc.files.base.syscalls import refresh_stat
-from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.files.root.confined_root import ConfinedRoot
 from rdc.files.root.policies import ENTRY_BYTES, MUNGE, MadeEntries, ReadPolicy, WriteQuota
 from rdc.lean.records import dataclass, replace
@@ -560,6 +559,8 @@ class Root(ConfinedRoot):
         self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
     ) -> None:
         """Rename `temporary` to `name`, if what is there is `expected`. Raises FileError, OSError."""
+        from rdc.files.base.taking_names import replace_name, take_free_name
+
         if expected is None:
             take_free_name(temporary, name, parent)
             return

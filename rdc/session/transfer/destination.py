@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from rdc.catalog.signer import FileSigner
     from rdc.catalog.store import SignatureStore
-    from rdc.files.replace.cloning import StagedClones
     from rdc.files.replace.delayed_group import Leftovers
     from rdc.files.replace.partial_directory import PartialDirectory
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.model.preserved import Preserved

@@ -17,8 +17,9 @@ from blake3 import blake3
 from rdc.errors import FileError, RdcError, printable
 from rdc.files.base.spool import Spool
 from rdc.files.bulk.open_many import MemoryFile
-from rdc.files.replace.cloning import CLONED_FILE_BYTES, ClonedRanges, accepts_clones, block_bytes, may_clone
+from rdc.files.replace.cloning import ClonedRanges, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replacement import Replacement, is_zeros
+from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
 from rdc.kernel.blake3_many import equal_parts, name_parts
 from rdc.lean.records import dataclass

@@ -10,7 +10,8 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, RdcError, printable
 from rdc.files.bulk.small_files import ListedFiles
-from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
+from rdc.files.replace.cloning import begin_as, copy_whole, may_clone
+from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, FileRequest, Holes, Resized
 from rdc.session.runtime.commands import Conversation, Send

@@ -84,8 +84,9 @@ class BackupKeeper(Protocol):
     beside: bool
     """Whether a backup lies in the directory of its entry."""
 
-    def wanted_known(self, is_wanted: Callable[[bytes], bool]) -> None:
-        """Set `is_wanted`: whether the source has an entry at a path. A backup never takes its place."""
+    def apart_from(self, is_wanted: Callable[[bytes], bool]) -> BackupKeeper:
+        """Return this keeper for a run whose source has an entry where `is_wanted` says so: no backup takes
+        its place."""
 
     def protects(self, path: bytes, kind: int) -> bool:
         """Return whether an extraneous entry is a backup or the backup directory, so that --delete leaves

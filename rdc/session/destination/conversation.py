@@ -15,7 +15,7 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
@@ -114,6 +114,9 @@ class DestinationTurn:
         if options.remove_source_files:
             events.note_paths(made=options.ignore_existing)
         self.manifest = Manifest()
+        if root.writes.backups is not None:
+            backups = root.writes.backups.apart_from(lambda path: self.manifest.row(path) is not None)
+            root = self._root = root.having(writes=replace(root.writes, backups=backups))
         self.landing = FileCommits(
             root,
             self.manifest,
@@ -127,10 +130,8 @@ class DestinationTurn:
         )
         unarrived = Unarrived(root, self.manifest, self.landing, earlier=earlier)
         events.heed(unarrived.note)
-        if root.writes.backups is not None:
-            root.writes.backups.wanted_known(lambda path: self.manifest.row(path) is not None)
         self.progress = TransferProgress(events)
-        context.begin(self.manifest, self.landing, partial_files, self.progress, seeks=seeks)
+        context.begin(root, self.manifest, self.landing, partial_files, self.progress, seeks=seeks)
         self.transfers = Transfers(context)
         protected = context.filters.protected
         self.deletion = Deletion(

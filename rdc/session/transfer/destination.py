@@ -453,6 +453,7 @@ class Destination:
 
     def begin(
         self,
+        root: Root,
         manifest: Manifest,
         landing: FileCommits,
         partial_files: PartialFiles,
@@ -460,7 +461,8 @@ class Destination:
         *,
         seeks: bool,
     ) -> None:
-        """Sets what content is brought in with."""
+        """Sets what content is brought in with. `root`: the tree with the policy of this run."""
+        self.root = root
         self.manifest = manifest
         self.landing = landing
         self.partial_files = partial_files

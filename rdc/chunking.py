@@ -156,11 +156,12 @@ class Chunker:
 
     def feed_columns(self, span: Buffer) -> ChunkColumns:
         """The chunks that `span` completes."""
-        return name_chunks(self.chunk_views(span))
+        view = memoryview(span).cast("B")
+        return name_chunks(self._take(self._cutter.feed(view), view))
 
     def finish_columns(self) -> ChunkColumns:
         """The rest of the stream: at most one chunk. The chunker must not be used afterwards."""
-        return name_chunks(self.last_chunk_views())
+        return name_chunks(self._take(self._cutter.finish(), memoryview(b"")))
 
     def feed(self, span: Buffer) -> list[Chunk]:
         """The chunks that `span` completes, in stream order."""
@@ -202,12 +203,12 @@ class Chunker:
 
 def name_chunks(chunk_views: list[Buffer]) -> ChunkColumns:
     """Names chunks that were cut. Threads may name chunks of one stream in parallel."""
-    from rdc.kernel.blake3_many import NAME_BYTES, name_many
+    from rdc.kernel.blake3_many import NAME_BYTES, equal_parts, name_many
 
     names = name_many(chunk_views)
     return ChunkColumns(
         list(map(len, chunk_views)),  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
-        [names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES)],
+        equal_parts(names, NAME_BYTES),
     )
 
 

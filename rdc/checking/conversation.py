@@ -286,7 +286,7 @@ class Check:
         for row in near_rows:
             self._report(own, row, tree.only_near)
         progress = TransferProgress(self._events)
-        progress.count_compared(sum(wanted.sizes_of(chosen)) if chosen else 0)
+        progress.compare_bytes += sum(wanted.sizes_of(chosen)) if chosen else 0
         progress.plan_known()
 
         def compared(row: int, equal: bool | None) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.checking.conversation import ClosedDirectories, Counts
-    from rdc.files.replace.cloning import StagedClones
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.location import Location, RemoteShell
     from rdc.model.preserved import Preserved
     from rdc.model.runs import SyncReport

@@ -3,6 +3,9 @@ one."""
 
 from __future__ import annotations
 
+from operator import itemgetter
+from struct import iter_unpack
+
 from blake3 import blake3
 
 from rdc.kernel import kernel_name, name_inputs, naming_variants
@@ -55,6 +58,11 @@ def name_many(inputs: list[Buffer]) -> bytes:
         names.append(digest())
         reset()
     return b"".join(names)
+
+
+def equal_parts(packed: bytes, width: int) -> list[bytes]:
+    """Returns what lies one after another in `packed`, `width` bytes each, such as digests."""
+    return list(map(itemgetter(0), iter_unpack(f"{width}s", packed)))
 
 
 def name_parts(data: Buffer, sizes: array[int], key: bytes | None = None) -> bytes:

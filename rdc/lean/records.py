@@ -3,7 +3,7 @@
 `dataclasses.dataclass` compiles source text for every class. This module shares the methods between classes
 and makes `__init__` when it is first looked up. A pattern function exists for each number of fields
 (`_pattern`). A class gets a copy of the pattern with its own parameter names. The copy stores through the
-slots and is as fast as the standard one.
+slots and is as fast as the standard one. Records with many fields are stored by a loop instead (`_LOOP`).
 
 To a type checker these names ARE those of `dataclasses`. `dataclasses.fields`, `replace` and `is_dataclass`
 accept the classes. Options that rdc does not use are missing: `order`, `kw_only`, `InitVar`, and a
@@ -19,7 +19,7 @@ from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptor
 
 TYPE_CHECKING = False  # as in typing, without loading typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from dataclasses import asdict, dataclass, field, replace
     from types import CodeType
     from typing import Any
@@ -235,6 +235,28 @@ def _pattern(count: int) -> CodeType:
     return code
 
 
+_LONG = 8
+"""Fields. More are stored by a loop, which takes longer than a pattern does. But to compile the patterns of
+longer records, SyncOptions among them, took a twentieth of a start."""
+
+_LOOP = (lambda self: store(locals())).__code__  # type: ignore[name-defined] # noqa: F821 - its globals have it
+"""The code of an __init__ that passes all its arguments on. A class puts the names of its parameters in."""
+
+
+def _loop(
+    names: Iterable[str], stores: Sequence[Callable[[Any, Any], None]]
+) -> Callable[[dict[str, Any]], None]:
+    """Return the function that stores the arguments of __init__, given by name."""
+    rows = list(zip(names, stores, strict=True))
+
+    def store(given: dict[str, Any]) -> None:
+        record = given["self"]
+        for name, put in rows:
+            put(record, given[name])
+
+    return store
+
+
 def _initializer(cls: type, *, frozen: bool) -> FunctionType:
     """Make the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
     fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
@@ -244,11 +266,17 @@ def _initializer(cls: type, *, frozen: bool) -> FunctionType:
         if not stores:
             raise TypeError(f"{cls.__name__}: nothing is given that __post_init__ could check")
         stores[-1] = _last_store(stores[-1])
-    code = _pattern(len(given)).replace(
-        co_varnames=("self", *given), co_name="__init__", co_qualname=f"{cls.__qualname__}.__init__"
-    )
     defaults = tuple([each.default for each in given.values() if each.optional])
-    made = FunctionType(code, {}, "__init__", defaults, tuple(map(CellType, stores)))
+    is_long, count = len(given) > _LONG, 1 + len(given)
+    code = (_LOOP if is_long else _pattern(len(given))).replace(
+        co_argcount=count,
+        co_nlocals=count,
+        co_varnames=("self", *given),
+        co_name="__init__",
+        co_qualname=f"{cls.__qualname__}.__init__",
+    )
+    used = {"store": _loop(given, stores), "locals": locals} if is_long else {}
+    made = FunctionType(code, used, "__init__", defaults, None if is_long else tuple(map(CellType, stores)))
     made.__module__ = cls.__module__
     annotations = _annotations(cls)
     made.__annotations__ = {**{name: annotations[name] for name in given}, "return": "None"}

@@ -376,7 +376,7 @@ class Preserved:
     def listing(self, listing: Listing) -> Listing:
         """The announced part of a Listing."""
         unannounced = ALL_MODES & ~self.mode(ALL_MODES)
-        if not any(mode & unannounced for mode in listing.modes):
+        if not unannounced or not any(mode & unannounced for mode in listing.modes):
             return listing
         return replace(listing, modes=array("H", map(self.mode, listing.modes)))
 
@@ -420,8 +420,8 @@ class Preserved:
 
     def same_time(self, wanted_ns: int, existing_ns: int) -> bool:
         """Whether the destination's mtime is what both file systems make of the source's."""
-        if wanted_ns == existing_ns:
-            return True
+        if wanted_ns == existing_ns or self.granularity.step == self.source_granularity.step == 1:
+            return wanted_ns == existing_ns
         vague = self._vaguest
         if vague is not None and _apart(wanted_ns, existing_ns) < vague.step:
             return True
@@ -429,6 +429,8 @@ class Preserved:
 
     def mtime(self, mtime_ns: int) -> int:
         """The preserved part of an mtime."""
+        if self.granularity.step == self.source_granularity.step == 1:
+            return mtime_ns
         return self.granularity.of(self.source_granularity.of(mtime_ns))
 
     def top_mtime(self, mtime_ns: int) -> int:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, chain, pairwise
-from operator import mul, sub
+from itertools import accumulate, filterfalse
+from operator import mul
 
 from rdc.kernel import (
-    LITERAL,
     around_ranges,
     block_fingerprints,
     copies_of_instructions,
@@ -27,7 +26,7 @@ from rdc.limits import (
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
 )
-from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk
+from rdc.plan.descent import Part, Patch, Repeat, Reuse, ReuseChunk
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
 
 TYPE_CHECKING = False
@@ -67,84 +66,51 @@ def unverified_check_blocks(
     Check blocks with bytes that are neither present nor requested are left out. These occur in runs of equal
     chunks.
     """
-    starts = array("Q", accumulate([part.length * part.count for part in parts], initial=0))
-    instructions = _CopyInstructions(parts, starts, trees)
-    torn = _with_repeats(parts, starts)
-    check_blocks = [check_block for check_block in _with_matches(parts, starts) if check_block not in torn]
+    copies, check_blocks = _copies(parts, trees), _with_matches(parts)
+    offsets = copies[0::4]
     for first in range(0, len(check_blocks), CHECK_BLOCKS_PER_ANSWER):
         some = tuple(check_blocks[first : first + CHECK_BLOCKS_PER_ANSWER])
-        wanted = array(
-            "Q", chain.from_iterable([(at, min(stop, size) - at) for at, stop in check_block_ranges(some)])
-        )
-        yield some, instructions.of(wanted)
+        wanted = array("Q")
+        for at, stop in check_block_ranges(some):
+            wanted.extend((at, min(stop, size) - at))
+        row = max(0, bisect_right(offsets, wanted[0]) - 1)
+        stop_row = bisect_left(offsets, wanted[-2] + wanted[-1])
+        yield some, instructions_of_ranges(copies[4 * row : 4 * stop_row], wanted)[0]
 
 
 def check_block_ranges(check_blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yields (start, stop) offsets in the file of each run of consecutive check blocks. A last block counts
     in full, even past the end of the file."""
-    breaks = [row for row, step in enumerate(map(sub, check_blocks[1:], check_blocks), 1) if step != 1]
-    for first, stop in pairwise((0, *breaks, len(check_blocks))) if check_blocks else ():
+    first = 0
+    while first < len(check_blocks):
+        stop = first + 1
+        while stop < len(check_blocks) and check_blocks[stop] - check_blocks[stop - 1] == 1:
+            stop += 1
         yield check_blocks[first] * CHECK_BLOCK_BYTES, (check_blocks[stop - 1] + 1) * CHECK_BLOCK_BYTES
+        first = stop
 
 
-def _with_matches(parts: Sequence[Part], starts: Sequence[int]) -> list[int]:
-    """Returns the check blocks that contain matched blocks."""
-    check_blocks: list[int] = []
-    behind = 0
-    for at, part in zip(starts, parts, strict=False):
+def _with_matches(parts: Sequence[Part]) -> list[int]:
+    """Returns the check blocks that contain matched blocks, and no repeated content."""
+    found: list[int] = []
+    torn: set[int] = set()
+    at = behind = 0
+    for part in parts:
+        end = at + part.length * part.count
+        repeated = at if isinstance(part, Repeat) else at + part.length
+        if repeated < end:
+            # The first and the last: those between contain nothing else, so no patch reaches them.
+            torn.update((repeated // CHECK_BLOCK_BYTES, (end - 1) // CHECK_BLOCK_BYTES))
         if isinstance(part, Patch):
             first, stop = at // CHECK_BLOCK_BYTES, (at + part.length - 1) // CHECK_BLOCK_BYTES + 1
-            check_blocks += range(max(behind, first), stop)
+            found += range(max(behind, first), stop)
             behind = stop
-    return check_blocks
+        at = end
+    return list(filterfalse(torn.__contains__, found))
 
 
-def _with_repeats(parts: Sequence[Part], starts: Sequence[int]) -> set[int]:
-    """Returns check blocks that contain repeated content. For a long repeat only the first and the last are
-    listed: those between contain nothing else, so no patch reaches them."""
-    check_blocks: set[int] = set()
-    for row, part in enumerate(parts):
-        start = starts[row] if isinstance(part, Repeat) else starts[row] + part.length
-        if start < starts[row + 1]:
-            check_blocks.update((start // CHECK_BLOCK_BYTES, (starts[row + 1] - 1) // CHECK_BLOCK_BYTES))
-    return check_blocks
-
-
-class _CopyInstructions:
-    """Builds the kernel's copy instructions for parts that begin at `starts`."""
-
-    def __init__(self, parts: Sequence[Part], starts: array[int], trees: Sequence[SignatureTree]) -> None:
-        self._parts = parts
-        self._starts = starts
-        self._trees = trees
-        self._offsets: dict[int, array[int]] = {}
-
-    def of(self, ranges: array[int]) -> bytes:
-        """Returns the copy instructions for these ranges, rows (offset, length). No part may repeat within
-        them."""
-        first = bisect_right(self._starts, ranges[0]) - 1
-        parts = self._parts[first : bisect_left(self._starts, ranges[-2] + ranges[-1])]
-        copies = copies_of_instructions(b"".join(map(self._part, parts)), self._starts[first])
-        return instructions_of_ranges(copies, ranges)[0]
-
-    def _part(self, part: Part) -> bytes:
-        """Returns the copy instructions for a whole part, as if its repetitions had to be fetched."""
-        if isinstance(part, Fetch | Repeat):
-            return array("Q", (LITERAL, 0, part.length * part.count)).tobytes()
-        if isinstance(part, Patch):
-            instructions = part.chunk_recipe.instructions
-        else:
-            row = part.first if isinstance(part, Reuse) else part.row
-            instructions = array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
-        if part.count > 1:
-            instructions += array("Q", (LITERAL, 0, part.length * (part.count - 1))).tobytes()
-        return instructions
-
-    def _offset(self, base: int, row: int) -> int:
-        if base not in self._offsets:
-            level = self._trees[base].levels[0]
-            self._offsets[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
-        return self._offsets[base][row]
+_OTHER_KEY = bytes(range(255, -1, -1))
+"""For bytes.translate: inverts each bit of a key."""
 
 
 def check_block_digests(secret: bytes, images: Buffer) -> bytes:
@@ -154,7 +120,7 @@ def check_block_digests(secret: bytes, images: Buffer) -> bytes:
     a check block would stay unnoticed.
     """
     return block_fingerprints(
-        bytes([byte ^ 0xFF for byte in secret]), images, CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
+        secret.translate(_OTHER_KEY), images, CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
     )
 
 
@@ -165,6 +131,9 @@ def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[a
     The ranges within one check block go into one request, because its digest covers all other bytes of the
     block. A range is cut if necessary. Check blocks that fit into no request are left out.
     """
+    if ranges and _fit_one_request(ranges, check_blocks):
+        yield ranges, slice(0, len(check_blocks))
+        return
     left, first = _Ranges(ranges), 0
     while not ranges and first < len(check_blocks):
         yield array("Q"), slice(first, min(first + CHECK_BLOCKS_PER_MESSAGE, len(check_blocks)))
@@ -176,6 +145,19 @@ def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[a
         if some:
             yield some, slice(first, last)
         first = last
+
+
+def _fit_one_request(ranges: array[int], check_blocks: Sequence[int]) -> bool:
+    """Returns whether one request takes all of these, as it does for most files: they are not too many, and
+    the last check block is not too far behind the last range."""
+    return (
+        len(ranges) <= 2 * RANGES_PER_MESSAGE
+        and len(check_blocks) <= CHECK_BLOCKS_PER_MESSAGE
+        and not (
+            check_blocks
+            and check_blocks[-1] - (ranges[-2] + ranges[-1]) // CHECK_BLOCK_BYTES >= CHECK_BLOCKS_PER_MESSAGE
+        )
+    )
 
 
 def divided_wholly(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
@@ -281,7 +263,8 @@ def _placed(copies: array[int], wanted: array[int]) -> Iterator[PlacedMatch]:
 
 
 def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]:
-    """Returns everything that is copied from bases, in file order, as the kernel's rows of copies."""
+    """Returns everything that is copied from bases, in file order, as the kernel's rows of copies. Repeated
+    content comes once, where it begins; what repeats as a sequence of parts does not come at all."""
     starts: dict[int, array[int]] = {}
 
     def offset(base: int, row: int) -> int:
@@ -299,5 +282,5 @@ def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]
             copies.extend((at, part.base, offset(part.base, part.row), part.length))
         elif isinstance(part, Patch):
             copies.frombytes(copies_of_instructions(part.chunk_recipe.instructions, at))
-        at += part.length
+        at += part.length * part.count
     return copies

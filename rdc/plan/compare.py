@@ -324,9 +324,10 @@ class FileDecisions:
 
     def pop(self, file: int) -> Decision | None:
         """Removes and returns the decision for a file; None if there is none."""
-        if not self.has(file):
+        code = self._codes[file] if file < len(self._codes) else 0
+        if not code:
             return None
-        code, self._codes[file] = self._codes[file], 0
+        self._codes[file] = 0
         return self.decision(code)
 
     def take(self, files: Sequence[int]) -> bytes:

@@ -7,6 +7,7 @@ from operator import mul
 
 from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, copies_of_instructions, fetched_ranges
+from rdc.kernel.blake3_many import equal_parts
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
 from rdc.limits import DESCENT_MAP_RECORDS
@@ -181,7 +182,7 @@ class Descent:
         """Numbers of the nodes on `level + 1` to expand, ascending. Empty: the recipe is complete."""
         return sorted(self._asking)
 
-    def answer(self, level: int, nodes: Sequence[int], records: Sequence[NodeRecords]) -> bool:
+    def answer(self, level: int, nodes: Sequence[int], records: Iterable[NodeRecords]) -> bool:
         """Takes the records of some nodes of `asking`. Returns True when the level is complete. ProtocolError
         for records that were not asked for."""
         if level != self.level:
@@ -213,7 +214,7 @@ class Descent:
         indexed, width, bases = base.levels[level], self._width, len(self._bases)
         if indexed.records <= DESCENT_MAP_RECORDS or level == base.height:
             references = reference_column(indexed, self._key, width)
-            rows_of = [references[at : at + width] for at in range(0, len(references), width)]
+            rows_of = equal_parts(references, width)
             rows_of.reverse()  # of equal references the first row wins
             self._map.update(
                 zip(rows_of, range((indexed.records - 1) * bases + number, -1, -bases), strict=True)
@@ -340,17 +341,13 @@ def _copy_instructions(parts: Sequence[Part]) -> Iterator[bytes]:
             yield part.chunk_recipe.instructions
             skipped -= part.length
         elif isinstance(part, Fetch):
-            yield _copy_instruction(LITERAL, part.length)
+            yield array("Q", (LITERAL, 0, part.length)).tobytes()
             skipped -= part.length
         elif isinstance(part, Repeat):
             yield from _copy_instructions(part.parts)
             skipped -= part.length
         if skipped:
-            yield _copy_instruction(0, skipped)
-
-
-def _copy_instruction(base: int, length: int) -> bytes:
-    return array("Q", (base, 0, length)).tobytes()
+            yield array("Q", (0, 0, skipped)).tobytes()
 
 
 CLONE_BYTES = 64 << 10

@@ -12,8 +12,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from itertools import accumulate, chain, islice
-from operator import attrgetter, mul, sub
+from itertools import accumulate, chain, islice, repeat
+from operator import attrgetter, floordiv, mul, sub
 
 from rdc.kernel import (
     INSTRUCTION_BYTES,
@@ -140,7 +140,7 @@ class Step:
         return not self.ends
 
 
-LARGE_GAP_LADDERS = (
+LARGE_GAP_LADDERS: tuple[tuple[Step, ...], ...] = (
     (),
     (Step(512, 0, 0),),
     (Step(512, 0, 0), Step(64, 256, 4096)),
@@ -165,11 +165,6 @@ for OpenCV. Blocks of 32 bytes sent 0.9 % more, blocks of 128 bytes 1.9 %.
 
 TAIL_BYTES = 16
 """A tail of an unmatched run shorter than this costs less as a literal than as a fingerprint."""
-
-
-def ladder(rounds: int) -> tuple[Step, ...]:
-    """Returns the steps for this many round trips."""
-    return LARGE_GAP_LADDERS[max(0, min(rounds, len(LARGE_GAP_LADDERS) - 1))]
 
 
 Near: TypeAlias = "Callable[[int, Step, int, array[int], bytes], array[int]]"
@@ -251,6 +246,9 @@ def sliced(
 MARGIN = 4 << 10
 """Bytes by which a window extends past the matched neighbours."""
 
+WINDOW_BYTES = 8 << 20
+"""Bytes of the largest window that is read at once. A gap below the limit of large gaps needs an eighth."""
+
 
 class Gap:
     """`length` unmatched bytes of a file from `offset` on, with windows of one base.
@@ -264,6 +262,7 @@ class Gap:
         "before",
         "behind",
         "end",
+        "is_plain",
         "large_gaps",
         "matches",
         "offset",
@@ -278,8 +277,10 @@ class Gap:
         self.end = offset + length
         self.windows = windows
         self.base = windows[0].base if windows else 0
-        self.window_bytes = sum([window.length for window in windows])
+        self.window_bytes = sum(map(attrgetter("length"), windows))
         """Bytes of all windows."""
+        self.is_plain = len(windows) == 1 and self.window_bytes <= WINDOW_BYTES
+        """Whether it has one window, which can be read at once."""
         self.before = before
         self.behind = behind
         self.matches = array("Q")
@@ -384,8 +385,10 @@ class UnmatchedRanges:
         self.counts: list[int] = []
         self.ranges = array("Q")
 
-    def add(self, gap: Gap, ranges: array[int]) -> None:
-        """Appends ranges of `gap`, which lie after all ranges added before."""
+    def add(self, gap: Gap, ranges: array[int] | None = None) -> None:
+        """Appends ranges of `gap`, which lie after all ranges added before. None: the whole gap."""
+        if ranges is None:
+            ranges = array("Q", (gap.offset, gap.end - gap.offset))
         if not ranges:
             return
         if self.gaps and self.gaps[-1] is gap:
@@ -398,7 +401,9 @@ class UnmatchedRanges:
     def blocks(self, size: int) -> list[int]:
         """Returns the number of blocks of `size` bytes before each range, and their total as the last
         item."""
-        return list(accumulate([-(-length // size) for length in self.ranges[1::2]], initial=0))
+        # A last block may be shorter: lengths are rounded up.
+        rounded = map((size - 1).__add__, self.ranges[1::2])
+        return list(accumulate(map(floordiv, rounded, repeat(size)), initial=0))
 
     def fits(self, size: int) -> bool:
         """Returns whether one message may ask for all ranges."""
@@ -486,7 +491,7 @@ class LargeGapSearch:
     """Asks about all large gaps of one file, one step of the ladder after another."""
 
     def __init__(self, rounds: int) -> None:
-        self._steps = ladder(rounds)
+        self._steps = LARGE_GAP_LADDERS[max(0, min(rounds, len(LARGE_GAP_LADDERS) - 1))]
         self.large_gaps: list[LargeGap] = []
 
     def mask_displacements(self) -> None:
@@ -573,9 +578,6 @@ LONG_GAP = 2 << 10
 TOGETHER_BYTES = 256 << 10
 """Bytes of windows read and searched in one call. They fit into a second-level cache."""
 
-WINDOW_BYTES = 8 << 20
-"""Bytes of the largest window that is read at once. A gap below the limit of large gaps needs an eighth."""
-
 
 class _Blocks:
     """A question about blocks of gaps."""
@@ -602,7 +604,7 @@ class _Blocks:
         first = row = left = 0
         for gap, count in zip(self.opened.gaps, self.opened.counts, strict=True):
             if gaps and (
-                gap.window_bytes > left or gap.base != gaps[0].base or not _plain(gap) or not _plain(gaps[0])
+                gap.window_bytes > left or gap.base != gaps[0].base or not (gap.is_plain and gaps[0].is_plain)
             ):
                 groups.append((gaps, slice(first, row)))
                 gaps, first = [], row
@@ -623,39 +625,39 @@ class GapSearch:
     def __init__(self, gaps: Sequence[Gap], sizes: Sequence[int]) -> None:
         """`gaps`: in file order. `sizes`: bytes of a block, from the first question on."""
         self._gaps = gaps
+        self.unknown = 0
+        """Bytes of all gaps."""
+        for gap in gaps:
+            self.unknown += gap.end - gap.offset
         self._asked: deque[_Blocks | LargeGapQuestion] = deque()
         self._large_gaps = LargeGapSearch(0)
-        self._use_sizes(sizes)
-
-    def _use_sizes(self, sizes: Sequence[int]) -> None:
-        """Uses these block sizes for all further questions."""
         self._sizes = sizes
-        self._open = [UnmatchedRanges() for _ in sizes]
+        self._open: dict[int, UnmatchedRanges] = {}
+        """Ranges to ask about next, by the number of their block size."""
 
     def open(self, gap: Gap, step: int) -> None:
         """Asks about the whole gap in blocks of size number `step`. Gaps are opened in file order."""
-        self._open[step].add(gap, _all_of(gap))
+        self._open.setdefault(step, UnmatchedRanges()).add(gap)
 
     def expect(self, gaps: Iterable[Gap], size: int, width: int, step: int) -> None:
         """Announces that fingerprints of all blocks of these gaps are the next answer, without a question.
         The sizes after number `step` are asked for what is not found."""
         opened = UnmatchedRanges()
         for gap in gaps:
-            opened.add(gap, _all_of(gap))
+            opened.add(gap)
         if opened.ranges:
             self._asked.append(_Blocks(opened, size, step, width))
 
     def questions(self) -> list[BlockQuestion]:
         """Returns the next questions, to be answered in this order. Empty: the search is over."""
-        for step, size in enumerate(self._sizes):
-            opened = self._open[step]
-            if opened.ranges:
-                self._open[step] = UnmatchedRanges()
-                for part in opened.messages(size):
-                    self._asked.append(_Blocks(part, size, step))
+        opened, self._open = self._open, {}
+        for step in sorted(opened):
+            if opened[step].ranges:
+                for part in opened[step].messages(self._sizes[step]):
+                    self._asked.append(_Blocks(part, self._sizes[step], step))
         if self._large_gaps.large_gaps:
             self._asked += self._large_gaps.questions()
-        return [asked.request for asked in self._asked]
+        return list(map(attrgetter("request"), self._asked))
 
     def mask_displacements(self) -> None:
         """From now on, fingerprints are those of machine code with masked x86 displacements."""
@@ -673,16 +675,16 @@ class GapSearch:
     def _take_blocks(self, asked: _Blocks, fingerprints: bytes, search: Search, find: Find) -> None:
         size, width = asked.request.size, asked.request.width
         step = asked.step + 1
-        smaller, opened = (
-            (self._sizes[step], self._open[step]) if step < len(self._sizes) else (0, UnmatchedRanges())
-        )
+        smaller, opened = 0, UnmatchedRanges()
+        if step < len(self._sizes):
+            smaller, opened = self._sizes[step], self._open.setdefault(step, opened)
         row = 0
         for gaps, rows in asked.together():
             counts = asked.opened.counts[row : row + len(gaps)]
             row += len(gaps)
             ranges = asked.opened.ranges[2 * rows.start : 2 * rows.stop]
             prints = fingerprints[asked.blocks[rows.start] * width : asked.blocks[rows.stop] * width]
-            if not _plain(gaps[0]):
+            if not gaps[0].is_plain:
                 opened.add(gaps[0], _search_anywhere(gaps[0], size, width, smaller, ranges, prints, find))
                 continue
             numbers: list[int] = []
@@ -702,17 +704,13 @@ class GapSearch:
                 at += 3 * matches
                 at_left += 2 * spans
 
-    @property
-    def unknown(self) -> int:
-        """Bytes of all gaps."""
-        return sum([gap.end - gap.offset for gap in self._gaps])
-
     def copies(self) -> array[int]:
         """Returns all matches in order, as the kernel's rows of copies."""
         copies = array("Q")
         for gap in self._gaps:
-            for matches in (gap.matches, *(large_gap.matches for large_gap in gap.large_gaps)):
-                copies += _copies(gap.base, matches)
+            copies += _copies(gap.base, gap.matches)
+            for large_gap in gap.large_gaps:
+                copies += _copies(gap.base, large_gap.matches)
         return copies
 
 
@@ -733,13 +731,12 @@ class BlockSearch(GapSearch):
                 gap.large_gaps = sliced(gap.offset, gap.end, gap.windows, gap.before, gap.behind, size)
                 self._large_gaps.large_gaps += gap.large_gaps
             else:
-                self.open(gap, self._first_step(gap))
+                self.open(gap, first_step(gap.end - gap.offset, len(self._sizes)))
 
     def begin(self, size: int, width: int) -> None:
         """Announces fingerprints of the whole file, one gap, as the next answer without a question."""
-        self._use_sizes(
-            (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
-        )
+        self._sizes = (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
+        self._open = {}
         self._large_gaps = LargeGapSearch(0)
         self.expect(self._gaps, size, width, 0)
 
@@ -747,22 +744,10 @@ class BlockSearch(GapSearch):
         """Returns the recipe with the matches put in. `single` leaves repeated chunks as they are."""
         return _patched(self._parts, 0, _chunk_recipes(self._parts, self.copies()), single=single)
 
-    def _first_step(self, gap: Gap) -> int:
-        return first_step(gap.end - gap.offset, len(self._sizes))
-
 
 def first_step(length: int, sizes: int) -> int:
     """Returns the index of the first of `sizes` block sizes to ask about for a gap of `length` bytes."""
     return 0 if length >= LONG_GAP else min(1, sizes - 1)
-
-
-def _all_of(gap: Gap) -> array[int]:
-    return array("Q", (gap.offset, gap.end - gap.offset))
-
-
-def _plain(gap: Gap) -> bool:
-    """True for a gap with one window, which can be read at once."""
-    return len(gap.windows) == 1 and gap.window_bytes <= WINDOW_BYTES
 
 
 def _search_anywhere(
@@ -800,7 +785,10 @@ def _copies(base: int, matches: array[int]) -> array[int]:
 def _chunk_recipes(parts: Sequence[Part], copies: array[int]) -> dict[int, ChunkRecipe]:
     """Returns the copies and literals of each patched chunk by its offset in the file, repeated chunks at
     their first occurrence. `copies`: the kernel's rows of all matches."""
-    chunks = [(at, part.length) for at, part in first_parts(parts, 0) if isinstance(part, Fetch)]
+    chunks: list[tuple[int, int]] = []
+    for at, part in first_parts(parts, 0):
+        if isinstance(part, Fetch):
+            chunks.append((at, part.length))
     instructions, totals = instructions_of_ranges(copies, array("Q", chain.from_iterable(chunks)))
     numbers = iter(array("Q", totals))
     found = {}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from rdc.files.replace.cloning import StagedClones
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.runs import SyncReport
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions

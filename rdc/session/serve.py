@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking import ChunkParams
-    from rdc.files.replace.cloning import StagedClones
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.selection import DirectoryRules, FilterRule, SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.tree.filters import FilterList

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.catalog.store import SignatureStore
-    from rdc.files.replace.cloning import StagedClones
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.selection import SelectedPaths
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages import Done
@@ -122,7 +122,7 @@ class SyncRun:
 
     def staged_clones(self) -> StagedClones | None:
         """Where the two ends share files by clones; None: they do not."""
-        from rdc.files.replace.cloning import StagedClones
+        from rdc.files.replace.staged_clones import StagedClones
 
         return StagedClones()
 

@@ -10,7 +10,7 @@ from operator import eq
 from rdc.chunking import ChunkParams
 from rdc.errors import ProtocolError, RdcError, UsageError
 from rdc.kernel import cut_many, node_messages, pack_varints, root_messages, short_references, unpack_varints
-from rdc.kernel.blake3_many import name_parts
+from rdc.kernel.blake3_many import equal_parts, name_parts
 from rdc.lean.records import dataclass
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.protocol.wire.fields import encode_varint
@@ -462,7 +462,7 @@ def decode_records(data: bytes, width: int) -> NodeRecords:
     end = at + records * width
     if len(data) < end:
         raise ProtocolError(f"node records cut short: {len(data)} bytes, {records} references of {width}")
-    references = tuple([data[i : i + width] for i in range(at, end, width)])
+    references = tuple(equal_parts(data[at:end], width))
     lengths, at = _varints(data, end, records)
     counts, at = ((1,) * records, at) if plain else _varints(data, at, records)
     if at != len(data) or not all(lengths) or not all(counts):

@@ -240,7 +240,7 @@ class FilterList:
     def excluded(self, path: bytes, is_directory: bool) -> bool:
         """Return whether `path` (relative, without trailing '/') is excluded. The root itself, b'', never
         is."""
-        if not path:
+        if not path or not self._rules:
             return False
         table = self._table or self._built()
         first = table.first(path, is_directory)

@@ -572,7 +572,7 @@ class Manifest(ManifestColumns):
         """Return one row as a value. Raises IndexError for an unknown row."""
         if not 0 <= row < len(self.kinds):
             raise IndexError(row)
-        directory = self.directory_of(row)
+        directory = bisect_right(self.firsts, row) - 1
         listing, at = self.listing(directory), row - self.firsts[directory]
         kind = listing.kinds[at]
         target = listing.target(at) if kind == Kind.SYMLINK else b""

@@ -131,9 +131,9 @@ class _TurnRelay(EventRelay):
         super().__init__(here)
         self._there = there
 
-    def report(self, event: Event) -> None:
-        super().report(event)
-        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+    def report(self, event: Event, *, far: bool = False) -> None:
+        super().report(event, far=far)
+        if not far and isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._waiting.append(event)
 
     def take(self, message: Message) -> bool:

@@ -93,8 +93,8 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     "a link over a link": lambda root: root.replace_symlink(b"link", b"x"),
     "a link over an empty directory": lambda root: root.replace_symlink(b"empty", b"x"),
     "a link where something came meanwhile": lambda root: root.replace_symlink(b"file", b"x", expected=None),
-    "a file's removal": lambda root: root.remove_file(b"file"),
-    "a directory's removal": lambda root: root.remove_directory(b"empty"),
+    "a file's removal": lambda root: root.remove(b"file"),
+    "a directory's removal": lambda root: root.remove(b"empty", directory=True),
     "a file's metadata": lambda root: root.set_metadata(b"file", Kind.FILE, WANTED, owner=False),
     "a directory's metadata": lambda root: root.set_metadata(b"full", Kind.DIRECTORY, WANTED, owner=False),
     "the root's metadata": lambda root: root.set_metadata(b"", Kind.DIRECTORY, WANTED, owner=False),
@@ -254,8 +254,7 @@ OF_TRIAL += " _Trial._links"
 CHANGING = {
     # Refused as a whole.
     "root.Root.replace_with_directory": "check_change",
-    "root.Root.remove_file": "check_change",
-    "root.Root.remove_directory": "check_change",
+    "root.Root.remove": "check_change",
     "root.Root.replace_symlink": "_rename_symlink",
     "root.Root.replace_node": "_replace",
     "root.Root._replace": "rename_to_free_name",
@@ -295,12 +294,14 @@ CHANGING = {
     "replacement.Replacement.seal": "our temporary",
     "replacement.Replacement._create": "our temporary",
     "replacement.Replacement.keep": "our temporary",
-    **dict.fromkeys(map("replacement.Replacement.{}".format, ["_pwrite", "_fill", "_grow"]), "our temporary"),
+    **dict.fromkeys(
+        map("replacement.Replacement.{}".format, ["_write_at", "_fill", "_grow"]), "our temporary"
+    ),
     "replacement.Replacement.write_zeros": "our temporary",
     "replacement.Replacement._end_hole": "our temporary",
     "replacement.Replacement._punch": "our temporary",
     **dict.fromkeys(["replacement.Reservation._reserve", "cloning.clone_into"], "our temporary"),
-    "cloning.StagedClones._clone": "a file without a name",
+    "staged_clones.StagedClones._clone": "a file without a name",
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.

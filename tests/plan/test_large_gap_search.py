@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.plan import search as module
-from rdc.plan.search import CODE_STEP, NOWHERE, LargeGap, LargeGapSearch, Step, Window, ladder
+from rdc.plan.search import CODE_STEP, NOWHERE, LargeGap, LargeGapSearch, Step, Window
 
 NEAR = Step(64, 256, 4096)
 
@@ -66,7 +66,7 @@ def test_blocks_everywhere_are_looked_for_once_all_parts_came(monkeypatch: pytes
 @pytest.mark.parametrize("rounds", range(-1, 6))
 def test_each_step_is_asked_once(rounds: int) -> None:
     search = LargeGapSearch(rounds)
-    for step in ladder(rounds):
+    for step in search._steps:
         search.large_gaps = [large_gap()]
         assert {question.request.size for question in search.questions()} == {step.size}
     assert list(search.questions()) == []

@@ -21,9 +21,9 @@ from rdc.plan.search import (
     BlockQuestion,
     BlockSearch,
     LargeGap,
+    LargeGapSearch,
     Step,
     Window,
-    ladder,
 )
 from rdc.signature.tree import sign
 from tests.plan.block_answers import Honest, literal_bytes, searched
@@ -70,7 +70,7 @@ def test_what_was_put_in_moves_what_follows() -> None:
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 9])
 def test_the_steps_fit_the_round_trips(rounds: int) -> None:
-    assert len(ladder(rounds)) == min(rounds, 3)
+    assert len(LargeGapSearch(rounds)._steps) == min(rounds, 3)
     rng = random.Random(2)
     old = rng.randbytes(400_000)
     new = b"".join(old[at : at + 700] + b"?" for at in range(0, len(old), 700))

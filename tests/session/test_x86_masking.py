@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import chain
 from typing import Any, cast
 
 import pytest
@@ -102,16 +103,17 @@ def test_fingerprints_are_of_the_masked_file(
     """Whether the content is at hand or read, wherever a range begins, and however many are read at once."""
     monkeypatch.setattr(range_answers_module, "DATA_BYTES", most)
     monkeypatch.setattr(range_answers_module, "RANGES_AT_ONCE", at_once)
-    rows = ((3, 900), (1_000, 64), (5_000, 200_000), (OLD.find(b"\xe8", 300_000) + 3, 100))
-    ranges = sorted(rows)
+    parts = ((3, 900), (1_000, 64), (5_000, 200_000), (OLD.find(b"\xe8", 300_000) + 3, 100))
+    ranges = sorted(parts)
     whole = bytearray(OLD)
     mask(whole)
     sought = b"".join(whole[at : at + length] for at, length in ranges)
     expected = block_fingerprints(SECRET, sought, 64, 4, array("Q", [length for _, length in ranges]))
-    request = BlockRequest.of(1, ranges, 64, 4, blank=True)
+    rows = array("Q", chain.from_iterable(ranges))
+    request = BlockRequest.of(1, rows, 64, 4, blank=True)
     assert cached_fingerprints(OLD, request, SECRET) == expected
     assert read_fingerprints(held(OLD), request, SECRET) == expected
-    assert read_fingerprints(held(OLD), BlockRequest.of(1, ranges, 64, 4), SECRET) != expected
+    assert read_fingerprints(held(OLD), BlockRequest.of(1, rows, 64, 4), SECRET) != expected
 
 
 @settings(deadline=None)

@@ -156,24 +156,20 @@ class DirectoryCache:
         self._whole_paths = True
         self._limit = share_of_descriptors(CACHED_DIRECTORIES)
 
-    def knows(self, path: bytes) -> bool:
-        """Return whether `path` is cached, and so was checked before."""
-        return path in self._cached
-
-    def get(self, path: bytes) -> Directory:
-        """Return the directory at `path` (b"" is the root), cached for at most TRUSTED_SECONDS or opened now.
-
-        The caller has checked the path. Raises OSError if a component is missing, no directory, or a link.
-        """
+    def trusted(self, path: bytes) -> Directory | None:
+        """Return the directory at `path` (b"" is the root) if it is cached for at most TRUSTED_SECONDS, and
+        so its path was checked."""
         if not path:
             return self._root
         cached = self._cached.get(path)
-        if cached is not None and time.monotonic() - cached.opened < TRUSTED_SECONDS:
-            return cached
-        return self.get_fresh(path)
+        trusts = cached is not None and time.monotonic() - cached.opened < TRUSTED_SECONDS
+        return cached if trusts else None
 
     def get_fresh(self, path: bytes) -> Directory:
-        """Return the directory that `path` names now, opened from the root. Raises OSError."""
+        """Return the directory that `path` names now, opened from the root.
+
+        The caller has checked the path. Raises OSError if a component is missing, no directory, or a link.
+        """
         if not path:
             return self._root
         opened = self._open(path)

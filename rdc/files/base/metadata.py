@@ -343,10 +343,16 @@ def _remove(file: bytes | int, name: bytes) -> None:
 
 
 class Storage:
-    """The facts of one tree's file system, and the parts of metadata that are set there."""
+    """The facts of one tree's file system, and the parts of metadata that are set there.
+
+    This is state, not policy: all who write to the tree share one, also through other policies of its Root.
+    Whoever sees that something was not kept changes it in place (`learn_from`), for what is written next.
+    """
 
     def __init__(self) -> None:
         self.facts: FileSystemFacts = PLAIN
+        self.settles = False
+        """Whether what is made has to be looked at once more when it is closed and has its name."""
         self.is_learned = False
         """The facts were found out by this run, not by an earlier one or from the type."""
         self.shortfalls: dict[Shortfall, Shortfalls] = {}
@@ -354,6 +360,12 @@ class Storage:
         """What both ends preserve, as far as is known."""
         self._made: Preserved = EVERYTHING
         """What is set of an entry that the run makes. Bits of a mode that only the source lacks are."""
+        self._makes_whole = True
+        """That is all of what is wanted, as it is."""
+        self.times_files = True
+        """Whether regular files get mtimes when they are made."""
+        self.is_agreed = False
+        """Whether a sync writes here, so that content arrives although a part of the metadata does not."""
         self._asked: Preserved | None = None
         self._source: Preserved = EVERYTHING
         self._insists = False
@@ -366,11 +378,12 @@ class Storage:
         """Take note of what the options ask to preserve, and of what the source preserves. `insists`: owners
         are set whatever the file system is known to keep."""
         self._asked, self._source, self._insists = asked, source, insists
+        self.is_agreed = True
         self._decide()
 
     def rely_on(self, facts: FileSystemFacts, *, learned: bool) -> None:
         """Take `facts` as those of the file system."""
-        self.facts, self.is_learned = facts, learned
+        self.facts, self.is_learned, self.settles = facts, learned, not facts.is_plain
         self._decide()
 
     def _decide(self) -> None:
@@ -380,18 +393,15 @@ class Storage:
         self.preserved = self._asked.also(keeps).both(self._source)
         every = replace(self._asked, modes=ALL_MODES, directory_modes=ALL_MODES)
         # What a new entry gets is set as it is: its own time is no multiple yet.
-        self._made = replace(every.also(keeps), granularity=EXACT)
-
-    @property
-    def is_agreed(self) -> bool:
-        """Whether a sync writes here, so that content arrives although a part of the metadata does not."""
-        return self._asked is not None
+        made = self._made = replace(every.also(keeps), granularity=EXACT)
+        self._makes_whole = made.owner and made.group and made.keeps_all_modes and not made.untimed
+        self.times_files = made.is_timed(Kind.FILE)
 
     @property
     def is_plain(self) -> bool:
         """Whether everything is set of new entries, and each call does what it says."""
         made = self._made
-        return self.facts.is_plain and made.keeps_all_modes and made.group and not made.untimed
+        return not self.settles and made.keeps_all_modes and made.group and not made.untimed
 
     @property
     def sets_found_whole(self) -> bool:
@@ -403,7 +413,7 @@ class Storage:
 
     def of_made(self, wanted: Metadata, now: os.stat_result) -> Metadata:
         """What is set of an entry that the run has made, of which `now` is the stat."""
-        if self._asked is None:
+        if self._makes_whole:
             return wanted
         return self._made.onto(wanted, metadata_of(now), kind_of(now.st_mode))
 
@@ -429,10 +439,6 @@ class Storage:
         mode = self.borrowed.pop(path, None)
         before = metadata_of(now) if mode is None else replace(metadata_of(now), mode=mode)
         return self.preserved.onto(wanted, before, Kind.DIRECTORY)
-
-    def times_made(self, kind: int) -> bool:
-        """Whether entries of this Kind get mtimes when they are made."""
-        return self._made.is_timed(kind)
 
     # What failed
 
@@ -600,12 +606,6 @@ class EntryCheck:
             and is_same_entry(chain[-1], now, self.fields)
             and any(is_same_entry(expected, former, self.fields) for former in chain)
         )
-
-    def is_expected(self, expected: Expected, found: os.stat_result | None) -> bool:
-        """Return whether a path has what it is to have; `found` is the stat of what it has."""
-        if isinstance(expected, Identity):
-            return found is not None and self.is_still(expected, identity_of(found))
-        return expected is ANYTHING or found is None
 
     def note(self, before: Identity, after: Identity) -> None:
         """Record that a step of this run turned identity `before` into `after`."""

@@ -198,6 +198,7 @@ RESERVED_PATTERN = rb"\.rdc(?:-(?:[0-9a-f]{16}\.(?:tmp|old)|undo|unite)|\.parts)
 name, 4 are random, and 4 check the others. O_EXCL detects two equal names."""
 
 _PREFIX = b".rdc-"
+_SUFFIX = b".tmp"
 
 _START = b".rdc"
 """How all reserved names begin."""
@@ -295,18 +296,18 @@ def is_temporary(name: bytes) -> bool:
 
     1 in 65,536 other reserved names passes as well.
     """
-    return is_reserved(name) and name.endswith(_end_of(name[:-8]))
+    return is_reserved(name) and name.endswith(_digits(name[:-8], 4) + _SUFFIX)
 
 
 def temporary_name(target: bytes) -> bytes:
     """Return a new name for a temporary that will become `target` (one component)."""
-    head = _PREFIX + _mark(target) + os.urandom(2).hex().encode()
-    return head + _end_of(head)
+    head = _PREFIX + _digits(target, 8) + os.urandom(2).hex().encode()
+    return head + _digits(head, 4) + _SUFFIX
 
 
 def is_temporary_of(name: bytes, target: bytes) -> bool:
     """Return whether `name` may be a temporary of `target`, left by an interrupted run."""
-    return is_temporary(name) and name.startswith(_PREFIX + _mark(target))
+    return is_temporary(name) and name.startswith(_PREFIX + _digits(target, 8))
 
 
 def make_aside(target: bytes, make: Callable[[bytes], None]) -> bytes:
@@ -326,17 +327,11 @@ def make_aside(target: bytes, make: Callable[[bytes], None]) -> bytes:
     raise AssertionError("unreachable")
 
 
-def _mark(target: bytes) -> bytes:
+def _digits(text: bytes, count: int) -> bytes:
+    """Return so many hexadecimal digits, at most 8, that check `text` or stand for it."""
     from zlib import crc32
 
-    return b"%08x" % crc32(target)
-
-
-def _end_of(head: bytes) -> bytes:
-    """Return the check digits and suffix of a name that begins with `head`."""
-    from zlib import crc32
-
-    return b"%04x.tmp" % (crc32(head) & 0xFFFF)
+    return b"%0*x" % (count, crc32(text) & (1 << 4 * count) - 1)
 
 
 # Finds out whether an open directory is one that only rdc works in, or lies in one (`OWN_DIRECTORIES`).

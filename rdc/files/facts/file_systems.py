@@ -18,7 +18,6 @@ from rdc.files.base.directory_descriptors import VOLATILE_TYPES, note_facts, sta
 from rdc.files.base.metadata import Shortfall, set_mode_on_name
 from rdc.files.base.paths import make_aside, path_of_directory
 from rdc.files.base.syscalls import file_system_type, refresh_stat, rename_no_replace
-from rdc.files.base.taking_names import create_temporary, replace_name
 from rdc.lean.records import dataclass, replace
 from rdc.model.entries import ComparedFields, Kind
 from rdc.model.preserved import (
@@ -377,6 +376,8 @@ class _Trial:
 
     def _is_steady(self) -> bool:
         """Make the file b, and return whether what was set of it while it was open stays."""
+        from rdc.files.base.taking_names import create_temporary
+
         fd = create_temporary(b"a", self._inside)
         steady = True
         try:
@@ -480,6 +481,8 @@ class _Trial:
 
     def _honours_no_replace(self, old: bytes, new: bytes) -> bool:
         """Move `old` over an empty file `new`. Return whether a rename without replacing refused to."""
+        from rdc.files.base.taking_names import create_temporary, replace_name
+
         os.close(create_temporary(new, self._inside))
         try:
             rename_no_replace(old, new, self._inside)

@@ -63,9 +63,13 @@ class Backups:
         self.beside = top is None and make_top is None
         """Whether a backup lies in the directory of its entry."""
 
-    def wanted_known(self, is_wanted: Callable[[bytes], bool]) -> None:
-        """Set `is_wanted`: whether the source has an entry at a path. A backup never takes its place."""
-        self._is_wanted = is_wanted
+    def apart_from(self, is_wanted: Callable[[bytes], bool]) -> Backups:
+        """Return this keeper for a run whose source has an entry where `is_wanted` says so: no backup takes
+        its place. Both keep backups in one directory."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._is_wanted = is_wanted
+        return other
 
     def _checked(self, top: Root) -> Root:
         try:

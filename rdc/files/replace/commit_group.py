@@ -168,7 +168,6 @@ class CommitGroup:
         """
         if path != replacement.path:
             raise ValueError(f"the replacement was made for {replacement.path!r}, not for {path!r}")
-        replacement.hand_over()
         try:
             replacement.seal(metadata, owner=owner)
         except FileError as error:
@@ -578,7 +577,8 @@ class CommitGroup:
         settled = []
         for item in renamed:
             staged = item.staged
-            if staged is None or staged.metadata is None or not staged.replacement.is_unsettled:
+            settles = self._root.storage.settles
+            if staged is None or staged.metadata is None or not (settles or staged.replacement.unsettled):
                 settled.append(item)
                 continue
             try:

@@ -218,6 +218,7 @@ class Overwrite(Replacement):
 
     def seal(self, metadata: Metadata, *, owner: bool) -> None:
         """Remember the metadata for `land`."""
+        self._owned = False
         self._metadata, self._owner = metadata, owner
 
     def keep(self) -> None:

@@ -179,10 +179,12 @@ def data_and_holes(
     `least`: bytes of the shortest run of zeros that is left out; HOLE_BYTES for all blocks of zeros.
     """
     some = data_spans(buffer, offset) if least == HOLE_BYTES else long_data_spans(buffer, least)
-    data = list(some)
-    ends = [0, *(stop for _, stop in data)]
-    starts = [*(start for start, _ in data), memoryview(buffer).nbytes]
-    return data, [(end, start) for end, start in zip(ends, starts, strict=True) if start > end]
+    data, holes, at, size = list(some), list[tuple[int, int]](), 0, memoryview(buffer).nbytes
+    for start, stop in (*data, (size, size)):
+        if start > at:
+            holes.append((at, start))
+        at = stop
+    return data, holes
 
 
 def zero_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]:
@@ -347,11 +349,11 @@ class Replacement:
         "_name",
         "_owned",
         "_reserved",
-        "_unsettled",
         "directory",
         "path",
         "root",
         "size",
+        "unsettled",
     )
 
     keeps_inode = False  # True: `land` writes into the old file, as an Overwrite does
@@ -383,7 +385,8 @@ class Replacement:
         self._name: bytes | None = None
         self._owned = True
         self._by_hand = False
-        self._unsettled = False
+        self.unsettled = False
+        """Whether something could not be set, and is tried once more when the file is closed."""
         self._cloned = 0
         """Up to here the temporary may hold old content. What is written must cover it."""
         self._hole = (-1, -1)
@@ -398,7 +401,7 @@ class Replacement:
         self._expected = expected_size
         if allocated is not None:
             self.keep_holes()
-        self._spend(0 if root.may_spend(needed or 0) else needed or 0, entries=1)
+        root.spend(path, 0, entries=1, ahead=needed or 0)
         directory, target = root.locate_to_write(path)
         try:
             try:
@@ -479,16 +482,15 @@ class Replacement:
             self._punch(view, at)
         elif may_have_holes(view, self._least_hole):
             data, holes = data_and_holes(view, at, self._least_hole)
-            self._spend(sum([stop - start for start, stop in data]))
             for start, stop in data:
                 self._write_data(at + start, view[start:stop])
             for start, stop in holes:
                 self._note_hole(at + start, at + stop)
         else:
-            self._spend(len(view))
             self._write_data(at, view)
         self.size += len(view)
-        self._extend()
+        if self._hole[1] == self.size:
+            self._extend()
 
     def write_zeros(self, length: int) -> None:
         """Append `length` zeros: as a hole, in the same time whatever the length, unless all zeros are to be
@@ -506,15 +508,20 @@ class Replacement:
         if self.size < stop:
             self._note_hole(self.size, stop)
             self.size = stop
-        self._extend()
+        if self._hole[1] == self.size:
+            self._extend()
 
     def _write_data(self, at: int, view: memoryview) -> None:
-        """Write what is no hole, and reserve space for what may follow. Raises RdcError."""
+        """Write what is no hole, charge the quota, and reserve space for what may follow. Raises RdcError."""
         try:
+            self.root.spend(self.path, len(view))
             self._reserved.ahead(self._fd, at + len(view))
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "write it") from error
+        except RdcError:
+            self.abandon()
+            raise
         self._write_at(at, view)
 
     def _note_hole(self, start: int, stop: int) -> None:
@@ -533,13 +540,13 @@ class Replacement:
                 punch_hole(self._fd, start, stop - start)
 
     def _extend(self) -> None:
-        """Give the file its size if it ends in a hole, so that it can be read back. Raises RdcError."""
-        if self._hole[1] == self.size and self._hole[0] < self.size:
-            try:
-                self._grow()
-            except OSError as error:
-                self.abandon()
-                raise self.root.failure(error, self.path, "write it") from error
+        """Give the file its size, of which the end is a hole, so that it can be read back. Raises
+        RdcError."""
+        try:
+            self._grow()
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "write it") from error
 
     def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
         """Overwrite bytes already written at `offset`. Raises RdcError."""
@@ -566,22 +573,20 @@ class Replacement:
         while at < stop:
             at += os.pwrite(self._fd, bytes(min(READ_BYTES, stop - at)), at)
 
-    def _pwrite(self, view: memoryview, offset: int) -> int:
-        """Write at `offset`, which may lie behind the end of the file. Raises OSError."""
-        try:
-            return os.pwrite(self._fd, view, offset)
-        except OSError as error:
-            if not is_refused(error) or offset <= os.fstat(self._fd).st_size:
-                raise
-        self._fill(offset)
-        return os.pwrite(self._fd, view, offset)
-
     def _write_at(self, offset: int, buffer: ReadableBuffer) -> int:
+        """Write at `offset`, which may lie behind the end of the file. Returns the number of bytes. Raises
+        RdcError."""
         view = memoryview(buffer)
         total = left = view.nbytes
         try:
             while True:
-                written = self._pwrite(view, offset)
+                try:
+                    written = os.pwrite(self._fd, view, offset)
+                except OSError as error:
+                    if not is_refused(error) or offset <= os.fstat(self._fd).st_size:
+                        raise
+                    self._fill(offset)
+                    continue
                 offset += written
                 left -= written
                 if not left:
@@ -658,8 +663,9 @@ class Replacement:
         yield stop, stop
 
     def seal(self, metadata: Metadata, *, owner: bool) -> None:
-        """Set the final metadata of the temporary. A CommitGroup calls this; nothing is written afterwards.
-        Raises RdcError."""
+        """Set the final metadata of the temporary, and leave the decision about it to the CommitGroup that
+        calls this. Nothing is written afterwards. Raises RdcError."""
+        self._owned = False
         try:
             self._end_hole()
             if self._reserved.size > self.size:
@@ -677,14 +683,9 @@ class Replacement:
         except OSError as error:
             if error.errno in STOPS_THE_RUN:
                 raise
-            self._unsettled = True
+            self.unsettled = True
             return False
         return True
-
-    @property
-    def is_unsettled(self) -> bool:
-        """Whether the file's metadata have to be looked at once it is closed and has its path."""
-        return self._unsettled or not self.root.storage.facts.is_plain
 
     def settle(self, metadata: Metadata, *, owner: bool) -> None:
         """Close the file, which has its path, and set what of its metadata is not as `seal` was to set it.
@@ -709,14 +710,14 @@ class Replacement:
         """Give the content its path; return the descriptor of the file there, -1 if it had to be closed.
         Raises FileError, OSError."""
         try:
-            renamer.rename(self.path, self.directory.fd, self.temporary, expected, displaces=False)
+            renamer.rename(self.path, self.directory.fd, self._name or b"", expected, displaces=False)
         except OSError as error:
             if not (is_refused(error) or error.errno == errno.EEXIST):
                 raise
             # Some file systems rename no file that is open, and some rename over no file at all.
             self._close()
-            renamer.rename(self.path, self.directory.fd, self.temporary, expected)
-        self.renamed()
+            renamer.rename(self.path, self.directory.fd, self._name or b"", expected)
+        self._name = None
         return self._fd
 
     def renamed(self) -> None:
@@ -805,8 +806,8 @@ class Replacement:
         for _ in range(NAME_ATTEMPTS):
             self._name = make_aside(target, create)
             if lock_temporary(self._fd):
-                self._created = os.fstat(self._fd)
-                if has_name(self._fd, self._name, directory.fd):
+                found = self._created = os.fstat(self._fd)
+                if found.st_nlink or has_name(self._fd, self._name, directory.fd):
                     if self.root.writes.sheds_acls:
                         from rdc.files.base.metadata import shed_acl
 
@@ -815,9 +816,9 @@ class Replacement:
             self.abandon()
         raise OSError(errno.EAGAIN, "")
 
-    def _spend(self, size: int, *, entries: int = 0) -> None:
+    def _spend(self, size: int) -> None:
         try:
-            self.root.spend(self.path, size, entries=entries)
+            self.root.spend(self.path, size)
         except RdcError:
             self.abandon()
             raise

@@ -186,7 +186,8 @@ class ConfinedRoot:
         if self.reads.followed is not None and (referent := self.reads.followed.referent(path)) is not None:
             return self.reads.followed.top.directory(referent, fresh=fresh, reading=reading)
         try:
-            return self._directories.get_fresh(path) if fresh else self._directories.get(path)
+            cached = None if fresh else self._directories.trusted(path)
+            return self._directories.get_fresh(path) if cached is None else cached
         except OSError as error:
             raise self.failure(error, path, "open the directory", reading=reading) from error
 
@@ -235,12 +236,15 @@ class ConfinedRoot:
         if self.reads.followed is not None and (referent := self.reads.followed.referent(path)) is not None:
             return self.reads.followed.top.find(referent, fresh=fresh)
         parent, _, name = path.rpartition(b"/")
-        # A cached parent was checked when it was opened, so only the name needs a check.
-        if self._directories.knows(parent) and len(path) <= PATH_BYTES:
-            check_name(path, name)
+        directory = None if fresh else self._directories.trusted(parent)
+        if directory is None:
+            check_path(path)
+            directory = self._directories.get_fresh(parent)
+        elif len(path) <= PATH_BYTES:
+            check_name(path, name)  # its directory's path was checked when that was opened
         else:
             check_path(path)
-        return (self._directories.get_fresh if fresh else self._directories.get)(parent), name
+        return directory, name
 
     def perform(
         self, path: bytes, doing: str, call: Callable[[bytes, int], T], *, reading: bool = False

@@ -97,8 +97,7 @@ class FakedRoot(Root):
     def set_on_open(
         self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
     ) -> None:
-        timed = self.storage.times_made(Kind.FILE)
-        set_faked_open(fd, metadata, owner=owner, timed=timed)
+        set_faked_open(fd, metadata, owner=owner, timed=self.storage.times_files)
 
     def set_metadata(
         self,

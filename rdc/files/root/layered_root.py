@@ -147,7 +147,8 @@ class LayeredRoot(Root):
             real = self.real(path)
             if self._links is not None and (referent := self._links.referent(real)) is not None:
                 return self._links.top.directory(referent, fresh=fresh, reading=reading)
-            return self._directories.get_fresh(real) if fresh else self._directories.get(real)
+            cached = None if fresh else self._directories.trusted(real)
+            return self._directories.get_fresh(real) if cached is None else cached
         except OSError as error:
             raise self.failure(error, path, "open the directory", reading=reading) from error
 

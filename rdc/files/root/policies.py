@@ -10,7 +10,6 @@ import errno
 import os
 from _thread import allocate_lock  # threading costs each side of a remote sync 1.4 ms
 
-from rdc.files.base.taking_names import hold_free_name
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol, TypeVar
 
@@ -86,6 +85,8 @@ def rename_to_free_name(old: bytes, new: bytes, directory: int) -> None:
 
     Raises OSError; EEXIST if `new` is taken, EOPNOTSUPP if the file system has no call that promises it.
     """
+    from rdc.files.base.taking_names import hold_free_name
+
     if not hold_free_name(old, new, directory):
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 

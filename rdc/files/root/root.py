@@ -31,7 +31,6 @@ from rdc.files.base.metadata import (
 )
 from rdc.files.base.paths import make_aside
 from rdc.files.base.syscalls import refresh_stat
-from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.files.root.confined_root import ConfinedRoot
 from rdc.files.root.policies import ENTRY_BYTES, MUNGE, MadeEntries, ReadPolicy, WriteQuota
 from rdc.lean.records import dataclass, replace
@@ -85,8 +84,9 @@ class BackupKeeper(Protocol):
     beside: bool
     """Whether a backup lies in the directory of its entry."""
 
-    def wanted_known(self, is_wanted: Callable[[bytes], bool]) -> None:
-        """Set `is_wanted`: whether the source has an entry at a path. A backup never takes its place."""
+    def apart_from(self, is_wanted: Callable[[bytes], bool]) -> BackupKeeper:
+        """Return this keeper for a run whose source has an entry where `is_wanted` says so: no backup takes
+        its place."""
 
     def protects(self, path: bytes, kind: int) -> bool:
         """Return whether an extraneous entry is a backup or the backup directory, so that --delete leaves
@@ -249,19 +249,29 @@ class Root(ConfinedRoot):
 
     # Whether an entry may be made or changed: by what was listed, the quota and append-only mode.
 
-    def require(self, path: bytes, found: os.stat_result | None, expected: Expected, doing: str) -> None:
+    def require(
+        self,
+        path: bytes,
+        found: os.stat_result | None,
+        expected: Expected,
+        doing: str,
+        *,
+        may_be_gone: bool = False,
+    ) -> None:
         """Raise FileError unless the entry at `path`, with the stat `found`, is what it is expected to be.
 
-        Writers call this right before the call that changes what is there.
+        Writers call this right before the call that changes what is there. `may_be_gone`: nothing may be
+        there, too.
         """
-        if not self.check.is_expected(expected, found):
-            raise self.another(path, found, expected if isinstance(expected, Identity) else None, doing)
+        if expected is ANYTHING or (found is None and (may_be_gone or expected is None)):
+            return
+        if found is None or expected is None or not self.check.is_still(expected, identity_of(found)):
+            raise self.another(path, found, expected, doing)
 
     def require_listed(self, path: bytes, expected: Expected, doing: str) -> None:
         """Raise FileError if another entry than `expected` is at `path`. Nothing may be there."""
         found = self.perform(path, "look at it", found_at, reading=True)
-        if found is not None:
-            self.require(path, found, expected, doing)
+        self.require(path, found, expected, doing, may_be_gone=True)
 
     def another(
         self, path: bytes, found: os.stat_result | None, expected: Identity | None, doing: str
@@ -275,13 +285,15 @@ class Root(ConfinedRoot):
         """Return whether `size` bytes and `entries` new entries fit into the write quota."""
         return self.writes.quota is None or self.writes.quota.covers(size + entries * ENTRY_BYTES)
 
-    def spend(self, path: bytes, size: int, *, entries: int = 0) -> None:
+    def spend(self, path: bytes, size: int, *, entries: int = 0, ahead: int = 0) -> None:
         """Charge the write quota before `size` bytes are written or `entries` new entries are made.
 
-        Raises RdcError (exit code 11) if the quota does not cover them.
+        Raises RdcError (exit code 11) if the quota does not cover them, or the bytes that will be charged
+        later, `ahead`.
         """
-        if self.writes.quota is not None and not self.writes.quota.take(size + entries * ENTRY_BYTES):
-            raise self._quota_exceeded(path, self.writes.quota)
+        quota = self.writes.quota
+        if quota is not None and not (quota.covers(ahead) and quota.take(size + entries * ENTRY_BYTES)):
+            raise self._quota_exceeded(path, quota)
 
     def _quota_exceeded(self, path: bytes, quota: WriteQuota) -> RdcError:
         return RdcError(
@@ -340,7 +352,8 @@ class Root(ConfinedRoot):
         """Return what `locate` returns, and tell `undo` that the directory is about to change. Raises
         RdcError."""
         directory, name = self.locate(path)
-        self.note_entering(path, directory.fd)
+        if self.writes.undo is not None:
+            self.note_entering(path, directory.fd)
         return directory, name
 
     def note_placing(
@@ -514,7 +527,7 @@ class Root(ConfinedRoot):
                     _unlink_quietly(temporary, parent)
                     raise
 
-            if metadata is not None and not self.storage.facts.is_plain:
+            if metadata is not None and self.storage.settles:
                 final = self._timed(kind, made, metadata)
                 self._settle(
                     path,
@@ -547,6 +560,8 @@ class Root(ConfinedRoot):
         self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
     ) -> None:
         """Rename `temporary` to `name`, if what is there is `expected`. Raises FileError, OSError."""
+        from rdc.files.base.taking_names import replace_name, take_free_name
+
         if expected is None:
             take_free_name(temporary, name, parent)
             return
@@ -559,7 +574,7 @@ class Root(ConfinedRoot):
 
                 file_over_directory(temporary, name, parent)
 
-        self.check.take_name(name, parent, lambda found: self.require(path, found, expected, doing), step)
+        self.check.take_name(name, parent, partial(self.require, path, expected=expected, doing=doing), step)
 
     def _keep_old(
         self,
@@ -596,59 +611,44 @@ class Root(ConfinedRoot):
         self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing, ctime_ns=ctime_ns)
         self._rename_over(path, temporary, name, parent, expected, doing)
 
-    def remove_file(self, path: bytes, expected: Expected = ANYTHING) -> bool:
-        """Remove one entry that is no directory, if it is `expected`. Return False if nothing is there any
-        more."""
-        doing = "remove it"
+    def remove(self, path: bytes, expected: Expected = ANYTHING, *, directory: bool = False) -> bool:
+        """Remove one entry, if it is `expected`. Return False if nothing is there any more.
+
+        `directory`: it is one, and empty; otherwise it is anything else.
+        """
+        doing = "remove the directory" if directory else "remove it"
         self.check_change(path, doing)
+        undo, backups = self.writes.undo, None if directory else self.writes.backups
 
         def remove(name: bytes, parent: int) -> None:
-            if self.writes.undo is not None or self.writes.backups is not None:
+            if undo is not None or backups is not None:
                 self.require(path, stat_entry(name, parent), expected, doing)
-            if self.writes.undo is not None:
-                self.writes.undo.removing((path,))
-            if self.writes.backups is not None:
-                self.writes.backups.keep(path, name, parent)
+            if undo is not None:
+                undo.removing((path,))
+            if backups is not None:
+                backups.keep(path, name, parent)
+            require = partial(self.require, path, expected=expected, doing=doing, may_be_gone=True)
+            unlink = partial(os.unlink, name, dir_fd=parent)
+            step = partial(os.rmdir, name, dir_fd=parent) if directory else unlink
+            self.check.take_name(name, parent, require, step)
 
-            def require(found: os.stat_result | None) -> None:
-                if found is not None:
-                    self.require(path, found, expected, doing)
-
-            self.check.take_name(name, parent, require, partial(os.unlink, name, dir_fd=parent))
-
-        return self._removed(path, doing, remove)
-
-    def remove_directory(self, path: bytes, expected: Expected = ANYTHING) -> bool:
-        """Remove an empty directory, if it is `expected`. Return False if nothing is there any more."""
-        doing = "remove the directory"
-        self.check_change(path, doing)
-
-        def remove(name: bytes, parent: int) -> None:
-            if self.writes.undo is not None:
-                self.require(path, stat_entry(name, parent), expected, doing)
-                self.writes.undo.removing((path,))
-            self.require(path, stat_entry(name, parent), expected, doing)
-            os.rmdir(name, dir_fd=parent)
-
-        found = self._removed(path, doing, remove)
-        self.forget(path)
-        return found
-
-    def _removed(self, path: bytes, doing: str, call: Callable[[bytes, int], None]) -> bool:
         try:
-            self.perform(path, doing, call)
+            self.perform(path, doing, remove)
         except FileError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return False
-            raise
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            return False
+        finally:
+            if directory:
+                self.forget(path)
         return True
 
     def set_on_open(
         self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
     ) -> None:
         """Set the metadata of a new file, as `set_on_descriptor` does. Raises OSError."""
-        wanted, timed = self.storage.of_made(metadata, made), self.storage.times_made(Kind.FILE)
-        set_on_descriptor(fd, made, wanted, owner=owner, timed=timed, attempt=attempt)
+        wanted = self.storage.of_made(metadata, made)
+        set_on_descriptor(fd, made, wanted, owner=owner, timed=self.storage.times_files, attempt=attempt)
 
     def settle(self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int) -> None:
         """Look at a new file of `size` bytes, closed and at its path, and set what is not as it was set.

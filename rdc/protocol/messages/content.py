@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from itertools import chain
 
 from rdc.lean.typed import Annotated
 from rdc.limits import (
@@ -67,7 +66,6 @@ from rdc.protocol.wire.fields import Blob, Column, Content, Flag, Gaps, Integer,
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import TypeAlias
 
 
@@ -226,11 +224,9 @@ class BlockRequest(Ranged, Message):
     """Whether x86 operands are masked before the fingerprints are computed."""
 
     @classmethod
-    def of(
-        cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int, *, blank: bool = False
-    ) -> BlockRequest:
-        """A request for increasing, disjoint (offset, length) pairs."""
-        return cls(file, *columns_of(array("Q", chain.from_iterable(ranges))), size, width, blank)
+    def of(cls, file: int, rows: array[int], size: int, width: int, *, blank: bool = False) -> BlockRequest:
+        """A request for increasing, disjoint ranges: offset and length by turns (typecode 'Q')."""
+        return cls(file, *columns_of(rows), size, width, blank)
 
     @property
     def blocks(self) -> int:

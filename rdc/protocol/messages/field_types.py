@@ -440,7 +440,7 @@ class Ranged(AboutFile):
     def check_ranges(self) -> str | None:
         if len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
-        if self.end > SIZE_LIMIT:
+        if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
             return f"lengths: the last range ends past {SIZE_LIMIT}"
         return None
 

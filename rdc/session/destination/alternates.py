@@ -7,9 +7,10 @@ import os
 from rdc.errors import FileError, RdcError
 from rdc.files.base.paths import join
 from rdc.files.names.entry_names import Linked, link_file, make_durable
-from rdc.files.replace.cloning import CLONED_FILE_BYTES, copy_whole, may_clone
+from rdc.files.replace.cloning import copy_whole, may_clone
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
+from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.lean.records import dataclass
 from rdc.model.entries import Identity, Kind, Listing, Metadata
 from rdc.model.options import AlternateUse
@@ -363,7 +364,7 @@ class AlternateFiles:
                 raise
             return False  # a symlink may be where a directory above would be made
         if not self._dry:
-            self._root.remove_file(entry.path, self._landing.listed.of(entry.file))
+            self._root.remove(entry.path, self._landing.listed.of(entry.file))
         self._landing.changed += 1
         return True
 

@@ -15,14 +15,21 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import Done
 from rdc.session.destination.own_tree import InSyncPair, InSyncStore, OwnTree, receive_offer, receive_owners
-from rdc.session.runtime.commands import Conversation, Flush, Receive, Send, TransferProgress
+from rdc.session.runtime.commands import (
+    EVENT_MESSAGES,
+    Conversation,
+    Flush,
+    Receive,
+    Send,
+    TransferProgress,
+)
 from rdc.session.transfer.destination import Destination, PartialFiles, left_alone
 from rdc.session.trees.destination_root import unkept_attributes
 from rdc.tree.manifest import Manifest
@@ -107,6 +114,9 @@ class DestinationTurn:
         if options.remove_source_files:
             events.note_paths(made=options.ignore_existing)
         self.manifest = Manifest()
+        if root.writes.backups is not None:
+            backups = root.writes.backups.apart_from(lambda path: self.manifest.row(path) is not None)
+            root = self._root = root.having(writes=replace(root.writes, backups=backups))
         self.landing = FileCommits(
             root,
             self.manifest,
@@ -120,10 +130,8 @@ class DestinationTurn:
         )
         unarrived = Unarrived(root, self.manifest, self.landing, earlier=earlier)
         events.heed(unarrived.note)
-        if root.writes.backups is not None:
-            root.writes.backups.wanted_known(lambda path: self.manifest.row(path) is not None)
         self.progress = TransferProgress(events)
-        context.begin(self.manifest, self.landing, partial_files, self.progress, seeks=seeks)
+        context.begin(root, self.manifest, self.landing, partial_files, self.progress, seeks=seeks)
         self.transfers = Transfers(context)
         protected = context.filters.protected
         self.deletion = Deletion(
@@ -552,15 +560,16 @@ class WholeTurn(DestinationTurn):
                 self._comparison_done(
                     _Totals(message.entries, message.files, message.bytes, message.read_errors)
                 )
-            elif not self._events.take(message):
+            elif isinstance(message, EVENT_MESSAGES):
+                self._events.take(message)
+            else:
                 is_answer = True
             # When the disk is full, the comparison goes on alone: it tells what is to be deleted.
             if self._full is None:
                 try:
                     if is_answer:
                         yield from self.transfers.take(received)
-                    if self.transfers.waits:
-                        yield from self.transfers.pump(received.round + 1)
+                    yield from self.transfers.pump(received.round + 1)
                 except OutOfSpaceError as error:
                     if self._totals is not None:
                         raise

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from rdc.files.root.root import Root
+    from rdc.files.root.root import Root, UndoKeeper
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import EventRelay
     from rdc.session.transfer.destination import PartialFiles
@@ -140,13 +140,17 @@ ANNOUNCED = 256
 
 
 class _Frame:
-    """A directory being emptied. `gone`: no entry had to stay so far."""
+    """Entries being deleted. `top`: the directory that they empty, None for entries that are deleted by
+    themselves. `filters`: what protects them. `gone`: no entry had to stay so far."""
 
-    __slots__ = ("children", "gone", "top")
+    __slots__ = ("children", "filters", "gone", "top")
 
-    def __init__(self, top: Extraneous, children: Iterator[Extraneous], *, gone: bool) -> None:
+    def __init__(
+        self, top: Extraneous | None, children: Iterator[Extraneous], filters: FilterList, *, gone: bool
+    ) -> None:
         self.top = top
         self.children = children
+        self.filters = filters
         self.gone = gone
 
 
@@ -209,9 +213,7 @@ class Deletion:
     def count(self, found: Iterable[Extraneous]) -> int:
         """How many entries would go if these paths were removed, without a limit. Nothing changes."""
         rehearsal = self._rehearsal()
-        for one in found:
-            if self._dry or self._root.kind(one.path) is not None:
-                rehearsal.remove(one)
+        rehearsal.remove(one for one in found if self._dry or self._root.kind(one.path) is not None)
         return rehearsal.deleted
 
     def foresees_empty(self, path: bytes) -> bool:
@@ -239,33 +241,28 @@ class Deletion:
         """Notes, in a dry run, a file that a real run would have renamed before."""
         self._spared.add(path)
 
-    def announced(
-        self, entries: Iterable[Extraneous], filters: FilterList, *, all_go: bool = True
-    ) -> Iterator[Extraneous]:
-        """Yields the entries. If the run is kept to be undone, many are noted at once before, since each note
-        waits for the disk. If storage makes one wait, the files of many are removed at the same time.
+    def _prepared(self, entries: Iterable[Extraneous], filters: FilterList) -> Iterator[Extraneous]:
+        """Return the entries, each to be removed once it is taken. If the run is kept to be undone, many are
+        noted at once before, since each note waits for the disk. If storage makes one wait, the files of many
+        are removed at the same time."""
+        writes = self._root.writes
+        if self._dry or self._limit is not None or self._share is not None:
+            return iter(entries)
+        if writes.undo is not None:
+            return self._noted(writes.undo, entries, filters)
+        if writes.backups is None and self._root.depths.found > 1:
+            return self._removed_together(entries, filters)
+        return iter(entries)
 
-        `all_go`: `remove` is called for each that is yielded.
-        """
-        if all_go and self._removes_together():
-            yield from self._removed_together(entries, filters)
-            return
-        undo = self._root.writes.undo
-        if undo is None or self._dry or not (self._limit is None and self._share is None):
-            yield from entries
-            return
+    def _noted(
+        self, undo: UndoKeeper, entries: Iterable[Extraneous], filters: FilterList
+    ) -> Iterator[Extraneous]:
         left = iter(entries)
         while some := list(islice(left, ANNOUNCED)):
             files = [one for one in some if one.kind != Kind.DIRECTORY and one.listed is not None]
             with suppress(FileError):  # the removal itself reports it
                 undo.removing([one.path for one in files if not self._stays(one, filters)])
             yield from some
-
-    def _removes_together(self) -> bool:
-        """Whether the files of many entries are removed before `remove` gets to them."""
-        unlimited = self._limit is None and self._share is None
-        plain = self._root.writes.undo is None and self._root.writes.backups is None and not self._dry
-        return unlimited and plain and self._root.depths.found > 1
 
     def _removed_together(self, entries: Iterable[Extraneous], filters: FilterList) -> Iterator[Extraneous]:
         left = iter(entries)
@@ -279,17 +276,44 @@ class Deletion:
     def _try_to_remove(self, entry: Extraneous) -> bool | FileError:
         """Removes one file in any thread. Returns whether it was there, or the error."""
         try:
-            return self._root.remove_file(entry.path, entry.listed)
+            return self._root.remove(entry.path, entry.listed)
         except FileError as error:
             return error
 
-    def remove(self, entry: Extraneous) -> bool:
-        """Deletes an entry. True if nothing is left there (in a dry run: would be)."""
-        if self._stays(entry, self._filters):
-            return False
-        if entry.kind == Kind.DIRECTORY and not (self._may_enter(entry) and self._empty(entry)):
-            return False
-        return self._remove_one(entry)
+    def remove(self, entries: Iterable[Extraneous]) -> bool:
+        """Delete these entries. Return whether nothing is left at their paths (in a dry run: would be)."""
+        return self._remove_all(
+            _Frame(None, self._prepared(entries, self._filters), self._filters, gone=True)
+        )
+
+    def empty(self, path: bytes) -> bool:
+        """Delete everything in a directory. Return whether nothing is left in it."""
+        return self._remove_all(self._enter(Extraneous(path, Kind.DIRECTORY, ANYTHING)))
+
+    def _remove_all(self, first: _Frame) -> bool:
+        """Delete all entries of a frame, each directory after what is in it. Return whether all are gone.
+
+        A stack replaces recursion, because any user may have made a tree of any depth.
+        """
+        stack = [first]
+        while True:
+            frame = stack[-1]
+            child = next(frame.children, None)
+            if child is None:
+                stack.pop()
+                if not stack:
+                    return frame.gone
+                if not (frame.gone and frame.top is not None and self._remove_one(frame.top)):
+                    stack[-1].gone = False
+            elif self._stays(child, frame.filters):
+                frame.gone = False
+            elif child.kind == Kind.DIRECTORY:
+                if self._may_enter(child):
+                    stack.append(self._enter(child))
+                else:
+                    frame.gone = False
+            elif not self._remove_one(child) or (self._leaves_backup and frame.top is not None):
+                frame.gone = False
 
     def _may_enter(self, entry: Extraneous) -> bool:
         """Whether a directory is the one that was listed. Reports it if not: it stays with what is in it."""
@@ -317,44 +341,14 @@ class Deletion:
         backups = self._root.writes.backups
         return backups is not None and backups.protects(path, kind)
 
-    def empty(self, path: bytes) -> bool:
-        """Deletes everything in a directory. True if nothing is left in it."""
-        return self._empty(Extraneous(path, Kind.DIRECTORY, ANYTHING))
-
-    def _empty(self, top: Extraneous) -> bool:
-        """Deletes everything in a directory. True if nothing is left in it.
-
-        A stack replaces recursion, because any user may have made a tree of any depth.
-        """
-        filters = self._filters.emptied
-        stack = [self._enter(top)]
-        while True:
-            frame = stack[-1]
-            child = next(frame.children, None)
-            if child is None:
-                stack.pop()
-                if not stack:
-                    return frame.gone
-                if not (frame.gone and self._remove_one(frame.top)):
-                    stack[-1].gone = False
-            elif self._stays(child, filters):
-                frame.gone = False
-            elif child.kind == Kind.DIRECTORY:
-                if self._may_enter(child):
-                    stack.append(self._enter(child))
-                else:
-                    frame.gone = False
-            elif not self._remove_one(child) or self._leaves_backup:
-                frame.gone = False
-
     def _enter(self, top: Extraneous) -> _Frame:
         """Lists a directory that is to be emptied, and removes temporaries of rdc from it."""
-        path = top.path
+        path, filters = top.path, self._filters.emptied
         try:
             if self._boundary is not None and not self._boundary.holds(path):
                 text = f"{printable(path)}: kept, it lies on another file system"
                 self._events.report(Problem(ExitCode.OK, path, text))
-                return _Frame(top, iter(()), gone=False)
+                return _Frame(top, iter(()), filters, gone=False)
             if not self._dry:
                 borrow_permissions(self._root, path)
             listed = self._root.listed(path)
@@ -377,11 +371,11 @@ class Deletion:
         except FileError as error:
             if error.code is not ExitCode.VANISHED:
                 self._events.report(Problem(error.code, path, str(error)))
-                return _Frame(top, iter(()), gone=self._hopeful)
-            return _Frame(top, iter(()), gone=True)
+                return _Frame(top, iter(()), filters, gone=self._hopeful)
+            return _Frame(top, iter(()), filters, gone=True)
         children = self._children(path, listed.unpacked())
         gone = not (foreign or listed.bad)
-        return _Frame(top, self.announced(children, self._filters.emptied), gone=gone)
+        return _Frame(top, self._prepared(children, filters), filters, gone=gone)
 
     def _children(self, path: bytes, now: Listing) -> Iterator[Extraneous]:
         """Yields the entries of a directory as they are `now`, each with what was listed before."""
@@ -397,7 +391,7 @@ class Deletion:
 
     def _remove_one(self, entry: Extraneous) -> bool:
         """Deletes one file, symlink or empty directory. True if nothing is left at its path."""
-        path, kind = entry.path, entry.kind
+        path, is_directory = entry.path, entry.kind == Kind.DIRECTORY
         if path in self._spared:
             return True
         if self._share is not None:
@@ -409,23 +403,18 @@ class Deletion:
             self.refused += 1
             return False
         try:
-            if not self._dry and not self._remove_now(entry):
-                return True  # it was renamed, or another program removed it
+            was_there = True if self._dry else self._outcomes.pop(path, None)
+            if was_there is None:
+                was_there = self._root.remove(path, entry.listed, directory=is_directory)
+            elif isinstance(was_there, FileError):
+                raise was_there
         except FileError as error:
             self._events.report(Problem(error.code, path, str(error)))
             return False
-        self.deleted += 1
-        self._events.report(ItemChanged(DELETING, path + b"/" if kind == Kind.DIRECTORY else path))
+        if was_there:  # else it was renamed, or another program removed it
+            self.deleted += 1
+            self._events.report(ItemChanged(DELETING, path + b"/" if is_directory else path))
         return True
-
-    def _remove_now(self, entry: Extraneous) -> bool:
-        """Whether the entry was there. Raises FileError."""
-        if entry.kind == Kind.DIRECTORY:
-            return self._root.remove_directory(entry.path, entry.listed)
-        outcome = self._outcomes.pop(entry.path, None)
-        if isinstance(outcome, FileError):
-            raise outcome
-        return self._root.remove_file(entry.path, entry.listed) if outcome is None else outcome
 
     def finish(self) -> None:
         """Reports how many entries the limit left undeleted."""
@@ -596,9 +585,8 @@ class ExtraneousEntries:
                 self._read_rules_again()
             if self._stopped_by_guard():
                 return
-            for one in self._deletion.announced(self.found, self._filters):
-                if not self._deletion.remove(one):
-                    self._differ = True
+            if not self._deletion.remove(self.found):
+                self._differ = True
 
     def _read_rules_again(self) -> None:
         """Has the rule files count as they are now. All are read before the first deletion, which may be of

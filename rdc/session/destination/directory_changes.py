@@ -667,7 +667,7 @@ class DirectoryChanges:
                     self._expected[entry] = announced
                     touched |= announced.new
                 elif decision is not None:
-                    bases = tuple(join(path, name) for name in moved.get(row, ()))
+                    bases = tuple([join(path, name) for name in moved[row]]) if row in moved else ()
                     touched |= self._entries.start(
                         first + row, entry, listing, existing, targets, decision, bases
                     )

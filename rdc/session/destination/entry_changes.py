@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections import OrderedDict
 from contextlib import suppress
+from operator import attrgetter
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.base.metadata import Shortfall
@@ -337,7 +338,7 @@ class AllowedChanges:
             refused = self._refuse_reserved(path, first, listing, reserved)
             comparison, lost = without_rows(comparison, refused), lost | refused
         # Names that both sides have do not clash: the file system keeps them apart.
-        makes = any(decision.existing_row < 0 for decision in comparison.decisions)
+        makes = min(map(attrgetter("existing_row"), comparison.decisions), default=0) < 0
         if makes and (
             alike := name_clashes(
                 (*listing.names, *map(directory.existing.names.__getitem__, comparison.extra))

@@ -342,7 +342,12 @@ def delete_missing(
     if found and withheld is not None:
         context.extraneous.withhold([one for one in found if not _keeps_content(context, one)], withheld)
         return
-    for one in deletion.announced(found, context.at.filters.protected, all_go=False):
+    deletion.remove(_going(context, found, late))
+
+
+def _going(context: ApplyingContext, found: list[Extraneous], late: LateDirectories) -> Iterator[Extraneous]:
+    """Yield those that go. `late` sets the metadata of their directories again."""
+    for one in found:
         path = one.path
         if _keeps_content(context, one):
             text = f"{printable(path)}: not deleted, it is not empty; --delete or --force removes it"
@@ -351,7 +356,7 @@ def delete_missing(
         above = path.rpartition(b"/")[0]
         if not context.at.options.dry_run and (not above or context.at.manifest.row(above) is not None):
             late.touch(above)
-        deletion.remove(one)
+        yield one
 
 
 def _is_extraneous(context: ApplyingContext, path: bytes) -> bool:

@@ -199,7 +199,8 @@ PROGRESS_BYTES = 1 << 20
 
 
 class TransferProgress:
-    """Counts bytes of content and reports progress once per PROGRESS_BYTES at most."""
+    """Counts bytes of content and reports progress once per PROGRESS_BYTES at most. Who brings content adds
+    it to the bytes that came, were reused, or are to be compared."""
 
     def __init__(self, events: EventRelay) -> None:
         self._events = events
@@ -221,19 +222,7 @@ class TransferProgress:
         """Counts a file to be fetched. `compared`: it is compared with a local file first."""
         self.total_bytes += size
         if compared:
-            self.count_compared(size)
-
-    def count_compared(self, size: int) -> None:
-        """Counts a file to be compared with local files; `size` is that of its new version, in bytes."""
-        self.compare_bytes += size
-
-    def count_literal(self, size: int) -> None:
-        """Counts content that came from the source."""
-        self.literal_bytes += size
-
-    def count_reused(self, size: int) -> None:
-        """Counts content that the destination had."""
-        self.reused_bytes += size
+            self.compare_bytes += size
 
     def plan_known(self) -> None:
         """Reports how much there is to compare. All files were counted."""
@@ -244,27 +233,23 @@ class TransferProgress:
     def compared(self, size: int) -> None:
         """Counts a compared file of `size` bytes."""
         self._compared += size
-        self._show_compared(self._compared)
+        self.comparing(0)
 
     def comparing(self, done: int) -> None:
         """Reports that `done` bytes of the current file were compared."""
-        self._show_compared(self._compared + done)
-
-    def advance(self, size: int) -> None:
-        """Counts a complete file of `size` bytes."""
-        self._done += size
-        self._show(self._done)
-
-    def arriving(self, done: int) -> None:
-        """Reports that `done` bytes of the current file have arrived."""
-        self._show(self._done + done)
-
-    def _show_compared(self, done: int) -> None:
+        done += self._compared
         if done - self._compare_shown >= PROGRESS_BYTES or done == self._compare_total:
             self._compare_shown = done
             self._events.report(Progressed("compare", done, self._compare_total))
 
-    def _show(self, done: int) -> None:
+    def advance(self, size: int) -> None:
+        """Counts a complete file of `size` bytes."""
+        self._done += size
+        self.arriving(0)
+
+    def arriving(self, done: int) -> None:
+        """Reports that `done` bytes of the current file have arrived."""
+        done += self._done
         if done - self._shown >= PROGRESS_BYTES:
             self._shown = done
             self._events.report(Progressed("transfer", min(done, self.total_bytes), self.total_bytes))
@@ -288,6 +273,9 @@ class _LongItem:
     def path(self) -> bytes:
         return self.directory + self.name
 
+
+EVENT_MESSAGES = (Items, Progress, Plan, Notice)
+"""The messages that tell of the far side's events: `EventRelay.take` reports them."""
 
 _Waiting: TypeAlias = "ItemChanged | _LongItem | Progressed | PlanKnown | Problem"
 
@@ -327,19 +315,18 @@ class EventRelay:
         self._made: set[bytes] | None = None
         """Paths of new entries; None: nobody asks for them."""
 
-    def report(self, event: Event) -> None:
-        """Reports one event of this side, now or at the next `send_waiting`."""
-        if self._heed is not None and isinstance(event, Problem):
-            self._heed(event)
-        self._pass_on(event)
-
-    def _pass_on(self, event: Event) -> None:
-        if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self.codes.add(event.code)
-            self.errors += 1
-            if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
-                self._troubled.add(event.path)
-        if self._made is not None and isinstance(event, ItemChanged) and event.change.endswith("+++"):
+    def report(self, event: Event, *, far: bool = False) -> None:
+        """Reports one event, now or at the next `send_waiting`. `far`: the far side sent it, so it is not
+        heeded."""
+        if isinstance(event, Problem):
+            if self._heed is not None and not far:
+                self._heed(event)
+            if event.code is not ExitCode.OK:
+                self.codes.add(event.code)
+                self.errors += 1
+                if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
+                    self._troubled.add(event.path)
+        elif self._made is not None and isinstance(event, ItemChanged) and event.change.endswith("+++"):
             self._made.add(event.path)
         if self._reporter is not None:
             self._reporter(event)
@@ -425,20 +412,20 @@ class EventRelay:
 
     def take(self, message: Message) -> bool:
         """Reports an event that the far side sent; False if the message is not an event."""
-        if not isinstance(message, (Items, Progress, Plan, Notice)):
+        if not isinstance(message, EVENT_MESSAGES):
             return False
         if isinstance(message, Items):
             targets = message.targets or (b"",) * len(message.paths)
             for change, path, target in zip(message.codes, message.paths, targets, strict=True):
                 # The far side received the file, so this side sent it: rsync's '<'.
                 shown = "<" + change[1:] if change[0] == ">" else change
-                self._pass_on(ItemChanged(shown, path, target or None))
+                self.report(ItemChanged(shown, path, target or None), far=True)
         elif isinstance(message, Progress):
-            self._pass_on(Progressed(message.phase, message.done, message.total))
+            self.report(Progressed(message.phase, message.done, message.total), far=True)
         elif isinstance(message, Plan):
-            self._pass_on(PlanKnown(message.files, message.bytes, message.deletes))
+            self.report(PlanKnown(message.files, message.bytes, message.deletes), far=True)
         else:
-            self._pass_on(Problem(ExitCode(message.code), message.path, one_line(message.message)))
+            self.report(Problem(ExitCode(message.code), message.path, one_line(message.message)), far=True)
         return True
 
 

@@ -220,8 +220,9 @@ class InProcessLink(Generic[T]):
             size = len(frame_head(message.kind, round_, len(payload))) + len(payload)
             message = decode(message.kind, payload)
         with self._changed:
-            silence = self._silence()
+            silence = None
             while outward.queued > INBOUND_BYTES and not inward.over:
+                silence = silence or self._silence()
                 self._wait(silence)
             if outward.bucket is not None:
                 while not outward.bucket.room and not inward.over:

@@ -27,7 +27,7 @@ from rdc.session.source.tree_description import Demand, Description, OwnerNames
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
-    from rdc.files.replace.cloning import StagedClones
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.protocol.messages import Start
     from rdc.session.source.answers import FileAnswers
     from rdc.session.source.file_sender import FileSender

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.files.replace.cloning import StagedClones
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
 

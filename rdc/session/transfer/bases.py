@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from functools import partial
 from itertools import accumulate
-from operator import mul
+from operator import attrgetter, mul
 
 from blake3 import blake3
 
@@ -209,7 +209,7 @@ class Recipe:
     @property
     def trees(self) -> list[SignatureTree]:
         """The signature trees of the bases."""
-        return [base.tree for base in self.bases]
+        return list(map(attrgetter("tree"), self.bases))
 
 
 class FileBases:
@@ -251,10 +251,6 @@ class Bases:
         """Makes the files at `paths` further bases of `file`."""
         self._named[file] = paths
 
-    def forget(self, file: int) -> None:
-        """Forgets the further bases of `file`."""
-        self._named.pop(file, None)
-
     def sign(self, one: FileBases, round_: int) -> Conversation[None]:
         """Signs the bases of one file; those that cannot be read are left out.
 
@@ -267,7 +263,8 @@ class Bases:
         for path in filter(None, (one.path, leftover, *self._named.get(one.file, ()))):
             if self._context.guesses.is_spent(path):
                 continue
-            reopen = self._reopen(path)
+            # A partial file in the directory of --temp-dir has no path of the destination.
+            reopen = partial(partial_files.open, path) if path.startswith(b"/") else None
             try:
                 with (reopen or partial(self._context.root.open_read, path))() as source:
                     spans: list[bytes] = []
@@ -300,10 +297,6 @@ class Bases:
         if elsewhere is not None and not self._context.guesses.is_spent(elsewhere.shown(one.path)):
             yield from self._sign_alternate(one, elsewhere, round_)
 
-    def _reopen(self, path: bytes) -> Callable[[], SourceFile] | None:
-        """How to open a partial file in the directory of --temp-dir; None for a path of the destination."""
-        return partial(self._context.partial_files.open, path) if path.startswith(b"/") else None
-
     def _sign_alternate(self, one: FileBases, root: Root, round_: int) -> Conversation[None]:
         """Signs the base in an alternate directory. Nothing replaces it, so it can be opened again later."""
         reopen = partial(root.open_read, one.path)
@@ -322,8 +315,10 @@ class Bases:
         row = self._context.manifest.row(path) if self._open < self._most_open else None
         return row is not None and not self._context.landing.is_new(row)
 
-    def drop(self, one: FileBases) -> None:
-        """Releases all bases of a file; `sign` may be called again."""
+    def drop(self, one: FileBases, *, ends: bool = False) -> None:
+        """Releases all bases of a file; `sign` may be called again. `ends`: the file needs none any more."""
+        if ends:
+            self._named.pop(one.file, None)
         for base in one.signed:
             self.cached_bytes -= len(base.content)
             if base.opened is not None:

@@ -552,8 +552,8 @@ class Bundles(Transfer):
                     changed.append(row)
         for row in sorted(changed):
             self._delta_files.add(files[row])
-        context.progress.count_literal(rebuilt.literals)
-        context.progress.count_reused(len(content) - rebuilt.literals)
+        context.progress.literal_bytes += rebuilt.literals
+        context.progress.reused_bytes += len(content) - rebuilt.literals
 
     def _commit_one(self, file: int, base: Snapshot, row: int, content: bytes) -> None:
         """Commits one file that could not be committed with the others."""

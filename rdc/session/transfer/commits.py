@@ -72,12 +72,9 @@ class ListedEntries:
 
     def of(self, file: int) -> Identity | None:
         """Return what was listed at the path of an entry; None: nothing was there."""
-        row = self._row(file)
-        return None if row is None else self._identities[row]
-
-    def _row(self, file: int) -> int | None:
         row = bisect_left(self._files, file)
-        return row if row < len(self._files) and self._files[row] == file else None
+        is_noted = row < len(self._files) and self._files[row] == file
+        return self._identities[row] if is_noted else None
 
     def chosen(self, files: Sequence[int]) -> IdentityColumns | None:
         """Return what was listed for each of these entries; None if nothing was there for one of them. The
@@ -85,9 +82,13 @@ class ListedEntries:
         first = bisect_left(self._files, files[0]) if files else 0
         if self._files[first : first + len(files)] == array("Q", files):
             return self._identities.chosen(range(first, first + len(files)))
-        rows = [self._row(file) for file in files]
-        known = [row for row in rows if row is not None]
-        return self._identities.chosen(known) if len(known) == len(rows) else None
+        rows = [bisect_left(self._files, file) for file in files]
+        # What is not noted has the row where it would be: behind the last, or one that another entry has.
+        if any(
+            self._files[row : row + 1] != array("Q", (file,)) for row, file in zip(rows, files, strict=True)
+        ):
+            return None
+        return self._identities.chosen(rows)
 
     def changed(
         self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int], check: EntryCheck
@@ -262,7 +263,7 @@ class FileCommits:
         self._decisions.put(file, decision.change, decision.difference)
         self._files[path] = file
         self._copied.add(path)
-        metadata = self._for_existing(path, metadata, existing)
+        metadata = self._for_existing(path, metadata)
         try:
             self._group.part(path, metadata, self.owner, existing)
         except FileError as error:
@@ -354,15 +355,16 @@ class FileCommits:
         """Takes over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
         self._files[path] = file
         self._note_landed(file, temporary.size, metadata)
-        metadata = self._for_existing(path, metadata, expected)
+        if expected is not None:
+            metadata = self._for_existing(path, metadata)
         group = self._group if self._held is None or path not in self._held_paths else self._held
         group.add(temporary, path, metadata, self.owner, expected)
 
-    def _for_existing(self, path: bytes, metadata: Metadata, expected: Identity | None) -> Metadata:
-        """`metadata` for new content of the file `expected`, whose permissions stay as far as they are not
+    def _for_existing(self, path: bytes, metadata: Metadata) -> Metadata:
+        """`metadata` for new content of the file at `path`, whose permissions stay as far as they are not
         preserved."""
         preserved = self._root.storage.preserved
-        if expected is None or preserved.keeps_all_modes:
+        if preserved.keeps_all_modes:
             return metadata
         try:
             existing = self._root.metadata(path)

@@ -11,8 +11,8 @@ import mmap
 from array import array
 from collections import deque
 from contextlib import suppress
-from itertools import accumulate
-from operator import sub
+from itertools import accumulate, repeat
+from operator import attrgetter, sub
 
 from rdc.errors import FileError, ProtocolError
 from rdc.kernel import fill_offsets, match_blocks, match_runs, run_spans, search_gaps
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import RangeRequest, TreeAnswer
-    from rdc.session.transfer.bases import FileBases, SignedFile
+    from rdc.session.transfer.bases import FileBases
     from rdc.session.transfer.destination import Destination
 
 T = TypeVar("T")
@@ -81,10 +80,6 @@ class Room:
     def enter(self, size: int) -> None:
         """A file enters, whose trees take `size` bytes."""
         self.files += 1
-        self.used += size
-
-    def grow(self, size: int) -> None:
-        """A file that is in takes `size` bytes more."""
         self.used += size
 
     def leave(self, size: int) -> None:
@@ -153,7 +148,7 @@ class Gaps:
         self._asked = True
         requests = []
         for ask in questions:
-            request = BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.masked)
+            request = BlockRequest.of(self._file, ask.ranges, ask.size, ask.width, blank=self.masked)
             requests.append(request)
         return requests
 
@@ -293,38 +288,6 @@ def _batches(lengths: array[int], most: int) -> Iterator[tuple[int, int]]:
         yield row, len(lengths)
 
 
-class FileGaps(Gaps):
-    """The block search of one file, over all its unmatched ranges."""
-
-    def __init__(
-        self,
-        file: int,
-        root: Root,
-        secret: bytes,
-        parts: Sequence[Part],
-        bases: Sequence[SignedFile],
-        rounds: int,
-    ) -> None:
-        """`bases`: numbered as in `parts`. `rounds`: the round trips that the search may take."""
-        self._blocks = BlockSearch(parts, [base.tree for base in bases], rounds)
-        super().__init__(file, secret, self._blocks, lambda base: bases[base].open(root))
-
-    def begin(self, size: int, fingerprints: bytes) -> None:
-        """Searches for all blocks of a file whose fingerprints came with its tree; raises what `take` does.
-
-        `size`: bytes of a block.
-        """
-        self._blocks.begin(size, LEAF_WIDTH)
-        self.take(fingerprints)
-
-    def parts(self) -> tuple[Part, ...]:
-        """Returns the parts of the file with the matches put in.
-
-        Matches in repeated chunks are left out if displacements were masked: they would stay unverified.
-        """
-        return self._blocks.parts(single=self.masked)
-
-
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
 
@@ -361,7 +324,7 @@ class AskedFile:
     def grow(self, size: int) -> None:
         """Notes that the file takes `size` bytes more in memory."""
         self.estimate += size
-        self.room.grow(size)
+        self.room.used += size
 
     def changed(self, error: FileError) -> ChangedBaseError:
         """Returns the error for a base that cannot be read: it has changed or is gone."""
@@ -383,13 +346,14 @@ def compare(
     """
     # long because it is one descent: each loop needs what the one before has found
     bases, width, fingerprints = one.bases.signed, one.width, tree.fingerprints
+    trees = list(map(attrgetter("tree"), bases))
     parts: tuple[Part, ...] = (Fetch(b"", tree.size, 1),)
     if fingerprints and not tree.records:
         # The file is one chunk, and has no reference to compare.
         if tree.height or tree.size > context.signer.params.max_size:
             raise ProtocolError(f"a tree of file {one.file}, of {tree.size} bytes, without records")
     else:
-        descent = Descent([base.tree for base in bases], context.secret, width, tree.size)
+        descent = Descent(trees, context.secret, width, tree.size)
         descent.start(tree.height, decode_records(tree.records, width))
         while asking := descent.asking:
             fingerprints = b""
@@ -406,20 +370,22 @@ def compare(
                     raise ProtocolError(f"nodes of file {one.file} that were not asked for")
                 if message.nodes[-1] == one.unanswered[0]:
                     one.unanswered.popleft()
-                records = [decode_records(data, width) for data in message.records]
+                records = map(decode_records, message.records, repeat(width))
                 is_complete = descent.answer(message.level, message.nodes, records)
         parts = descent.recipe()
     if width == DIGEST_BYTES:
         return parts, False  # the second attempt matches no blocks: one of them was wrong in the first
     few = few_files and sum(literal_rows(parts)[1::2]) <= FEW_BYTES
     trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
+    blocks = BlockSearch(parts, trees, rounds_left(one.round, trips))
+    search = Gaps(one.file, context.secret, blocks, lambda base: bases[base].open(context.root))
     try:
-        search = FileGaps(one.file, context.root, context.secret, parts, bases, rounds_left(one.round, trips))
         if fingerprints and len(parts) == 1 and isinstance(parts[0], Fetch) and parts[0].count == 1:
             block = LEAF_REQUEST.block_of(tree.size)
             if len(fingerprints) != -(-tree.size // block) * LEAF_WIDTH:
                 raise ProtocolError(f"{len(fingerprints)} bytes of fingerprints for a file of {tree.size}")
-            search.begin(block, fingerprints)
+            blocks.begin(block, LEAF_WIDTH)
+            search.take(fingerprints)
     except FileError as error:
         raise one.changed(error) from error
     while requests := search.requests():
@@ -434,4 +400,5 @@ def compare(
                 search.take(message.fingerprints)
             except FileError as error:
                 raise one.changed(error) from error
-    return search.parts(), search.masked
+    # With masked displacements, matches in repeated chunks are left out: they would stay unverified.
+    return blocks.parts(single=search.masked), search.masked

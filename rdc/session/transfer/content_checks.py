@@ -92,7 +92,7 @@ class ContentChecks(Transfer):
 
     def demand(self, files: Sequence[int]) -> None:
         """Adds files to be compared by their whole roots, as the user asked for."""
-        self._context.progress.count_compared(sum(self._context.manifest.sizes_of(files)))
+        self._context.progress.compare_bytes += sum(self._context.manifest.sizes_of(files))
         self._demanded.extend(files)
 
     def touched(self, files: Sequence[int]) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 
 from rdc.errors import FileError, ProtocolError
 from rdc.lean.records import dataclass
@@ -153,26 +154,24 @@ class DeltaFile(AskedFile):
     def _needs_no_content(self, tree: messages.TreeAnswer) -> Steps[bool]:
         """Whether the way of the file ends here: it is right, comes otherwise, or stays as it is."""
         shared = self._shared
-        if not self._may_have(tree.size):
+        if tree.size != self.listed_size and not shared.context.may_come(self.file, tree.size):
+            self.leave()
             return True
         if not self.bases.signed:
             yield from shared.bases.sign(self.bases, self.round)
         if not self.bases.signed or shared.context.guesses.spent:
             self._fetch_whole()  # there is no old version that can be read, or that may be compared
             return True
-        if self._is_equal() or self._is_made_elsewhere() or self._waits_for_duplicate(tree):
+        if self._is_equal() or (shared.context.alternates is not None and self._is_made_elsewhere()):
+            return True
+        first_attempt = self.width != DIGEST_BYTES
+        if first_attempt and shared.duplicates.waits(self.file, tree.size, tree.root, tree.mtime_ns):
+            self.leave()  # another file brings this content, and this one is copied from it later
             return True
         if shared.context.dry:
             self.leave()
             shared.context.landing.rehearse(self.file)
             return True
-        return False
-
-    def _may_have(self, size: int) -> bool:
-        """Whether the new version may have `size` bytes, which may differ from what was listed."""
-        if size == self.listed_size or self._shared.context.may_come(self.file, size):
-            return True
-        self.leave()
         return False
 
     def _is_equal(self) -> bool:
@@ -199,19 +198,11 @@ class DeltaFile(AskedFile):
         self._shared.context.progress.advance(self.size)
         return True
 
-    def _waits_for_duplicate(self, tree: messages.TreeAnswer) -> bool:
-        """Whether another file with this content is on its way; then this one is copied from it later."""
-        duplicates = self._shared.duplicates
-        if self.width == DIGEST_BYTES or not duplicates.waits(self.file, tree.size, tree.root, tree.mtime_ns):
-            return False
-        self.leave()
-        return True
-
     def _commit(self, rebuild: Rebuild) -> None:
         """The new version is written and verified: it replaces the old one."""
         context = self._shared.context
-        context.progress.count_literal(rebuild.literal_bytes)
-        context.progress.count_reused(rebuild.reused_bytes)
+        context.progress.literal_bytes += rebuild.literal_bytes
+        context.progress.reused_bytes += rebuild.reused_bytes
         replaced = context.landing.listed.of(self.file)
         self.leave()
         if self.metadata is not None:
@@ -229,10 +220,10 @@ class DeltaFile(AskedFile):
         the oldest request."""
         if failed and self.unanswered:
             self.unanswered.popleft()
-        self._shared.stale.expect(self.file, self.unanswered)
+        if self.unanswered:
+            self._shared.stale.expect(self.file, self.unanswered)
         self._release()
-        self._shared.bases.drop(self.bases)
-        self._shared.bases.forget(self.file)
+        self._shared.bases.drop(self.bases, ends=True)
         self.room.leave(self.estimate)
 
     def interrupt(self) -> None:
@@ -318,7 +309,7 @@ class DeltaFiles(Transfer):
             starting.setdefault(one.width, []).append(one)
         for width, files in starting.items():
             for first in range(0, len(files), FILES_PER_MESSAGE):
-                asked = sorted(one.file for one in files[first : first + FILES_PER_MESSAGE])
+                asked = sorted(map(attrgetter("file"), files[first : first + FILES_PER_MESSAGE]))
                 yield Send(TreeRequest(tuple(asked), width, LEAF_BLOCK), round_)
         if starting:
             # The source signs its versions now, so ours are signed at the same time.

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from rdc.catalog.signer import FileSigner
     from rdc.catalog.store import SignatureStore
-    from rdc.files.replace.cloning import StagedClones
     from rdc.files.replace.delayed_group import Leftovers
     from rdc.files.replace.partial_directory import PartialDirectory
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.model.preserved import Preserved
@@ -299,7 +299,8 @@ class FileQueue(deque[int]):
 
     def drained(self, most: int) -> tuple[int, ...]:
         """Takes up to `most` files from the front and sorts them, because requests name files in order."""
-        return tuple(sorted(self.popleft() for _ in range(min(most, len(self)))))
+        taken = [self.popleft() for _ in range(min(most, len(self)))]
+        return tuple(sorted(taken))
 
 
 class DeferredFiles:
@@ -452,6 +453,7 @@ class Destination:
 
     def begin(
         self,
+        root: Root,
         manifest: Manifest,
         landing: FileCommits,
         partial_files: PartialFiles,
@@ -459,7 +461,8 @@ class Destination:
         *,
         seeks: bool,
     ) -> None:
-        """Sets what content is brought in with."""
+        """Sets what content is brought in with. `root`: the tree with the policy of this run."""
+        self.root = root
         self.manifest = manifest
         self.landing = landing
         self.partial_files = partial_files

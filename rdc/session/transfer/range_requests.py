@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from itertools import accumulate, chain, islice
+from operator import attrgetter
 
 from rdc.errors import ProtocolError, printable
 from rdc.kernel import assemble, plan_reads
@@ -239,6 +240,8 @@ class AskedRanges:
     """What takes the source's corrections."""
     mask_bytes: int
     """Bytes of masks that stay in memory until the source has answered."""
+    claimed: int
+    """Check blocks that the requests have claims about."""
 
 
 def literal_requests(
@@ -258,14 +261,18 @@ def literal_requests(
     known = array("Q")
     if context.pack and not recipe.masked:
         known = _worth_packing_with(recipe, ranges, len(claims.cells))
-    requests, asked = [], array("Q")
+    requests, asked, claimed = [], array("Q"), 0
     for some, rows in (divided_wholly if recipe.masked else divided)(ranges, claims.cells):
         part = claims.part(rows)
         masked = recipe.masked and bool(part.cells)
         requests.append(RangeRequest.of(recipe.file, some, pack=bool(known), claims=part, blank=masked))
         corrections.ask(requests[-1])
         asked += some
-    return AskedRanges(requests, RangeOffsets(asked), known, corrections, sum(len(bits) for _, bits in masks))
+        claimed += len(part.cells)
+    mask_bytes = 0
+    for _, bits in masks:
+        mask_bytes += len(bits)
+    return AskedRanges(requests, RangeOffsets(asked), known, corrections, mask_bytes, claimed)
 
 
 def range_requests(file: int, ranges: array[int]) -> list[RangeRequest]:
@@ -294,7 +301,7 @@ def _claims_and_masks(recipe: Recipe, context: Destination, room: int) -> tuple[
     digests: list[bytes] = []
     masks: list[_Mask] = []
     try:
-        for numbers, copies in _unverified(recipe):
+        for numbers, copies in unverified_check_blocks(recipe.parts, recipe.trees, recipe.size):
             blocks, mask = _assembled(recipe, copies, open_once)
             if recipe.masked and len(mask) <= room:
                 masks.append((numbers, mask))
@@ -312,24 +319,23 @@ def _claims_and_masks(recipe: Recipe, context: Destination, room: int) -> tuple[
 def _masks(recipe: Recipe, made: Sequence[_Mask], open_base: Callable[[int], SourceFile]) -> Iterator[_Mask]:
     """Yields the masks of all check blocks: first those already `made`, then the others."""
     yield from made
-    for numbers, copies in islice(_unverified(recipe), len(made), None):
+    found = unverified_check_blocks(recipe.parts, recipe.trees, recipe.size)
+    for numbers, copies in islice(found, len(made), None):
         yield numbers, _assembled(recipe, copies, open_base)[1]
-
-
-def _unverified(recipe: Recipe) -> Iterator[tuple[tuple[int, ...], bytes]]:
-    """Yields numbers of check blocks with matched blocks in them, and their copy instructions."""
-    return unverified_check_blocks(recipe.parts, recipe.trees, recipe.size)
 
 
 def _assembled(
     recipe: Recipe, copies: bytes, open_base: Callable[[int], SourceFile]
 ) -> tuple[bytes | bytearray, bytes]:
     """Returns what copy instructions make, with zeros for literals, and its mask if the recipe is masked."""
-    sizes = array("Q", [base.tree.size for base in recipe.bases])
+    sizes = array("Q", map(attrgetter("size"), recipe.trees))
     around = (LOOK_BACK, LOOK_AHEAD, sizes) if recipe.masked else ()
     literal_bytes, packed, sources = plan_reads(copies, CLOSE_BYTES, *around)
     reads = array("Q", packed)
-    content = b"".join([open_base(base).read_ranges(rows) for base, rows in by_base(reads)])
+    parts = []
+    for base, rows in by_base(reads):
+        parts.append(open_base(base).read_ranges(rows))
+    content = b"".join(parts)
     if not recipe.masked:
         return assemble(sources, content, bytes(literal_bytes)), b""
     return masked_blocks(sources, content, reads[2::3])

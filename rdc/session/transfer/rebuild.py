@@ -10,16 +10,18 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from functools import partial
+from operator import attrgetter
 
 from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
 from rdc.files.base.spool import Spool
 from rdc.files.bulk.open_many import MemoryFile
-from rdc.files.replace.cloning import CLONED_FILE_BYTES, ClonedRanges, accepts_clones, block_bytes, may_clone
+from rdc.files.replace.cloning import ClonedRanges, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replacement import Replacement, is_zeros
+from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
-from rdc.kernel.blake3_many import name_parts
+from rdc.kernel.blake3_many import equal_parts, name_parts
 from rdc.lean.records import dataclass
 from rdc.limits import CACHED_FILE_BYTES, SIZE_LIMIT
 from rdc.plan.check_blocks import by_base
@@ -152,10 +154,6 @@ class Rebuild:
         """Digest and length of an assembled chunk without a reference: only the root verifies it."""
         self._repeating = False
 
-    def start(self) -> None:
-        """Writes up to the first literal. Raises MismatchError if a base changed since it was signed."""
-        self._step()
-
     def push(self, payload: bytes | bytearray | memoryview) -> None:
         """Takes the next literal bytes and writes what they complete.
 
@@ -163,13 +161,15 @@ class Rebuild:
         """
         self.literal_bytes += len(payload)
         self._inbox += payload
-        self._step()
+        self.advance()
 
     def finish(self, root: bytes) -> None:
         """Raises MismatchError unless the file is complete and has this root."""
         if self._run is not None or self._inbox:
             raise self._mismatch("its literals do not fill its gaps")
-        tree = self._chunk_repair.repaired_tree(self._builder.finish(), self._params, self._column)
+        tree = self._builder.finish()
+        if self._chunk_repair.wrong:
+            tree = self._chunk_repair.repaired_tree(tree, self._params, self._column)
         if tree.root != root:
             raise self._mismatch("the rebuilt content does not have the announced root")
 
@@ -203,8 +203,9 @@ class Rebuild:
             self._chunk_repair.put(wrong, self._verified_digest(chunk, wrong.reference))
             self.temporary.rewrite(wrong.offset, chunk)
 
-    def _step(self) -> None:
-        """Writes as far as the pushed bytes reach."""
+    def advance(self) -> None:
+        """Writes as far as the pushed bytes reach: at first, up to the first literal. Raises MismatchError as
+        `push` does, and if a base changed since it was signed."""
         if self._run is not None:
             try:
                 next(self._run)
@@ -265,7 +266,8 @@ class Rebuild:
         at, count = self.temporary.size, chunks[0].count
         instructions = b"".join(map(_copies, chunks))
         wanted, reads, sources = plan_reads(instructions, CLOSE_BYTES)
-        copied, from_clone = self._read(array("Q", reads), sum(chunk.length for chunk in chunks))
+        lengths = array("Q", map(attrgetter("length"), chunks))
+        copied, from_clone = self._read(array("Q", reads), sum(lengths))
         content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             content = assemble(sources, copied, literals)
@@ -276,13 +278,12 @@ class Rebuild:
             from_clone = from_clone and not corrected
             self.reused_bytes -= corrected * count
             self.literal_bytes += corrected
-        lengths = [chunk.length for chunk in chunks]
-        digests = name_parts(content, array("Q", lengths))
+        digests = name_parts(content, lengths)
         self._check(chunks, digests, at)
         if count > 1:
             self._put(content, digests, count)
         else:
-            self._builder.add(_separate(digests), lengths)
+            self._builder.add(equal_parts(digests, DIGEST_BYTES), lengths.tolist())
             if from_clone and self._clones is not None:
                 self._clones.put_assembled(instructions, content)
             else:
@@ -371,7 +372,8 @@ class Rebuild:
         self.reused_bytes += part.length
         base = self._bases[part.base]
         at = base.offset(part.first)
-        for chunks in base.chunks(part.first, part.stop, self._reader(part.base)):
+        read = None if self._clones is None else self._reader(part.base)
+        for chunks in base.chunks(part.first, part.stop, read):
             self._put_copied(part.base, at, chunks)
             at += len(chunks.content) * chunks.times
 
@@ -393,7 +395,7 @@ class Rebuild:
         if chunks.times > 1:
             self._builder.repeat(chunks.digests, len(chunks.content), chunks.times)
         else:
-            self._builder.add(_separate(chunks.digests), chunks.lengths.tolist())
+            self._builder.add(equal_parts(chunks.digests, DIGEST_BYTES), chunks.lengths.tolist())
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")
@@ -404,11 +406,6 @@ def _copies(chunk: Fetch | Patch) -> bytes:
     if isinstance(chunk, Patch):
         return chunk.chunk_recipe.instructions
     return array("Q", (LITERAL, 0, chunk.length)).tobytes()
-
-
-def _separate(digests: bytes) -> list[bytes]:
-    """Splits digests that lie back to back."""
-    return [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]
 
 
 # The second and third stage of a file by delta: what no base has is fetched, and the new version is rebuilt.
@@ -448,7 +445,7 @@ class FileFetch:
         self._recipe = recipe
         self._root = root
         self._signed = signed
-        self._paths = [base.path for base in recipe.bases]
+        self._paths = list(map(attrgetter("path"), recipe.bases))
         self._known = array("Q")
         """The ranges that expected literals are compressed with, as rows (offset, length)."""
         self._offsets: RangeOffsets | None = None
@@ -498,8 +495,7 @@ class FileFetch:
             raise one.changed(error) from error
         self._offsets, self._known, self._corrections = asked.offsets, asked.known, asked.corrections
         one.grow(asked.mask_bytes)
-        claimed = sum([len(request.claims.cells) for request in asked.requests])
-        self._context.guesses.claimed(self._paths, claimed)
+        self._context.guesses.claimed(self._paths, asked.claimed)
         return asked.requests
 
     def _take(self, message: object) -> None:
@@ -510,7 +506,8 @@ class FileFetch:
             if corrections is not None:
                 corrections.mark_corrected()
             rebuild.push(decode(message, self._offsets))
-            self._signed.outgrow(one.bases, rebuild.temporary.size)
+            if one.bases.leftover is not None:
+                self._signed.outgrow(one.bases, rebuild.temporary.size)
             self._context.progress.arriving(rebuild.temporary.size)
         elif isinstance(message, FileEnd):
             one.unanswered.popleft()
@@ -602,7 +599,7 @@ class FileFetch:
                 self._corrections,
                 clones,
             )
-            self._rebuild.start()
+            self._rebuild.advance()
         return self._rebuild
 
     def _read_whole(self, bases: Sequence[OpenBase]) -> None:
@@ -625,8 +622,7 @@ class FileFetch:
             else:
                 expected = self._context.expected(recipe.file, recipe.path)
         allocated = recipe.allocated
-        taken = [source.taken for source in self._sources] if allocated is None else []
-        if taken.count(None) < len(taken):
+        if allocated is None and set(map(attrgetter("taken"), self._sources)) - {None}:
             # The source has no holes, but an old version has, and keeps them.
             allocated = sum([source.taken or source.size for source in self._sources])
             allocated += sum(literal_rows(recipe.parts)[1::2])

@@ -508,7 +508,7 @@ class Renames:
                 continue
             renamed_directories.setdefault(expected.device, os.path.dirname(entry.path))
             self._context.landing.moved(file, old, expected)
-            self._context.progress.count_reused(entry.size)
+            self._context.progress.reused_bytes += entry.size
             self._context.progress.advance(entry.size)
         if self._context.options.fsync:
             try:
@@ -609,7 +609,7 @@ class LocalContent(Transfer):
                 self._fetch(file, bases)
                 if not bases:
                     continue
-            progress.count_compared(entry.size)
+            progress.compare_bytes += entry.size
 
     def _likely_origin(self, entry: Entry) -> int | None:
         """Returns the row of a removed file with this size and mtime, the one whose path ends most alike."""

@@ -114,14 +114,6 @@ class Transfers:
                 return False
         return not (self._deferred or self._small)
 
-    @property
-    def waits(self) -> bool:
-        """Whether `pump` may have something to send. After most messages it has nothing."""
-        for transfer in self._in_use:
-            if transfer.waits:
-                return True
-        return bool(self._small)
-
     def check(self, files: Sequence[int]) -> None:
         """Compares the contents of files that both sides have and updates those that differ. Where content
         must not be compared, it updates all."""
@@ -188,19 +180,18 @@ class Transfers:
                 self._defer(file)
         elif self._context.whole and not self._is_compared(file):
             self.wholes().add(file, size)
-        elif self._has_partial_file(path, size) or self._has_base_elsewhere(file, size):
-            self._progress.count_compared(size)
+        elif (size > KEEP_BYTES and self._context.partial_files.of(path) is not None) or (
+            self._context.alternates is not None and self._has_base_elsewhere(file, size)
+        ):
+            self._progress.compare_bytes += size
             self.deltas().add(file, bases)
         elif self._context.seeks and not self._planned:
             self._defer(file, bases)
         elif bases:
-            self._progress.count_compared(size)
+            self._progress.compare_bytes += size
             self.deltas().add(file, bases)
         else:
             self.wholes().add(file, size)
-
-    def _has_partial_file(self, path: bytes, size: int) -> bool:
-        return size > KEEP_BYTES and self._context.partial_files.of(path) is not None
 
     def _has_base_elsewhere(self, file: int, size: int) -> bool:
         """Whether an alternate directory has a base that pays, or whose content has to be compared."""
@@ -238,7 +229,8 @@ class Transfers:
         self._progress.plan_known()
 
     def pump(self, round_: int) -> Conversation[None]:
-        """Sends the requests that may go now. Whole files are requested even before all files are known."""
+        """Sends the requests that may go now; after most messages there are none. Whole files are requested
+        even before all files are known."""
         if self._planned and self._small:
             self._start_small()
         # What is added meanwhile has a later rank, and its turn in this loop.

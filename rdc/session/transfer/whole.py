@@ -10,7 +10,8 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, RdcError, printable
 from rdc.files.bulk.small_files import ListedFiles
-from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
+from rdc.files.replace.cloning import begin_as, copy_whole, may_clone
+from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, FileRequest, Holes, Resized
 from rdc.session.runtime.commands import Conversation, Send
@@ -172,8 +173,8 @@ class WholeFiles(Transfer):
         """The file that is arriving, unless it is skipped."""
         self._skipping: int | None = None
         """The file whose content is dropped as it arrives."""
-        self._resized: int | None = None
-        """The announced size of the arriving file, if it differs from the listed one."""
+        self._announced: tuple[int, int] = (-1, 0)
+        """The arriving file, and the size in bytes that the source announced for it last."""
         self._received = 0
         """Bytes of the arriving file so far, written or skipped."""
         self._writer: Threads | None = None
@@ -181,6 +182,10 @@ class WholeFiles(Transfer):
     @property
     def idle(self) -> bool:
         return not (self._waiting or self._asked or self._copies)
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._waiting or self._copies)
 
     def add(self, file: int, size: int = 0) -> None:
         """Adds a file to be fetched, of `size` bytes."""
@@ -223,20 +228,15 @@ class WholeFiles(Transfer):
 
     def _take_size(self, message: Resized) -> None:
         """Notes that the next file has another size than was listed. Skips it if it is too large."""
-        self._resized = message.size
+        self._announced = message.file, message.size
         if not self._context.may_come(message.file, message.size):
             self._skip(message.file)
 
-    def _announced(self, file: int) -> int:
-        """Returns the size of the arriving file that the source announced last, in bytes."""
-        if self._resized is not None:
-            return self._resized
-        (size,) = self._context.manifest.sizes_of((file,))
-        return size
-
     def _check_size(self, file: int, size: int, *, whole: bool) -> None:
         """Raises ProtocolError for more bytes than announced, and for fewer if the file is `whole`."""
-        announced = self._announced(file)
+        if self._announced[0] != file:
+            self._announced = file, self._context.manifest.entry(file).size
+        announced = self._announced[1]
         if size > announced or (whole and size != announced):
             path = printable(self._context.manifest.entry(file).path)
             raise ProtocolError(
@@ -294,7 +294,7 @@ class WholeFiles(Transfer):
                 lengths = listed[row : row + len(files)]
                 size = sum(lengths)
                 self._commit_small(directory, files, lengths, view[at : at + size])
-                self._context.progress.count_literal(size)
+                self._context.progress.literal_bytes += size
                 self._context.progress.advance(size)
                 row, at = row + len(files), at + size
 
@@ -332,7 +332,7 @@ class WholeFiles(Transfer):
         """Verifies and commits the file that ends, or notes from which file to copy it."""
         self._asked -= 1
         self._check_size(message.file, message.size, whole=True)
-        self._resized, self._received = None, 0
+        self._announced, self._received = (-1, 0), 0
         if message.like is not None:
             if message.like not in self._ended:
                 raise ProtocolError(
@@ -362,7 +362,7 @@ class WholeFiles(Transfer):
             context.problem(path, error)
             return
         self._unfit.discard(message.file)
-        context.progress.count_literal(message.size)
+        context.progress.literal_bytes += message.size
         metadata = context.metadata(message.file, message.mtime_ns)
         context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
         context.progress.advance(message.size)
@@ -399,7 +399,7 @@ class WholeFiles(Transfer):
             if (temporary.size, self._digest_of_copy(end, temporary)) != (end.size, end.digest):
                 raise MismatchError(path, "what it was to be copied from has changed")
             temporary.hand_over()
-        context.progress.count_reused(end.size)
+        context.progress.reused_bytes += end.size
         context.landing.commit(end.file, path, temporary, context.metadata(end.file, end.mtime_ns), expected)
         context.progress.advance(end.size)
 
@@ -424,7 +424,7 @@ class WholeFiles(Transfer):
         """Notes that the source could not send this file, or the rest of it."""
         if self._asked:
             self._asked -= 1
-            self._resized, self._received = None, 0
+            self._announced, self._received = (-1, 0), 0
             if self._arrival is not None and self._arrival.file == message.file:
                 self._skip(message.file)
             self._skipping = None
@@ -446,7 +446,7 @@ class WholeFiles(Transfer):
             entry = context.manifest.entry(file)
             path = entry.path
             expected = context.expected(file, path)
-            size = self._announced(file)
+            size = self._announced[1] if self._announced[0] == file else entry.size
             clones = context.clones
             clone = None if clones is None else clones.take(file)
             with clone or nullcontext():

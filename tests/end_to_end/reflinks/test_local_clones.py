@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rdc.files.base.syscalls import clone_range
-from rdc.files.replace import cloning
-from rdc.files.replace.cloning import StagedClones
+from rdc.files.replace import cloning, staged_clones
+from rdc.files.replace.staged_clones import StagedClones
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, run_sync
@@ -109,7 +109,8 @@ def test_a_clone_that_is_none_is_not_used(sharing: Path, monkeypatch: pytest.Mon
         for _ in wrong:
             os.pwrite(destination, b"spoiled", 500_000)
 
-    monkeypatch.setattr(cloning, "clone_range", spoiled)
+    for module in (cloning, staged_clones):
+        monkeypatch.setattr(module, "clone_range", spoiled)
     source = source_of(sharing, {"file": LONG[:1_000_000]})
     run_sync(source, sharing / "dst", FAST)
     assert (sharing / "dst" / "file").read_bytes() == LONG[:1_000_000]
@@ -126,7 +127,8 @@ def test_a_refusal_is_remembered(
         asked.append(numbers)
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(cloning, "clone_range", refuse)
+    for module in (cloning, staged_clones):
+        monkeypatch.setattr(module, "clone_range", refuse)
     source = source_of(tmp_path, {str(number): LONG[number : 200_000 + number] for number in range(12)})
     run_sync(source, tmp_path / "dst", FAST)
     assert len(asked) == calls

@@ -12,6 +12,7 @@ import pytest
 
 from rdc.files.base.syscalls import clone_range
 from rdc.files.replace import cloning
+from rdc.files.replace.staged_clones import SINGLE_REFUSALS
 from rdc.files.root.root import Root
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
@@ -153,7 +154,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, code: int) -> list[int]:
 
 @pytest.mark.parametrize(
     ("code", "calls"),
-    [(errno.EOPNOTSUPP, 1), (errno.EXDEV, 1), (errno.EPERM, 1), (errno.EINVAL, cloning.SINGLE_REFUSALS)],
+    [(errno.EOPNOTSUPP, 1), (errno.EXDEV, 1), (errno.EPERM, 1), (errno.EINVAL, SINGLE_REFUSALS)],
 )
 def test_a_refusal_is_remembered_and_costs_nothing_else(
     tmp_path: Path, code: int, calls: int, monkeypatch: pytest.MonkeyPatch

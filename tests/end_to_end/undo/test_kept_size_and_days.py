@@ -66,7 +66,7 @@ def test_days_drop_what_is_older(tmp_path: Path) -> None:
         root = Root.open(os.fsencode(top))
         undo = SyncUndo(root, KeepUndo(days=7), fsync=False, clock=partial(float, day * DAY))
         root = root.having(writes=WritePolicy(undo=undo))
-        root.remove_file(b"f")
+        root.remove(b"f")
         assert undo.finish() == []
         root.release()
         (top / "f").write_bytes(b"%d" % day)

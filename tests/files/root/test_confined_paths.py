@@ -55,8 +55,8 @@ def test_any_name_is_written_listed_read_and_removed(entries: list[bytes]) -> No
         for name in entries:
             assert get(root, folder + b"/" + name) == name
         for name in entries:
-            root.remove_file(folder + b"/" + name)
-        root.remove_directory(folder)
+            root.remove(folder + b"/" + name)
+        root.remove(folder, directory=True)
         assert os.listdir(where) == []
 
 
@@ -224,7 +224,7 @@ def test_what_is_at_the_end_of_a_path_is_not_followed_either(top: bytes, root: R
         ),
         b"2": lambda p: put(root, p, b"new"),
         b"3": lambda p: root.replace_symlink(p, b"elsewhere"),
-        b"4": root.remove_file,
+        b"4": root.remove,
     }
     for name, act in acts.items():
         os.symlink(target, top + b"/inside/" + name)
@@ -257,9 +257,9 @@ def test_a_path_longer_than_one_system_call_takes(root: Root) -> None:
     root.close()
     assert get(root, path + b"/file") == b"deep"
     assert root.list(path).names == (b"file",)
-    root.remove_file(path + b"/file")
+    root.remove(path + b"/file")
     while path:
-        root.remove_directory(path)
+        root.remove(path, directory=True)
         path = path.rpartition(b"/")[0]
     assert root.list(b"").names == before
 

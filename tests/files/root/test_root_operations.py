@@ -189,9 +189,9 @@ def test_the_root_itself(top: bytes) -> None:
     with pytest.raises(FileError) as caught:
         hidden.open_read(b"none")
     assert str(caught.value).startswith("module/none: ")
-    for act in (hidden.remove_directory, hidden.remove_file):
+    for directory in (True, False):
         with pytest.raises(FileError):
-            act(b"")
+            hidden.remove(b"", directory=directory)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
@@ -287,4 +287,4 @@ def test_what_a_run_sets_of_an_entry_is_a_step_of_its_own(root: Root) -> None:
         root.set_metadata(b"a/f", Kind.FILE, replace(root.metadata(b"a/f"), mode=mode), owner=False)
     assert root.identity(b"a/f") != listed
     assert root.check.is_still(listed, root.identity(b"a/f"))
-    root.remove_file(b"a/f", listed)
+    root.remove(b"a/f", listed)

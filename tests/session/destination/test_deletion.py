@@ -38,7 +38,7 @@ class Deleting:
         for name in sorted(os.listdir(os.fsencode(top))):
             kind = root.kind(name)
             assert kind is not None
-            self.gone &= self.deletion.remove(Extraneous(name, kind, root.identity(name)))
+            self.gone &= self.deletion.remove((Extraneous(name, kind, root.identity(name)),))
         self.deletion.finish()
         root.close()
 
@@ -101,7 +101,7 @@ def test_what_would_have_moved_away_counts_as_gone_in_a_dry_run(tmp_path: Path) 
     root = Root.open(os.fsencode(tmp_path))
     deletion = Deletion(root, FilterList(()), EventRelay(events.append), limit=None, dry=True)
     deletion.spare(b"d/moved")
-    assert deletion.remove(Extraneous(b"d", Kind.DIRECTORY, root.identity(b"d")))
+    assert deletion.remove((Extraneous(b"d", Kind.DIRECTORY, root.identity(b"d")),))
     assert [event.path for event in events if isinstance(event, ItemChanged)] == [b"d/other", b"d/"]
     assert deletion.deleted == 2
     root.close()
@@ -115,7 +115,7 @@ def test_a_tree_deeper_than_calls_may_be(tmp_path: Path) -> None:
         path += b"/d"
     root = Root.open(os.fsencode(tmp_path))
     deletion = Deletion(root, FilterList(()), EventRelay(None), limit=None, dry=False)
-    assert deletion.remove(Extraneous(b"d", Kind.DIRECTORY, root.identity(b"d")))
+    assert deletion.remove((Extraneous(b"d", Kind.DIRECTORY, root.identity(b"d")),))
     assert deletion.deleted == depth
     assert os.listdir(tmp_path) == []
     root.close()

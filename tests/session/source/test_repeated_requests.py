@@ -6,6 +6,7 @@ import os
 import random
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,9 @@ REQUESTS: dict[str, list[messages.Message]] = {
     "a packed byte": [messages.RangeRequest.of(0, array("Q", (150_000, 1)), pack=True)],
     "claims": [messages.RangeRequest.of(0, array("Q"), claims=CELLS)],
     "claims about blanks": [messages.RangeRequest.of(0, array("Q"), claims=CELLS, blank=True)],
-    "blocks": [messages.BlockRequest.of(0, ((0, LARGE),), 16, 8)],
+    "blocks": [messages.BlockRequest.of(0, array("Q", (0, LARGE)), 16, 8)],
     "blanked blocks": [messages.BlockRequest(0, (0,), (LARGE,), 64, 8, True)],
-    "scattered blocks": [messages.BlockRequest.of(0, SCATTERED, 16, 8)],
+    "scattered blocks": [messages.BlockRequest.of(0, array("Q", chain.from_iterable(SCATTERED)), 16, 8)],
     "roots": [messages.RootRequest(EVERY)],
     "digests": [messages.DigestRequest(EVERY)],
     "traits": [messages.TraitsRequest(EVERY)],
@@ -64,7 +65,7 @@ REQUESTS: dict[str, list[messages.Message]] = {
     "bundles": [messages.BundleRequest(BUNDLE, BUNDLED, 8, 256)],
     "a bundle's blocks": [
         messages.BundleRequest(BUNDLE, BUNDLED, 8, 256),
-        *[messages.BlockRequest.of(BUNDLE, ((0, 16),), 16, 8)] * 20,
+        *[messages.BlockRequest.of(BUNDLE, array("Q", (0, 16)), 16, 8)] * 20,
     ],
     "a bundle's ranges": [
         messages.BundleRequest(BUNDLE, BUNDLED, 8, 256),

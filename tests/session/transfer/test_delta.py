@@ -45,7 +45,7 @@ class Calls:
         self.names: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_: self.names.append(name)
+        return lambda *_, **options: self.names.append(" ".join((name, *options)))
 
 
 def a_file() -> tuple[DeltaFile, Calls]:
@@ -67,7 +67,7 @@ def test_a_file_takes_room_and_gives_it_back() -> None:
     assert (room.files, room.used) == (1, 100)
     one.leave()
     assert (room.files, room.used) == (0, 0)
-    assert calls.names == ["drop", "forget"]
+    assert calls.names == ["drop ends"]
 
 
 def test_one_file_of_any_size_has_place() -> None:
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_written_is_reported_and_leaves(monkeypatch: pytes
     one, calls = a_file()
     monkeypatch.setattr(delta_module, "FileFetch", Fetch(FileError(b"path", "no space")))
     assert list(copying(one)) == []
-    assert calls.names == ["problem", "drop", "forget"]
+    assert calls.names == ["problem", "drop ends"]
     assert one._shared.room.files == 0
 
 

@@ -98,10 +98,10 @@ def test_a_long_file_is_told_of_while_it_is_read(far: bool, new_size: int, tmp_p
     told: list[int] = []
     show = found.events.report
 
-    def report(event: Event) -> None:
+    def report(event: Event, *, far: bool = False) -> None:
         assert isinstance(event, Progressed)
         told.append(event.done)
-        show(event)
+        show(event, far=far)
 
     found.events.report = report  # type: ignore[method-assign]
     steps, tree = steps_of(found, tmp_path / "f", new_size)

@@ -34,5 +34,5 @@ def destination_at(
     found.clones = found.alternates = None
     found.dry, found.whole, found.uses_content = options.dry_run, False, True
     found.guesses = Guesses()
-    found.begin(manifest, landing, partial_files, progress, seeks=True)
+    found.begin(found.root, manifest, landing, partial_files, progress, seeks=True)
     return found

@@ -115,8 +115,8 @@ AFTER_OPENING: tuple[tuple[messages.Role, messages.Message, int], ...] = (
     (messages.Role.SOURCE, messages.NodeAnswer(0, 1, (0, 3), (b"one", b"three")), 12),
     (messages.Role.SOURCE, messages.Notice(ExitCode.OK, b"sub/socket", "skipping a socket"), 12),
     (messages.Role.SOURCE, messages.NodeAnswer(0, 1, (700,), (b"",)), 12),
-    (messages.Role.DESTINATION, messages.BlockRequest.of(0, ((5, 40), (500, 16)), 16, 5), 13),
-    (messages.Role.DESTINATION, messages.BlockRequest.of(5, ((700, 32),), 16, 2), 13),
+    (messages.Role.DESTINATION, messages.BlockRequest.of(0, array("Q", (5, 40, 500, 16)), 16, 5), 13),
+    (messages.Role.DESTINATION, messages.BlockRequest.of(5, array("Q", (700, 32)), 16, 2), 13),
     (messages.Role.DESTINATION, messages.RangeRequest.of(0, array("Q", (5, 20, 500, 100))), 13),
     (
         messages.Role.DESTINATION,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import chain
 from operator import or_
 
 from hypothesis import strategies as st
@@ -216,7 +217,7 @@ def block_requests(draw: st.DrawFn) -> messages.BlockRequest:
     size = draw(st.sampled_from([16, 64, 1000, 65_536]))
     return messages.BlockRequest.of(
         draw(ordinals),
-        tuple(found[: 3 if size == 16 else 20]),
+        array("Q", chain.from_iterable(found[: 3 if size == 16 else 20])),
         size,
         draw(st.integers(4, 8)),
         blank=draw(st.booleans()),

@@ -198,6 +198,13 @@ class Words:
         """Return the last of these options, which overrides the earlier ones; None without any."""
         return next((given for given in reversed(self.given) if given.key in keys), None)
 
+    def only(self, keys: Sequence[str], command: str) -> str:
+        """Return the one of these options that is given, or "". Raises UsageError for several of them."""
+        found = sorted({given.key for given in self.given if given.key in keys})
+        if len(found) > 1:
+            raise UsageError(f"{' and '.join(found)} exclude each other (see {command} --help)")
+        return found[0] if found else ""
+
 
 def parse_words(
     words: Sequence[str],

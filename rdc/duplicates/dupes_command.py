@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
 from rdc.cli.options.file_options import CATALOG_GROUP, FILTER_GROUP, read_choice, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
-from rdc.cli.verb import HelpText, json_output, perform
+from rdc.cli.verb import HelpText, Listing, json_output, perform
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import dataclass
 from rdc.model.duplicates import (
@@ -21,7 +22,7 @@ from rdc.model.duplicates import (
     KeepRule,
 )
 from rdc.model.options import Option
-from rdc.report.output import Output, TerminalOutput, null_names
+from rdc.report.output import Output
 
 TYPE_CHECKING = False
 
@@ -179,11 +180,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if not parsed.operands:
         raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
     removal = read_removal(parsed)
-    formats = {given.key for given in parsed.given if given.key in _FORMATS}
-    if len(formats) > 1:
-        raise UsageError(f"{' and '.join(sorted(formats))} exclude each other (see rdc dupes --help)")
+    form = parsed.only(_FORMATS, "rdc dupes")
     options = _options(parsed, environment)
-    json, quiet = "--json" in formats, parsed.has("--quiet")
+    json, quiet = form == "--json", parsed.has("--quiet")
     output: Output
     if removal is not None:
         output = _removal_output(removal, environment, json=json, quiet=quiet)
@@ -192,7 +191,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         here = _working_directory()
         output = json_output(environment, **({} if here is None else {"cwd": here}))
     else:
-        output = _Listing(environment, *formats, quiet=quiet)
+        from rdc.duplicates.report import duplicates_summary, listed_duplicates
+
+        output = Listing(environment, partial(listed_duplicates, form=form), duplicates_summary, quiet=quiet)
     return perform(output, lambda: _find(parsed, options, output)).exit
 
 
@@ -209,36 +210,6 @@ def _find(words: Words, options: DuplicateOptions, reporter: Output) -> Duplicat
 
     with read_choice(words).store() as catalog:
         return dupes(words.operands, options, reporter=reporter, catalog=catalog)
-
-
-class _Listing(TerminalOutput):
-    """Prints all groups at the end: as text, as names for programs, or as a table."""
-
-    def __init__(self, environment: Environment, form: str = "", *, quiet: bool) -> None:
-        """`form`: "--null", "--csv" or "". `quiet`: without a summary."""
-        super().__init__(environment.data, environment.talk, environment.progress(quiet=quiet))
-        self._environment = environment
-        self._form = form
-        self._summarised = not quiet
-
-    def finish(self, report: DuplicateReport) -> None:
-        from rdc.report.listings import DUPLICATES_HEAD, duplicate_rows, duplicates_summary, duplicates_text
-
-        self.close()
-        if self._form == "--csv":
-            self._data(DUPLICATES_HEAD)
-        for number, group in enumerate(report.groups):
-            if self._form == "--null":
-                names = (name for file in group.files for name in (file.path, *file.links))
-                self._environment.binary(null_names(names))
-            elif self._form == "--csv":
-                self._data("".join(duplicate_rows(number + 1, group)))
-            else:
-                self._data(("\n" if number else "") + duplicates_text(group))
-        if self._summarised:
-            # The listing precedes the summary if both go to one terminal.
-            self._environment.flush()
-            self._talk(duplicates_summary(report.summary) + "\n")
 
 
 def _removal_output(request: RemovalRequest, environment: Environment, *, json: bool, quiet: bool) -> Output:

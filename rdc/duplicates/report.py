@@ -1,4 +1,4 @@
-"""A deduplication and a removal of duplicates as text: results on stdout, the summary on stderr."""
+"""Groups of identical files, a deduplication and a removal of duplicates, as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,61 @@ from collections.abc import Callable
 from rdc.errors import ExitCode, printable
 from rdc.lean.records import dataclass, replace
 from rdc.model.duplicates import Action, DedupeReport, Instance
-from rdc.report.output import Bar, TerminalOutput, counted, size_text
+from rdc.report.output import Bar, TerminalOutput, counted, csv_name, null_names, size_text
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+    from rdc.model.duplicates import DuplicateGroup, DuplicateReport
+
+
+# Groups of identical files, as `rdc dupes` lists them.
+
+DUPLICATES_HEAD = "group,file,size,path,path_b64\n"
+"""Names of the columns. New columns may be added at the end."""
+
+
+def listed_duplicates(report: DuplicateReport, form: str) -> Iterator[str | bytes]:
+    """List the groups. `form`: "--null" for names as bytes, "--csv" for a table, otherwise text."""
+    if form == "--csv":
+        yield DUPLICATES_HEAD
+    for number, group in enumerate(report.groups):
+        if form == "--null":
+            yield null_names(name for file in group.files for name in (file.path, *file.links))
+        elif form == "--csv":
+            yield "".join(duplicate_rows(number + 1, group))
+        else:
+            yield ("\n" if number else "") + duplicates_text(group)
+
+
+def duplicates_text(group: DuplicateGroup) -> str:
+    """One file per line. Its other names follow, indented after an equals sign."""
+    lines = []
+    for file in group.files:
+        lines.append(printable(file.path))
+        lines += [f"  = {printable(link)}" for link in file.links]
+    return "\n".join(lines) + "\n"
+
+
+def duplicate_rows(number: int, group: DuplicateGroup) -> Iterator[str]:
+    """One name per row. Rows with the same `file` number are names of one file.
+
+    A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
+    """
+    for position, file in enumerate(group.files, 1):
+        for name in (file.path, *file.links):
+            yield f"{number},{position},{group.size},{csv_name(name)}\n"
+
+
+def duplicates_summary(report: DuplicateReport) -> str:
+    """`123 groups, 456 files, 1.2 GB could be saved`."""
+    summary = report.summary
+    groups, files = counted(summary.groups, "group"), counted(summary.files, "file")
+    return f"{groups}, {files}, {size_text(summary.waste)} could be saved"
+
+
+# A deduplication and a removal of duplicates: results on stdout, the summary on stderr.
 
 FOLDERS_SHOWN = 20
 """Folders that a dry run names, so that the sums fit on a screen."""

@@ -81,7 +81,7 @@ EVENTS: dict[str, tuple[str, str]] = {
         "summary",
         "groups files bytes won perhaps compressed held already skipped errors capped journal!",
     ),
-    # A scan, which is one document of its own: rdc/report/scan/scan.schema.json.
+    # A scan, which is one document of its own: rdc/survey/report/scan.schema.json.
     "ScanReport": (
         "",
         "paths files bytes allocated_bytes hardlinks holes_bytes already_shared_bytes duplicate_groups"

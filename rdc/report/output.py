@@ -75,6 +75,11 @@ def rate_text(count: int, seconds: float) -> str:
     return f"{size_text(int(count / seconds))}/s"
 
 
+def percent(part: float) -> str:
+    """Return a share in per cent. What differs is never shown with 100 %."""
+    return f"{min(part * 100, 99.9 if part < 1 else 100.0):5.1f}"
+
+
 def null_names(names: Iterable[bytes]) -> bytes:
     """The bytes of each name followed by NUL. An empty name ends the group."""
     return b"\0".join([*names, b"", b""])

@@ -15,7 +15,7 @@ from rdc.cli.options.resource_options import (
     MAX_RATE,
     SLICE,
     SLICES,
-    Slicing,
+    OneSlice,
     read_depth,
     read_max_memory,
     read_max_rate,
@@ -68,13 +68,13 @@ def test_the_patterns_of_cvs_come_last() -> None:
 def test_what_is_absent_has_a_default() -> None:
     words = parsed()
     assert (read_max_memory(words), read_depth(words), read_max_rate(words)) == (None, 0, 0)
-    assert read_slicing(words, None, "part") == Slicing(None, None, None)
+    assert read_slicing(words, None, "part") is None
 
 
 def test_the_last_value_counts() -> None:
     words = parsed("--max-rate=2M", "--max-rate=5M", "--depth=3", "--depth=9", "--slice=1/8", "--slice=8/8")
     assert (read_max_rate(words), read_depth(words)) == (5 << 20, 9)
-    assert read_slicing(words, "part", "part").slice == ScanSlice(8, 8)
+    assert read_slicing(words, "part", "part") == OneSlice(ScanSlice(8, 8), "part")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from rdc.cluster.slice_task import (
 )
 from rdc.errors import ExitCode, IncompatiblePeerError, OutOfSpaceError, RdcError, StoppedError, UsageError
 from rdc.progress import Event, Problem, Progressed
-from rdc.report.scan.terminal import scan_json
+from rdc.survey.report.terminal import scan_json
 from tests.cluster.odd_executors import InThreads, killing_pool, process_pool
 from tests.support.trees.linked_tree import linked_tree
 

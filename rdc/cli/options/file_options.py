@@ -215,6 +215,19 @@ def _own_cvs_lists(read_rule_file: ReadRuleFile) -> list[bytes]:
     return [*found, os.fsencode(os.environ.get("CVSIGNORE", ""))]
 
 
+@dataclass(frozen=True, slots=True)
+class RuleFiles:
+    """Reads the rule files of one run. A ReadRuleFile."""
+
+    environment: Environment
+    named: list[bytes]
+    """The names of those that were read. No result may replace them."""
+
+    def __call__(self, name: str) -> bytes:
+        self.named.append(os.fsencode(name))
+        return read_rule_file(name, self.environment)
+
+
 def read_rule_file(
     name: str, environment: Environment, *, limit: int = FILTER_BYTES, of: str = "patterns"
 ) -> bytes:

@@ -6,7 +6,7 @@ import os
 
 from rdc.cli.environment import Words, parsed_value, read_size
 from rdc.errors import UsageError, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, replace
 from rdc.limits import RATE_LEAST
 from rdc.model.options import Option
 from rdc.model.sync import OPTIONS
@@ -40,13 +40,23 @@ SLICE = Option(("--slice",), "read slice I of N alone, 1/N to N/N, each in a job
 
 
 @dataclass(frozen=True, slots=True)
-class Slicing:
-    """How a job is divided. Without a slice and a cluster it is whole."""
+class OneSlice:
+    """A job of one slice."""
 
-    slice: ScanSlice | None
-    cluster: EngineUrl | None
+    slice: ScanSlice
+    part: str
+    """The file that gets what the job found."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnCluster:
+    """A job whose slices are the tasks of an engine."""
+
+    engine: EngineUrl
     slices: int | None
-    """Number of slices on the cluster; None for a suitable one."""
+    """Number of slices; None for a suitable one."""
+    directory: str
+    """The directory of the parts."""
 
 
 def read_max_memory(words: Words) -> int | None:
@@ -75,28 +85,28 @@ def read_max_rate(words: Words) -> int:
     return rate
 
 
-def read_slicing(words: Words, part: str | None, ending: str) -> Slicing:
-    """Read and checks what goes together. `part`: the value of -o. `ending`: of a part's name. Raises
-    UsageError."""
+def read_slicing(words: Words, part: str | None, ending: str) -> OneSlice | OnCluster | None:
+    """Read how a job is divided; None if it is whole. `part`: the value of -o. `ending`: of a part's name.
+    Raises UsageError."""
     given, number = words.last("--slice"), words.last("--slices")
     own = None if given is None else _slice(given.value)
     if own is not None and part is None:
         raise UsageError(
             f"--slice={own} needs -o, such as: -o {own.number}.{ending}; rdc merge adds slices up"
         )
-    engine = _cluster(words, part)
-    return Slicing(own, engine, None if number is None else _slices(number.value))
-
-
-def _cluster(words: Words, part: str | None) -> EngineUrl | None:
     url = words.last("--cluster")
-    if url is None:
-        if words.has("--slices"):
-            raise UsageError("--slices needs --cluster; one slice of a job array is --slice=I/N")
-        return None
+    if url is not None:
+        cluster = _cluster(words, url.value, part)
+        return cluster if number is None else replace(cluster, slices=_slices(number.value))
+    if number is not None:
+        raise UsageError("--slices needs --cluster; one slice of a job array is --slice=I/N")
+    return None if own is None or part is None else OneSlice(own, part)
+
+
+def _cluster(words: Words, url: str, part: str | None) -> OnCluster:
     from rdc.cluster.engines import parse_engine
 
-    engine = parse_engine(url.value)
+    engine = parse_engine(url)
     if words.has("--slice"):
         raise UsageError("--cluster makes all slices; leave --slice out")
     if part is None:
@@ -111,7 +121,7 @@ def _cluster(words: Words, part: str | None) -> EngineUrl | None:
         raise UsageError(
             f"{printable(relative)}: expected an absolute path, since workers have other working directories"
         )
-    return engine
+    return OnCluster(engine, None, part)
 
 
 def _slice(text: str) -> ScanSlice:

@@ -17,10 +17,8 @@ from rdc.cli.options.file_options import (
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import dataclass
-from rdc.model.duplicates import DedupeOptions, DedupeReport, DeduperOptions, DuplicateListing
-from rdc.model.location import state_directory
+from rdc.model.duplicates import DedupeOptions, DedupeReport, DuplicateListing
 from rdc.model.options import Option
-from rdc.model.selection import DirectoryRules, FilterRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,18 +77,10 @@ class DedupeRequest:
     """The checked command line of `rdc dedupe`."""
 
     paths: tuple[bytes, ...]
-    apply: bool
-    hardlink: bool
-    chunks: bool
-    keep: tuple[bytes, ...]
+    options: DedupeOptions
     report: str | None
     """The file name of --from; '-' is stdin."""
     undo: bytes | None
-    max_files: int | None
-    max_bytes: int | None
-    min_size: int
-    journal: bytes | None
-    rules: tuple[FilterRule | DirectoryRules, ...]
     catalog: CatalogChoice
     quiet: bool
     verbose: bool
@@ -131,17 +121,19 @@ def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> Dedupe
     dry = parsed.has("-n", "--dry-run")
     return DedupeRequest(
         paths=tuple(_path(word) for word in parsed.operands),
-        apply=(parsed.has("--apply") or undo is not None) and not dry,
-        hardlink=parsed.has("--hardlink"),
-        chunks=parsed.has("--chunks"),
-        keep=tuple(_path(given.value) for given in parsed.given if given.key == "--keep-in"),
+        options=DedupeOptions(
+            apply=(parsed.has("--apply") or undo is not None) and not dry,
+            hardlink=parsed.has("--hardlink"),
+            chunks=parsed.has("--chunks"),
+            keep=tuple(_path(given.value) for given in parsed.given if given.key == "--keep-in"),
+            max_files=_number(parsed, "--max-files"),
+            max_bytes=_size(parsed, "--max-bytes"),
+            min_size=_size(parsed, "--min-size") or 1,
+            journal=None if journal is None else _path(journal.value),
+            rules=read_rules(parsed, read_rule_file),
+        ),
         report=None if report is None else report.value,
         undo=None if undo is None else _path(undo.value),
-        max_files=_number(parsed, "--max-files"),
-        max_bytes=_size(parsed, "--max-bytes"),
-        min_size=_size(parsed, "--min-size") or 1,
-        journal=None if journal is None else _path(journal.value),
-        rules=read_rules(parsed, read_rule_file),
         catalog=read_choice(parsed),
         quiet=parsed.has("--quiet"),
         verbose=parsed.has("--verbose"),
@@ -215,13 +207,20 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
-    output = (
-        json_output(environment, dry_run=not request.apply)
-        if request.json
-        else _terminal(request, environment)
-    )
-    job = _undo if request.undo is not None else _dedupe
-    return perform(output, lambda: job(request, environment, output)).exit
+    output: Output
+    if request.json:
+        output = json_output(environment, dry_run=not request.options.apply)
+    else:
+        output = _terminal(request, environment)
+
+    def job() -> DedupeReport:
+        if request.undo is None:
+            return _dedupe(request, environment, output)
+        from rdc.duplicates.undo import undo
+
+        return undo(request.undo, request.options, output)
+
+    return perform(output, job).exit
 
 
 def _dedupe(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
@@ -232,21 +231,10 @@ def _dedupe(request: DedupeRequest, environment: Environment, output: Output) ->
         from rdc.library.duplicate_groups import read_report
 
         listing = DuplicateListing(read_report(request.report, environment.stdin), request.report)
-    options = DedupeOptions(
-        apply=request.apply,
-        hardlink=request.hardlink,
-        chunks=request.chunks,
-        keep=request.keep,
-        rules=request.rules,
-        min_size=request.min_size,
-        max_files=request.max_files,
-        max_bytes=request.max_bytes,
-        journal=request.journal,
-    )
     with request.catalog.store() as catalog:
         return dedupe(
             request.paths,
-            options,
+            request.options,
             listing=listing,
             catalog=catalog,
             reporter=output,
@@ -254,32 +242,14 @@ def _dedupe(request: DedupeRequest, environment: Environment, output: Output) ->
         )
 
 
-def _undo(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
-    from rdc.duplicates.undo import undo
-
-    assert request.undo is not None  # noqa: S101 - the caller asked
-    state = state_directory(os.environ)
-    options = DeduperOptions(
-        apply=request.apply,
-        max_files=request.max_files,
-        max_bytes=request.max_bytes,
-        journals=None if state is None else os.fsencode(state),
-    )
-    return undo(request.undo, options, output)
-
-
 def _terminal(request: DedupeRequest, environment: Environment) -> Output:
     from rdc.duplicates.report import DedupeStyle, DedupeTerminal
 
+    dry = not request.options.apply
     style = DedupeStyle(
-        not request.apply,
-        undo=request.undo is not None,
-        quiet=request.quiet,
-        folders=not request.apply and not request.verbose,
+        dry, undo=request.undo is not None, quiet=request.quiet, folders=dry and not request.verbose
     )
     progress = environment.progress(
-        quiet=request.quiet,
-        scrolling=environment.stdout_is_terminal,
-        lines=request.progress,
+        quiet=request.quiet, scrolling=environment.stdout_is_terminal, lines=request.progress
     )
     return DedupeTerminal(style, environment.data, environment.talk, progress)

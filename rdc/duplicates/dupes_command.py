@@ -11,7 +11,6 @@ from rdc.cli.options.file_options import CATALOG_GROUP, FILTER_GROUP, read_choic
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.verb import HelpText, Listing, json_output, perform
 from rdc.errors import ExitCode, UsageError
-from rdc.lean.records import dataclass
 from rdc.model.duplicates import (
     Action,
     DedupeReport,
@@ -20,6 +19,7 @@ from rdc.model.duplicates import (
     DuplicateReport,
     KeepOrder,
     KeepRule,
+    RemovalOptions,
 )
 from rdc.model.options import Option
 from rdc.report.output import Output
@@ -52,21 +52,7 @@ _NOT_WITH_ACTION = ("--null", "--csv", "--links", "--verify")
 _HELP = "(see rdc dupes --help)"
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalRequest:
-    """What the command line says about removal. Paths are as typed."""
-
-    action: Action
-    apply: bool
-    rules: tuple[KeepRule, ...]
-    keep_in: tuple[bytes, ...]
-    only_in: tuple[bytes, ...]
-    destination: bytes
-    """The DIR of --move; otherwise empty."""
-    journal: bytes | None
-
-
-def read_removal(words: Words) -> RemovalRequest | None:
+def read_removal(words: Words) -> RemovalOptions | None:
     """Read the request; None if nothing is to be removed. Raises UsageError."""
     given = {one.key for one in words.given}
     actions = [key for key in _ACTIONS if key in given]
@@ -81,7 +67,7 @@ def read_removal(words: Words) -> RemovalRequest | None:
         if key in given:
             raise UsageError(f"{key} and {actions[0]} exclude each other {_HELP}")
     moved, journal = words.last("--move"), words.last("--journal")
-    return RemovalRequest(
+    return RemovalOptions(
         action=_ACTIONS[actions[0]],
         apply=words.has("--apply") and not words.has("-n", "--dry-run"),
         rules=tuple(_rule(one.value) for one in words.given if one.key == "--keep"),
@@ -212,37 +198,27 @@ def _find(words: Words, options: DuplicateOptions, reporter: Output) -> Duplicat
         return dupes(words.operands, options, reporter=reporter, catalog=catalog)
 
 
-def _removal_output(request: RemovalRequest, environment: Environment, *, json: bool, quiet: bool) -> Output:
+def _removal_output(options: RemovalOptions, environment: Environment, *, json: bool, quiet: bool) -> Output:
     if json:
-        return json_output(environment, dry_run=not request.apply)
+        return json_output(environment, dry_run=not options.apply)
     from rdc.duplicates.report import RemovalTerminal
 
     progress = environment.progress(quiet=quiet, scrolling=environment.stdout_is_terminal)
     return RemovalTerminal(
-        environment.data, environment.talk, progress, dry_run=not request.apply, quiet=quiet
+        environment.data, environment.talk, progress, dry_run=not options.apply, quiet=quiet
     )
 
 
 def _remove(
     words: Words,
-    request: RemovalRequest,
+    removal: RemovalOptions,
     options: DuplicateOptions,
     environment: Environment,
     reporter: Output,
 ) -> DedupeReport:
     from rdc.library.duplicates import remove_duplicates
-    from rdc.model.duplicates import RemovalOptions
 
     paths = [os.fsencode(operand) for operand in words.operands]
-    removal = RemovalOptions(
-        action=request.action,
-        apply=request.apply,
-        rules=request.rules,
-        keep_in=request.keep_in,
-        only_in=request.only_in,
-        destination=request.destination,
-        journal=request.journal,
-    )
     with read_choice(words).store() as catalog:
         return remove_duplicates(
             paths, removal, options, catalog=catalog, reporter=reporter, environ=environment.environ

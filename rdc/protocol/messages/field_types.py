@@ -9,7 +9,7 @@ from itertools import accumulate, chain, pairwise
 from operator import add, sub
 
 from rdc.errors import ExitCode
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import Annotated
 from rdc.limits import (
     CHECK_BLOCKS_PER_MESSAGE,
@@ -26,7 +26,7 @@ from rdc.limits import (
     TIER_NODES,
     TREE_HEIGHT,
 )
-from rdc.model.entries import Kind, Listing, PackedListing, check_sizes
+from rdc.model.entries import NUMBERS, Kind, Listing, PackedListing, check_sizes, sliced
 from rdc.protocol.wire.fields import (
     Blob,
     Gaps,
@@ -48,7 +48,7 @@ from rdc.protocol.wire.fields import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
 
 # Entries on the wire: one packed column per field, checked by whole columns.
@@ -145,44 +145,26 @@ def slice_listing(listing: Listing) -> Iterator[Listing]:
                 break
             target += listing.kinds[row] == Kind.SYMLINK
             row += 1
-        yield Listing(
-            listing.names[start:row],
-            listing.kinds[start:row],
-            listing.modes[start:row],
-            listing.sizes[start:row],
-            listing.mtimes[start:row],
-            listing.uids[start:row],
-            listing.gids[start:row],
-            listing.targets[first_link:target],
-        )
+        yield listing.part(start, row, slice(first_link, target))
 
 
 def join_listing(parts: list[Listing]) -> Listing:
     """One directory's parts as one listing. ValueError unless the names increase across parts."""
-    # long because it checks each column against the others before it makes anything
     if len(parts) == 1:
         return parts[0]
     for before, after in pairwise(parts):
         if before.names and after.names and before.names[-1] >= after.names[0]:
             raise ValueError("a directory's names do not increase from part to part")
-    # One comprehension a column: many branches to a counter, none to a reader.
+    columns: dict[str, Any] = {name: array(typecode) for name, typecode in NUMBERS.items()}
+    for part in parts:
+        for name, column in columns.items():
+            column.extend(getattr(part, name))
     return Listing(
         tuple(name for part in parts for name in part.names),
         b"".join(part.kinds for part in parts),
-        _concatenated("H", [part.modes for part in parts]),
-        _concatenated("Q", [part.sizes for part in parts]),
-        _concatenated("q", [part.mtimes for part in parts]),
-        _concatenated("I", [part.uids for part in parts]),
-        _concatenated("I", [part.gids for part in parts]),
-        tuple(target for part in parts for target in part.targets),
+        targets=tuple(target for part in parts for target in part.targets),
+        **columns,
     )
-
-
-def _concatenated(typecode: str, columns: list[array[int]]) -> array[int]:
-    joined: array[int] = array(typecode)
-    for column in columns:
-        joined.extend(column)
-    return joined
 
 
 # Rows
@@ -238,14 +220,7 @@ class Rows:
                 named += self.segments[segment].count
                 segment += 1
             yield Rows(
-                count,
-                self.segments[first:segment],
-                self.kinds[at:to],
-                self.modes[2 * at : 2 * to],
-                self.sizes[8 * at : 8 * to],
-                self.uids[4 * at : 4 * to],
-                self.gids[4 * at : 4 * to],
-                self.mtimes[8 * at : 8 * to],
+                count, self.segments[first:segment], self.kinds[at:to], **sliced(self, NUMBERS, at, to)
             )
             at = to
 
@@ -253,20 +228,13 @@ class Rows:
         """The segments as listings, if all groups are present. Without owners, uids and gids are zero."""
         out = []
         at = 0
-        uids, gids = self.uids or bytes(4 * self.count), self.gids or bytes(4 * self.count)
+        whole = self if self.uids else replace(self, uids=bytes(4 * self.count), gids=bytes(4 * self.count))
         for segment in self.segments:
             to = at + segment.count
+            columns = sliced(whole, NUMBERS, at, to)
             out.append(
                 PackedListing(
-                    segment.count,
-                    segment.names,
-                    self.kinds[at:to],
-                    self.modes[2 * at : 2 * to],
-                    self.sizes[8 * at : 8 * to],
-                    self.mtimes[8 * at : 8 * to],
-                    uids[4 * at : 4 * to],
-                    gids[4 * at : 4 * to],
-                    segment.targets,
+                    segment.count, segment.names, self.kinds[at:to], targets=segment.targets, **columns
                 )
             )
             at = to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.file_options import (
     CATALOG_GROUP,
     FILTER_GROUP,
@@ -125,10 +125,10 @@ def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> Dedupe
             apply=(parsed.has("--apply") or undo is not None) and not dry,
             hardlink=parsed.has("--hardlink"),
             chunks=parsed.has("--chunks"),
-            keep=tuple(_path(given.value) for given in parsed.given if given.key == "--keep-in"),
-            max_files=_number(parsed, "--max-files"),
-            max_bytes=_size(parsed, "--max-bytes"),
-            min_size=_size(parsed, "--min-size") or 1,
+            keep=tuple(map(_path, parsed.values("--keep-in"))),
+            max_files=parsed.number("--max-files", None, "a number of files is expected"),
+            max_bytes=parsed.size("--max-bytes"),
+            min_size=parsed.size("--min-size") or 1,
             journal=None if journal is None else _path(journal.value),
             rules=read_rules(parsed, read_rule_file),
         ),
@@ -148,20 +148,6 @@ def _path(word: str) -> bytes:
     if "\0" in word:
         raise UsageError("a PATH cannot contain a NUL character")
     return os.fsencode(word)
-
-
-def _number(parsed: Words, key: str) -> int | None:
-    given = parsed.last(key)
-    if given is None:
-        return None
-    if not (given.value.isascii() and given.value.isdigit() and len(given.value) <= 18):
-        raise UsageError(f"{key}={given.value}: a number of files is expected")
-    return int(given.value)
-
-
-def _size(parsed: Words, key: str) -> int | None:
-    given = parsed.last(key)
-    return None if given is None else read_size(key, given.value)
 
 
 # `rdc dedupe PATH...`: merges duplicates by shared blocks or hard links.

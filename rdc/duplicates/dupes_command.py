@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.file_options import CATALOG_GROUP, FILTER_GROUP, read_choice, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.verb import HelpText, Listing, json_output, perform
@@ -70,7 +70,7 @@ def read_removal(words: Words) -> RemovalOptions | None:
     return RemovalOptions(
         action=_ACTIONS[actions[0]],
         apply=words.has("--apply") and not words.has("-n", "--dry-run"),
-        rules=tuple(_rule(one.value) for one in words.given if one.key == "--keep"),
+        rules=tuple(map(_rule, words.values("--keep"))),
         keep_in=_directories(words, "--keep-in"),
         only_in=_directories(words, "--only-in"),
         destination=b"" if moved is None else _path("--move", moved.value),
@@ -88,7 +88,7 @@ def _rule(text: str) -> KeepRule:
 
 
 def _directories(words: Words, key: str) -> tuple[bytes, ...]:
-    return tuple(_path(key, one.value, directory=True) for one in words.given if one.key == key)
+    return tuple(_path(key, value, directory=True) for value in words.values(key))
 
 
 def _path(key: str, value: str, *, directory: bool = False) -> bytes:
@@ -226,18 +226,17 @@ def _remove(
 
 
 def _options(words: Words, environment: Environment) -> DuplicateOptions:
-    order, least, most = (words.last(key) for key in ("--sort", "--min-size", "--max-size"))
-    if order is not None and order.value not in _ORDERS:
-        raise UsageError(f"--sort={order.value}: expected {', '.join(_ORDERS)} (see rdc dupes --help)")
-    smallest = 1 if least is None else read_size("--min-size", least.value)
+    order, least = words.value("--sort"), words.size("--min-size")
+    if order is not None and order not in _ORDERS:
+        raise UsageError(f"--sort={order}: expected {', '.join(_ORDERS)} (see rdc dupes --help)")
     return DuplicateOptions(
         rules=read_rules(words, lambda name: read_rule_file(name, environment)),
-        min_size=0 if words.has("--empty") else smallest,
-        max_size=None if most is None else read_size("--max-size", most.value),
+        min_size=0 if words.has("--empty") else 1 if least is None else least,
+        max_size=words.size("--max-size"),
         one_file_system=words.has("--one-file-system"),
         links=words.has("--links"),
         verify=words.has("--verify"),
         depth=read_depth(words),
         max_rate=read_max_rate(words),
-        order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order.value),
+        order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order),
     )

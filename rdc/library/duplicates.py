@@ -169,7 +169,7 @@ def _find_and_act(
     deduper.groups(find_groups(operands, search, catalog, reporter, deduper.failed))
     if options.chunks:
         from rdc.library.duplicate_groups import RunSearch
-        from rdc.tree.filter_list import filter_list
+        from rdc.tree import filter_list
 
         filters = filter_list(options.rules)
         runs = RunSearch(operands, filters, catalog, options.min_size, reporter, deduper.failed)

@@ -67,7 +67,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     choice, use = read_choice(parsed), StorageUse(read_depth(parsed), read_max_rate(parsed))
     rules = read_rules(parsed, lambda name: read_rule_file(name, environment))
 
-    from rdc.tree.filter_list import filter_list
+    from rdc.tree import filter_list
 
     filters = filter_list(rules)
     terminal = IndexTerminal(environment.talk, environment.progress(quiet=parsed.has("--quiet")))

@@ -143,10 +143,11 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
     """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     if not words.operands:
         raise UsageError("rdc scan needs a directory or a file (see rdc scan --help)")
-    levels = tuple(dict.fromkeys(given.value for given in words.given if given.key == "--level"))
+    levels = tuple(dict.fromkeys(words.values("--level")))
     for level in levels:
         if level not in FIXED_LEVELS:
             raise UsageError(f"--level={level}: unknown; {' and '.join(FIXED_LEVELS)} can be added")
+    shifts = f"a whole number from 0 to {SHIFT_MOST} is expected"
     part = read_part(words)
     slicing = read_slicing(words, part, "rdcscan")
     cluster = slicing if isinstance(slicing, OnCluster) else None
@@ -160,8 +161,8 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
             memory=read_memory(words),
             seconds=_last(words, "--time", _seconds, None),
             sample=_last(words, "--sample", _rate, None),
-            seed=_last(words, "--seed", _seed, 0),
-            shift=_last(words, "--shift", _shift, 0),
+            seed=words.number("--seed", 0, "a whole number is expected"),
+            shift=words.number("--shift", 0, shifts, most=SHIFT_MOST, digits=3),
             slice=slicing.slice if isinstance(slicing, OneSlice) else None,
             depth=read_depth(words),
             max_rate=read_max_rate(words),
@@ -235,18 +236,6 @@ def _rate(text: str) -> float:
     if not 0 < rate <= 1:
         raise UsageError(f"--sample={text}: a part of the whole is expected, such as 0.1 or 10%")
     return rate
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise UsageError(f"--seed={text}: a whole number is expected")
-    return int(text)
-
-
-def _shift(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= SHIFT_MOST):
-        raise UsageError(f"--shift={text}: a whole number from 0 to {SHIFT_MOST} is expected")
-    return int(text)
 
 
 def read_part(words: Words) -> str | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.file_options import CATALOG_GROUP, FILTER_GROUP, read_choice, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.verb import HelpText, Listing, json_output, perform
@@ -118,24 +118,23 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 def _find(words: Words, options: SimilarOptions, reporter: Output) -> SimilarReport:
     from rdc.library.similar import similar
 
-    given = words.last("--to")
-    if given is not None and os.path.isdir(given.value):
-        raise UsageError(f"--to={given.value}: a file is expected, not a directory")
+    to = words.value("--to")
+    if to is not None and os.path.isdir(to):
+        raise UsageError(f"--to={to}: a file is expected, not a directory")
     with read_choice(words).store() as catalog:
         return similar(words.operands, options, catalog=catalog, reporter=reporter)
 
 
 def _options(words: Words, environment: Environment) -> SimilarOptions:
-    least, most = words.last("--min-size"), words.last("--max-size")
-    to = words.last("--to")
+    least, files = words.size("--min-size"), "a number of files, 1 or more, is expected"
     return SimilarOptions(
         rules=read_rules(words, lambda name: read_rule_file(name, environment)),
-        min_size=SimilarOptions().min_size if least is None else read_size("--min-size", least.value),
-        max_size=None if most is None else read_size("--max-size", most.value),
+        min_size=SimilarOptions().min_size if least is None else least,
+        max_size=words.size("--max-size"),
         one_file_system=words.has("--one-file-system"),
         threshold=_file_threshold(words),
-        to=None if to is None else to.value,
-        top=_count(words),
+        to=words.value("--to"),
+        top=words.number("--top", TOP, files, least=1, digits=9),
         folders=words.has("--folders"),
         depth=read_depth(words),
         max_rate=read_max_rate(words),
@@ -151,14 +150,3 @@ def _file_threshold(words: Words) -> float:
     if not re.fullmatch(r"0?\.\d{1,6}|[01](\.0*)?", given.value) or not 0.01 <= float(given.value) <= 1:
         raise UsageError(f"--threshold={given.value}: a part from 0.01 to 1 is expected, such as 0.8")
     return float(given.value)
-
-
-def _count(words: Words) -> int:
-    given = words.last("--top")
-    if given is None:
-        return TOP
-    if not (
-        given.value.isascii() and given.value.isdigit() and 0 < len(given.value) <= 9 and int(given.value)
-    ):
-        raise UsageError(f"--top={given.value}: a number of files, 1 or more, is expected")
-    return int(given.value)

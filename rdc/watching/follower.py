@@ -19,7 +19,7 @@ from rdc.session.runtime.commands import Conversation, Idle
 from rdc.session.source.turns import TurnSource
 from rdc.session.trees.sites import ANYWHERE, Site
 from rdc.session.trees.source_tree import SourceTree
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.tree.walk import Walk
 from rdc.watching.announced_tree import AnnouncedTree, InodeStamps
 from rdc.watching.events import Batch, Mounts, TreeEvents

@@ -25,7 +25,7 @@ from rdc.session.transfer.destination import Terms
 from rdc.session.trees.destination_root import keeps, wants_listing
 from rdc.session.trees.sites import ANYWHERE, entry_of
 from rdc.session.trees.source_tree import check_overlap
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.watching.follower import HALT_SECONDS, Follower, Origin
 from rdc.watching.listeners import FarSourceTurns, Listener
 from rdc.watching.records import Halted, Resumed, WatchOptions, WatchReport, WatchReporter

@@ -165,7 +165,7 @@ def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule |
     chosen = [given for given in words.given if given.key in _KEYS]
     if not chosen:
         return ()
-    from rdc.tree.filter_list import filter_list
+    from rdc.tree import filter_list
     from rdc.tree.rule_text import RuleListBuilder
 
     def cvs(defaults: RuleDefaults) -> list[FilterRule]:

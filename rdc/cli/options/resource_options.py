@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from rdc.cli.environment import Words, parsed_value, read_size
+from rdc.cli.environment import Words, parsed_value
 from rdc.errors import UsageError, printable
 from rdc.lean.records import dataclass, replace
-from rdc.limits import RATE_LEAST
+from rdc.limits import RATE_LEAST, SCAN_SLICES
 from rdc.model.options import Option
 from rdc.model.sync import OPTIONS
 
@@ -74,13 +74,11 @@ def read_depth(words: Words) -> int:
 
 def read_max_rate(words: Words) -> int:
     """Return the bytes a second of --max-rate, or 0 if it is absent or 0. Raises UsageError."""
-    last = words.last("--max-rate")
-    if last is None:
-        return 0
-    rate = read_size("--max-rate", last.value)
+    rate = words.size("--max-rate") or 0
     if 0 < rate < RATE_LEAST:
         raise UsageError(
-            f"--max-rate={last.value}: {RATE_LEAST >> 20}M a second at least is expected, or 0 for no bound"
+            f"--max-rate={words.value('--max-rate')}: {RATE_LEAST >> 20}M a second at least is expected,"
+            " or 0 for no bound"
         )
     return rate
 
@@ -88,17 +86,18 @@ def read_max_rate(words: Words) -> int:
 def read_slicing(words: Words, part: str | None, ending: str) -> OneSlice | OnCluster | None:
     """Read how a job is divided; None if it is whole. `part`: the value of -o. `ending`: of a part's name.
     Raises UsageError."""
-    given, number = words.last("--slice"), words.last("--slices")
-    own = None if given is None else _slice(given.value)
+    given, whole = words.value("--slice"), f"a whole number from 1 to {SCAN_SLICES} is expected"
+    own = None if given is None else _slice(given)
     if own is not None and part is None:
         raise UsageError(
             f"--slice={own} needs -o, such as: -o {own.number}.{ending}; rdc merge adds slices up"
         )
-    url = words.last("--cluster")
+    url = words.value("--cluster")
     if url is not None:
-        cluster = _cluster(words, url.value, part)
-        return cluster if number is None else replace(cluster, slices=_slices(number.value))
-    if number is not None:
+        cluster = _cluster(words, url, part)
+        number = words.number("--slices", None, whole, least=1, most=SCAN_SLICES, digits=9)
+        return replace(cluster, slices=number)
+    if words.has("--slices"):
         raise UsageError("--slices needs --cluster; one slice of a job array is --slice=I/N")
     return None if own is None or part is None else OneSlice(own, part)
 
@@ -136,11 +135,3 @@ def _slice(text: str) -> ScanSlice:
         return ScanSlice(int(found[1]), int(found[2]))
     except UsageError as error:
         raise UsageError(f"--slice={text}: {error}") from error
-
-
-def _slices(text: str) -> int:
-    from rdc.limits import SCAN_SLICES
-
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= SCAN_SLICES):
-        raise UsageError(f"--slices={text}: a whole number from 1 to {SCAN_SLICES} is expected")
-    return int(text)

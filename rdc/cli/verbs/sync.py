@@ -15,22 +15,21 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, 
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.lean.records import replace
-from rdc.lean.typed import Protocol
 from rdc.limits import SELECTED_LIST_BYTES
-from rdc.model.location import Location, RemoteShell
 from rdc.report.output import ForwardedOutput, Output, TerminalOutput
 from rdc.report.sync_terminal import SyncTerminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Callable
+    from typing import TypeAlias
 
-    from rdc.catalog.catalog import UserCatalog
-    from rdc.catalog.store import SignatureStore
     from rdc.model.runs import SyncReport
-    from rdc.model.sync import SyncOptions
-    from rdc.progress import Reporter, StopSignal
+    from rdc.progress import Reporter
     from rdc.session.listing import ListedEntry
+
+    Syncer: TypeAlias = Callable[..., SyncReport]
+    """rdc.sync, which tests replace."""
 
 
 OPTIONS = SYNC_OPTIONS
@@ -72,23 +71,6 @@ ANSWER_BYTES = 64
 
 SIZE_COLUMNS = 14
 """Columns of a size in a listing, as in rsync."""
-
-
-class Syncer(Protocol):
-    """The signature of rdc.sync, which tests replace."""
-
-    def __call__(
-        self,
-        source: Location | Sequence[Location],
-        destination: Location,
-        options: SyncOptions,
-        *,
-        shell: RemoteShell,
-        reporter: Reporter,
-        catalog: SignatureStore | UserCatalog | None,
-        keys: str | PathLike[str] | None,
-        stop: StopSignal | None,
-    ) -> SyncReport: ...
 
 
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers, Sample
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import FILTER_GROUP, ReadRuleFile, read_rule_file
+from rdc.cli.options.shared_options import FILTER_GROUP, ReadRuleFile, read_rule_file
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, printable

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import Environment, OptionGroup, Words
-from rdc.cli.options.file_options import RuleFiles, read_rules
-from rdc.cli.options.resource_options import (
+from rdc.cli.options.shared_options import (
     CLUSTER,
     OVERWRITE,
     SLICE,
     SLICES,
     OnCluster,
     OneSlice,
+    RuleFiles,
     read_depth,
     read_max_rate,
+    read_rules,
     read_slicing,
 )
 from rdc.cli.verb import Listing, json_output, keep_freed_memory, perform, reporting, stop_requests

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import (
+from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     FILTER_GROUP,
     CatalogChoice,

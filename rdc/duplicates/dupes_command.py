@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import CATALOG_GROUP, FILTER_GROUP, read_choice, read_rule_file, read_rules
-from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
+from rdc.cli.options.shared_options import (
+    CATALOG_GROUP,
+    DEPTH,
+    FILTER_GROUP,
+    MAX_RATE,
+    read_choice,
+    read_depth,
+    read_max_rate,
+    read_rule_file,
+    read_rules,
+)
 from rdc.cli.verb import HelpText, Listing, json_output, perform
 from rdc.errors import ExitCode, UsageError
 from rdc.model.duplicates import (

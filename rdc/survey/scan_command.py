@@ -8,26 +8,24 @@ import re
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
-from rdc.cli.options.file_options import (
+from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
-    FILTER_GROUP,
-    CatalogChoice,
-    ReadRuleFile,
-    RuleFiles,
-    read_choice,
-    read_rules,
-)
-from rdc.cli.options.resource_options import (
     CLUSTER,
     DEPTH,
+    FILTER_GROUP,
     MAX_RATE,
     OVERWRITE,
     SLICE,
     SLICES,
+    CatalogChoice,
     OnCluster,
     OneSlice,
+    ReadRuleFile,
+    RuleFiles,
+    read_choice,
     read_depth,
     read_max_rate,
+    read_rules,
     read_slicing,
 )
 from rdc.cli.verb import HelpText, reporting, stop_requests

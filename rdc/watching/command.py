@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_command
-from rdc.cli.options.file_options import read_rule_file
+from rdc.cli.options.shared_options import read_rule_file
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line

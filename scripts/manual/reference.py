@@ -8,7 +8,7 @@ import tomllib
 import rdc
 from rdc.cli.environment import SETTINGS
 from rdc.cli.main import READER_GONE
-from rdc.cli.options.file_options import FILTER_GROUP
+from rdc.cli.options.shared_options import FILTER_GROUP
 from rdc.errors import ExitCode
 from scripts.manual.notes import TOP, MissingNoteError, notes
 from scripts.manual.options import spelled

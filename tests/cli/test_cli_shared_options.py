@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from rdc.cli.environment import OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import FILTER_GROUP, read_rules
-from rdc.cli.options.resource_options import (
+from rdc.cli.options.shared_options import (
     CLUSTER,
     DEPTH,
+    FILTER_GROUP,
     MAX_MEMORY,
     MAX_RATE,
     SLICE,
@@ -19,6 +19,7 @@ from rdc.cli.options.resource_options import (
     read_depth,
     read_max_memory,
     read_max_rate,
+    read_rules,
     read_slicing,
 )
 from rdc.errors import UsageError

@@ -19,7 +19,7 @@ from rdc.cli.environment import (
     parsed_value,
     read_command,
 )
-from rdc.cli.options.file_options import (
+from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     FILTER_GROUP,
     CatalogChoice,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import CATALOG_OPTION, read_choice
+from rdc.cli.options.shared_options import CATALOG_OPTION, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option

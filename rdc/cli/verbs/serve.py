@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.resource_options import MAX_MEMORY, read_max_memory
+from rdc.cli.options.shared_options import MAX_MEMORY, read_max_memory
 from rdc.cli.verb import HelpText, keep_freed_memory
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.model.options import Option

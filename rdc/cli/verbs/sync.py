@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment, Words
-from rdc.cli.options.file_options import read_rule_file
+from rdc.cli.options.shared_options import read_rule_file
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError, UsageError, printable

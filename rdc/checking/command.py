@@ -184,7 +184,7 @@ content, symlink, time, mode, owner, group, links, acls, xattrs.
 
 _CLOSING = """
 Exit codes: 0 equal, 1 different, 64 usage, 23 something could not be read, 24 files changed meanwhile,
-2 the far side is no rdc that can check, 5 refused by a daemon, 10, 12, 30, 35 and 127 as for rdc sync.
+2 the remote side is no rdc that can check, 5 refused by a daemon, 10, 12, 30, 35 and 127 as for rdc sync.
 """
 
 

@@ -406,7 +406,7 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("bwlimit", "send at most so much a second, as in --bwlimit", "--bwlimit"),
+    Setting("bwlimit", "send at most this much a second, as in --bwlimit", "--bwlimit"),
     Setting("catalog", "where signatures are remembered, or off", "--catalog", "--no-catalog"),
     Setting("compress", "true: always, false: never", "--compress", "--no-compress", value=False),
     Setting("depth", "how many calls to storage are in flight, as in --depth", "--depth"),
@@ -414,7 +414,7 @@ SETTINGS = (
     Setting("guard", "stop before more than that share of DST changes, or off", "--guard", "--no-guard"),
     Setting("keys", "the key directory for rdc://", "--keys"),
     Setting("owner", "true: always keep owners, false: never", "--owner", "--no-owner", value=False),
-    Setting("remote-path", "rdc on the far side", "--remote-path"),
+    Setting("remote-path", "rdc on the remote side", "--remote-path"),
     Setting("rsh", "the remote shell, as in -e", "--rsh"),
     Setting("timeout", "seconds of silence to bear, as in --timeout", "--timeout"),
 )

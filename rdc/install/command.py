@@ -83,5 +83,5 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def printable_lines(text: str) -> str:
-    """What the far side said, without control characters."""
+    """Return what the remote side said, without control characters."""
     return "\n".join(printable(line) for line in text.splitlines())

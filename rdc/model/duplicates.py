@@ -116,7 +116,7 @@ class DuplicateReport:
     """The result of `rdc.dupes`."""
 
     groups: Iterable[DuplicateGroup]
-    """The groups in the chosen order, made anew by each iteration. All at once may take much memory."""
+    """The groups in the chosen order, made again by each iteration. All at once may take much memory."""
     summary: DuplicateSummary
     exit: ExitCode
     """OK; PARTIAL if some files could not be read, VANISHED if some changed meanwhile."""

@@ -84,7 +84,7 @@ SCAN_OPTIONS = (
                 f" (default: {DEFAULT_MEMORY >> 20}m)",
                 "SIZE",
             ),
-            Option(("--time",), "stop after so long, such as 90s, 30m, 2h; files in random order", "TIME"),
+            Option(("--time",), "stop after this time, such as 90s, 30m, 2h; files in random order", "TIME"),
             Option(("--sample",), "read about this part of the bytes, such as 0.1 or 10%", "RATE"),
             Option(("--seed",), "of the random order (default: 0)", "N"),
         ),

@@ -196,7 +196,7 @@ class Origin:
 
     @property
     def empty(self) -> str:
-        return f"{self._name} is empty; --force-empty follows all the same"
+        return f"{self._name} is empty; --force-empty follows it even so"
 
     @property
     def _is_bare(self) -> bool:

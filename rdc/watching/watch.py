@@ -1,4 +1,4 @@
-"""`watch`: a session that is dialled again whenever its far side is lost, until the user stops it."""
+"""`watch`: a session that is dialled again whenever its remote side is lost, until the user stops it."""
 
 from __future__ import annotations
 

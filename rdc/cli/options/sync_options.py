@@ -494,7 +494,7 @@ _CONNECTION = (
         "rdc on the remote side (default: rdc)",
         "PROGRAM",
         example="--remote-path=/usr/local/bin/rdc src/ host:backup/",
-        note="Use it where the far shell does not find rdc.",
+        note="Use it where the remote shell does not find rdc.",
     ),
     Option(
         ("--keys",),
@@ -548,7 +548,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--copy-as",): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
-    ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
+    ("--rsync-path",): "use --remote-path=PROGRAM, the remote rdc",
     ("--remove-sent-files",): "use --remove-source-files, which also removes what DST has already",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
@@ -561,7 +561,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--iconv",): "names are copied byte for byte",
     ("--ipv4", "-4", "--ipv6", "-6"): _SSH.replace("OPTIONS", "-4") + " (or -6)",
     ("--version", "-V"): "write rdc --version",
-    ("--server", "--sender"): "the far side runs rdc serve --stdio",
+    ("--server", "--sender"): "the remote side runs rdc serve --stdio",
 }
 
 REFUSED_RSYNC_OPTIONS: dict[str, str] = {name: text for names, text in _REFUSED.items() for name in names}
@@ -816,8 +816,8 @@ def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict
 
 
 def _far_list(name: str, far: Location | None, *, nul: bool) -> FarList | None:
-    """The list that `name` means at the far side; None for a file of this machine. As in rsync, ":FILE" is on
-    the host of SRC or DST. Raises UsageError for another host."""
+    """The list that `name` means at the remote side; None for a file of this machine. As in rsync, ":FILE" is
+    on the host of SRC or DST. Raises UsageError for another host."""
     if not name:
         raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")
     if ":" not in name.partition("/")[0]:

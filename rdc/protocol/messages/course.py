@@ -565,7 +565,7 @@ class Watch(Message):
 
 @message(51, by=SOURCE, when=WATCHING, then=LISTING, moves=(DONE, ASKING))
 class Turn(Message):
-    """S, after Done: begins a turn. Requests, ordinals and rounds start anew."""
+    """S, after Done: begins a turn. Requests, ordinals and rounds start again from 0."""
 
     whole: Annotated[bool, Flag()]
     """Whether the trees are compared as at the start of a session. Otherwise S announces changes."""

@@ -128,10 +128,10 @@ ROWS = 16_384
 """Most files of one row: 18 MB if they are objects whose keys are as long as can be."""
 
 PENDING_BYTES = 32 << 20
-"""Rows of all lists are written once they take so much. So no section exceeds it by more than one row."""
+"""Rows of all lists are written once they take this many bytes. A section exceeds it by at most one row."""
 
 FILE_COST = 16 << 10
-"""A file costs as much as so many bytes of content: 17 us to open and count it, .84 ns a byte."""
+"""A file costs as much as this many bytes of content: 17 us to open and count it, .84 ns a byte."""
 
 
 class SliceLists:

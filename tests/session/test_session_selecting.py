@@ -100,7 +100,7 @@ def test_a_list_at_the_remote_side_selects_here_and_there(tmp_path: Path) -> Non
     messages, found = listed(path)
     assert received(messages)[0].names == found[0].names == (b"a", b"b/c")
     assert messages[0].origin == b"", "the destination hears names alone"
-    assert found[0].origin == b"the/source"
+    assert found[0].origin == b"the/source/"
     messages, found = listed(path, role=Role.DESTINATION)
     assert (messages[0].origin, found[0].origin) == (b"", b"")
     messages, found = listed(path, relative=False)

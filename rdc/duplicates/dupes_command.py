@@ -210,12 +210,11 @@ def _find(words: Words, options: DuplicateOptions, reporter: Output) -> Duplicat
 def _removal_output(options: RemovalOptions, environment: Environment, *, json: bool, quiet: bool) -> Output:
     if json:
         return json_output(environment, dry_run=not options.apply)
-    from rdc.duplicates.report import RemovalTerminal
+    from rdc.duplicates.report import DedupeStyle, DedupeTerminal
 
+    style = DedupeStyle(not options.apply, quiet=quiet, removal=options.action)
     progress = environment.progress(quiet=quiet, scrolling=environment.stdout_is_terminal)
-    return RemovalTerminal(
-        environment.data, environment.talk, progress, dry_run=not options.apply, quiet=quiet
-    )
+    return DedupeTerminal(style, environment.data, environment.talk, progress)
 
 
 def _remove(

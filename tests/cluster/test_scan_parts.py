@@ -227,7 +227,7 @@ def test_a_worker_without_memory_is_reported(
     def starved(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("rdc.survey.scan.scan.survey", starved)
+    monkeypatch.setattr("rdc.survey.scan.scanner.survey", starved)
     with pytest.raises(RdcError, match=r"worker .*: MemoryError"):
         rdc.scan_parts(tree, InThreads(), 2, tmp_path / "out")
 

@@ -25,7 +25,7 @@ from rdc.progress import Event, Problem
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
 from rdc.survey.report.terminal import scan_json
-from rdc.survey.scan.scan import survey
+from rdc.survey.scan.scanner import survey
 from rdc.survey.scan.summary import report_of
 from tests.library.stop_after import StopAfter
 from tests.support.object_server import SECRET, Bucket, object_server

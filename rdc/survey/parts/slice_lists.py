@@ -331,10 +331,10 @@ class _Rows:
         if row.kind == SINGLE:
             self._take_single(row)
             return
-        if row.operand != self._operand:
-            self._operand, self._root = row.operand, self._walk.root(row.operand)
+        if self._root is None or row.operand != self._operand:
+            self._root = self._walk.root(row.operand)
+            self._operand = row.operand
         root, files = self._root, row.files
-        assert root is not None  # noqa: S101 - as set above
         met = Met(row.operand, root, row.walked, row.path, files)
         if row.kind != CONTINUED:
             self._gatherer.enter(met)

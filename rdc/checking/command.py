@@ -30,7 +30,7 @@ _SYNC = {option.key: option for group in SYNC_OPTIONS for option in group.option
 
 SEED_DIGITS = 18
 
-CHECK_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "What is compared (always: names, kinds, link targets and content)",
         (
@@ -131,7 +131,7 @@ class CheckRequest:
 
 def parse_check(words: list[str]) -> Words:
     """Parses the words after `rdc check`. Raises UsageError."""
-    return parse_words(words, CHECK_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc check")
+    return parse_words(words, OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc check")
 
 
 def read_check(words: Words, read_rule_file: ReadRuleFile) -> CheckRequest:
@@ -160,8 +160,6 @@ def _sample(words: Words) -> Sample | None:
     whole = f"a whole number of at most {SEED_DIGITS} digits is expected"
     return Sample(share, words.number("--seed", 0, whole, digits=SEED_DIGITS))
 
-
-OPTIONS = CHECK_OPTIONS
 
 SUMMARY = "compare two directories by content, here or on another host, and change neither"
 

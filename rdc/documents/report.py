@@ -160,14 +160,14 @@ def documents_page(report: DocumentReport) -> Iterator[bytes]:
     counts = _Counts(report)
     summary = report.summary
     yield _HEAD.encode()
-    yield f"<h1>{_text(_sentence(documents_summary(report)))}</h1><ul>".encode()
+    yield f"<h1>{html.escape(_sentence(documents_summary(report)))}</h1><ul>".encode()
     for value, what in (
         (f"{summary.documents:,}", f"documents, {size_text(summary.bytes)} of text"),
         (f"{summary.kept:,}", "to keep"),
         (f"{summary.grouped:,}", "like another" if not summary.groups else counted(summary.groups, "group")),
         (f"{summary.copies:,}", "of equal text"),
     ):
-        yield f"<li><b>{_text(value)}</b>{_text(what)}</li>".encode()
+        yield f"<li><b>{html.escape(value)}</b>{html.escape(what)}</li>".encode()
     yield b"</ul>"
     bins = [(f"{at / BINS:.2f}", count) for at, count in enumerate(counts.resemblances)]
     first = next((at for at, (_, count) in enumerate(bins) if count), BINS)
@@ -204,28 +204,26 @@ def _chart(title: str, rows: Sequence[tuple[str, int]]) -> bytes:
     """Horizontal bars, one a row, with their counts."""
     most = max(count for _, count in rows)
     bars = "".join(
-        f'<text x="60" y="{20 * at + 14}" text-anchor="end">{_text(name)}</text>'
+        f'<text x="60" y="{20 * at + 14}" text-anchor="end">{html.escape(name)}</text>'
         f'<rect x="70" y="{20 * at + 3}" width="{600 * count / most:.1f}" height="14"></rect>'
         f'<text x="{76 + 600 * count / most:.1f}" y="{20 * at + 14}">{count:,}</text>'
         for at, (name, count) in enumerate(rows)
     )
     height = 20 * len(rows) + 6
     return (
-        f'<h2>{_text(title)}</h2><svg viewBox="0 0 760 {height}" width="760" height="{height}" role="img"'
-        f' aria-label="{_text(title)}">{bars}</svg>'
+        f'<h2>{html.escape(title)}</h2><svg viewBox="0 0 760 {height}" width="760" height="{height}"'
+        f' role="img" aria-label="{html.escape(title)}">{bars}</svg>'
     ).encode()
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
     if not rows:
         return b""
-    head = "".join(f"<th>{_text(name)}</th>" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{_text(value)}</td>" for value in row) + "</tr>" for row in rows)
-    return f"<h2>{_text(title)}</h2><table><tr>{head}</tr>{body}</table>".encode()
-
-
-def _text(value: str) -> str:
-    return html.escape(value)
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row) + "</tr>" for row in rows
+    )
+    return f"<h2>{html.escape(title)}</h2><table><tr>{head}</tr>{body}</table>".encode()
 
 
 def _sentence(text: str) -> str:

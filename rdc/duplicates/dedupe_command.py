@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The options of `rdc dedupe`: their table, and the request they are read into.
 
-DEDUPE_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "What is done",
         (
@@ -91,7 +91,7 @@ class DedupeRequest:
 def parse_dedupe(words: Sequence[str]) -> Words:
     """Parse the words after `rdc dedupe`. Raises UsageError."""
     former = {"--keep": "this option is --keep-in=DIR now"}
-    return parse_words(words, DEDUPE_OPTIONS, former, command="rdc dedupe")
+    return parse_words(words, OPTIONS, former, command="rdc dedupe")
 
 
 def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> DedupeRequest:
@@ -149,10 +149,6 @@ def _path(word: str) -> bytes:
         raise UsageError("a PATH cannot contain a NUL character")
     return os.fsencode(word)
 
-
-# `rdc dedupe PATH...`: merges duplicates by shared blocks or hard links.
-
-OPTIONS = DEDUPE_OPTIONS
 
 SUMMARY = "make single instances of duplicates, by shared blocks or hard links"
 

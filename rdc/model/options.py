@@ -635,16 +635,6 @@ def no_nul(path: bytes) -> None:
         raise ValueError("a path has no NUL byte")
 
 
-def check_mode_changes(text: str) -> None:
-    """Raise ValueError unless `text` changes permissions as --chmod does."""
-    parse_mode_changes(text)
-
-
-def check_owner_map(text: bytes) -> None:
-    """Raise ValueError unless `text` is a map as of --usermap."""
-    parse_owner_map(text)
-
-
 def _is_number(text: str, digits: int = 18) -> bool:
     """Whether `text` is a whole number that int() reads in no time. isascii() excludes the digits of other
     scripts."""

@@ -139,7 +139,7 @@ class SyncOptions:
         excludes=(
             excludes("acls", "an ACL holds the permissions, too"),
         ),
-        most=limits.MODE_CHANGES_BYTES, valid=values.check_mode_changes, watch=False)
+        most=limits.MODE_CHANGES_BYTES, valid=values.parse_mode_changes, watch=False)
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
     checksum: bool = option(False, DONE,
@@ -743,7 +743,7 @@ class SyncOptions:
             range such as 0-99, or nothing for numbers without a name. TO is a user at DST, by name or by
             number. Who is not in it keeps the number, or with `--no-numeric-ids` the name. DST's side
             applies it, and needs root or `--owner`. A module of a daemon that keeps no owners refuses."""),
-        most=limits.OWNER_MAP_BYTES, valid=values.check_owner_map, alias="--chown", excludes=_BY_NUMBER,
+        most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
     """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
     the same numbers. Not together with `acls`."""
@@ -754,7 +754,7 @@ class SyncOptions:
             example="--chown=www-data:www-data src/ host:/var/www/", rsync="as `--usermap`",
             note="""OWNER is USER:GROUP, USER or :GROUP, by name or by number at DST. It is short for
             `--usermap='*:USER' --groupmap='*:GROUP'`."""),
-        most=limits.OWNER_MAP_BYTES, valid=values.check_owner_map, alias="--chown", excludes=_BY_NUMBER,
+        most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
     """The same for groups."""
     compress: bool | None = option(None, CONNECTION,

@@ -151,28 +151,6 @@ class Output:
         """End the output. May be called twice."""
 
 
-class ForwardedOutput(Output):
-    """Passes everything to another output. Subclasses add what they do with it."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-
-    def start(self) -> None:
-        self._output.start()
-
-    def __call__(self, event: object, /) -> None:
-        self._output(event)
-
-    def finish(self, report: Any) -> None:
-        self._output.finish(report)
-
-    def fail(self, error: RdcError) -> None:
-        self._output.fail(error)
-
-    def close(self) -> None:
-        self._output.close()
-
-
 class TerminalOutput(Output):
     """Text for people: results on stdout, problems, progress and a summary on stderr.
 

@@ -63,7 +63,7 @@ OUTPUT_GROUP = OptionGroup(
     ),
 )
 
-SCAN_OPTIONS = (
+OPTIONS = (
     FILTER_GROUP,
     OptionGroup(
         "What is measured",
@@ -134,7 +134,7 @@ class ScanRequest:
 
 def parse_scan(words: list[str]) -> Words:
     """Parses the words after `rdc scan`. Raises UsageError."""
-    return parse_words(words, SCAN_OPTIONS, {}, command="rdc scan")
+    return parse_words(words, OPTIONS, {}, command="rdc scan")
 
 
 def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
@@ -245,8 +245,6 @@ def read_part(words: Words) -> str | None:
         raise UsageError("-o needs a file, such as: -o part.rdcscan")
     return given.value
 
-
-OPTIONS = SCAN_OPTIONS
 
 SUMMARY = "measure what deduplication and compression would save"
 

@@ -138,15 +138,12 @@ class Origin:
                     f"{self._name}: a directory is expected (a link to one needs a '/' at the end)"
                 )
             self.mark = _mark(tree)
-            self._close_mounts()
+            self.close()
             self._mounts = Mounts(path_of(tree.root.directory(tree.only or b"", fresh=True).fd))
         finally:
             tree.root.release()
 
     def close(self) -> None:
-        self._close_mounts()
-
-    def _close_mounts(self) -> None:
         if self._mounts is not None:
             self._mounts.close()
             self._mounts = None

@@ -16,7 +16,7 @@ from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, repo
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.lean.records import replace
 from rdc.limits import SELECTED_LIST_BYTES
-from rdc.report.output import ForwardedOutput, Output, TerminalOutput
+from rdc.report.output import Output, TerminalOutput
 from rdc.report.sync_terminal import SyncTerminal
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.model.runs import SyncReport
-    from rdc.progress import Reporter
+    from rdc.progress import Event, Reporter
     from rdc.session.listing import ListedEntry
 
     Syncer: TypeAlias = Callable[..., SyncReport]
@@ -151,26 +151,25 @@ def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncRep
         raise request.deadline.error from error
 
 
-class _Watched(ForwardedOutput):
-    """Passes everything on, and notes whether the guard stopped the run."""
-
-    stopped = False
-
-    def __call__(self, event: object, /) -> None:
-        from rdc.model.runs import is_stop
-
-        self.stopped = self.stopped or is_stop(event)
-        super().__call__(event)
-
-
 def _perform_guarded(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
     """Perform a request. If its guard stops it, asks; on yes the request is performed without a guard.
 
     What the first run did is done, so the second one has only the rest to do.
     """
-    watched = _Watched(_output(request, environment))
-    code = _perform(request, watched, environment, syncer)
-    if request.options.guard is None or not watched.stopped or not _agrees(environment):
+    from rdc.model.runs import is_stop
+
+    stopped = False
+
+    def watched(*operands: object, reporter: Reporter, **others: object) -> SyncReport:
+        def report(event: Event, /) -> None:
+            nonlocal stopped
+            stopped = stopped or is_stop(event)
+            reporter(event)
+
+        return syncer(*operands, reporter=report, **others)
+
+    code = _perform(request, _output(request, environment), environment, watched)
+    if request.options.guard is None or not stopped or not _agrees(environment):
         return code
     request = replace(request, options=replace(request.options, guard=None))
     return _perform(request, _output(request, environment), environment, syncer)

@@ -59,10 +59,10 @@ def _without_bundles() -> None:
 
 
 def _without_blocks() -> None:
-    from rdc.session.transfer.compare import FileGaps
+    from rdc.session.transfer.compare import Gaps
 
     _without_bundles()  # which are matched by blocks
-    FileGaps.requests = lambda self: []  # type: ignore[method-assign]
+    Gaps.requests = lambda self: []  # type: ignore[method-assign]
 
 
 def _without_masking() -> None:

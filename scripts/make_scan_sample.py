@@ -24,7 +24,7 @@ from rdc.model.scan import (
     SimilarFiles,
     TypeSummary,
 )
-from rdc.report.scan.terminal import scan_json
+from rdc.survey.report.terminal import scan_json
 
 TARGET = Path(__file__).parent.parent / "fixtures" / "scan" / "sample.json"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import rdc
 from rdc.cluster.engines import Engine, opened_engine, parse_engine
-from rdc.report.scan.terminal import scan_json
+from rdc.survey.report.terminal import scan_json
 from tests.cluster.clusters import TOKEN, dask_cluster, ray_cluster
 from tests.cluster.failing_executors import Killing
 from tests.support.trees.linked_tree import linked_tree

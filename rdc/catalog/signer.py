@@ -45,8 +45,8 @@ THREADS_WORTH = 128 << 20
 take and cost 9 ms more CPU, because spans cut by one thread must move to another's cache."""
 
 HOLE_WORTH = 1 << 20
-"""Bytes without allocation before a file is searched for holes. Reading so many zeros costs as much as a few
-system calls."""
+"""Bytes without allocation before a file is searched for holes. Reading this many zeros costs as much as a
+few system calls."""
 
 
 class FileSigner:

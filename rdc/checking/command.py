@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers, Sample
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import FILTER_GROUP, ReadRuleFile, read_rule_file
+from rdc.cli.options.shared_options import FILTER_GROUP, ReadRuleFile, read_rule_file
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.lean.records import dataclass, replace
-from rdc.lean.typed import Protocol
 from rdc.model.options import Option
 from rdc.model.sync import CONNECTION
 from rdc.model.sync import OPTIONS as SESSION_OPTIONS
@@ -24,19 +23,14 @@ from rdc.report.output import Bar, Output, TerminalOutput, counted, elapsed_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from os import PathLike
-
-    from rdc.catalog.catalog import UserCatalog
-    from rdc.catalog.store import SignatureStore
-    from rdc.model.location import Location, RemoteShell
-    from rdc.progress import Reporter
+    pass
 
 
 _SYNC = {option.key: option for group in SYNC_OPTIONS for option in group.options}
 
 SEED_DIGITS = 18
 
-CHECK_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "What is compared (always: names, kinds, link targets and content)",
         (
@@ -137,7 +131,7 @@ class CheckRequest:
 
 def parse_check(words: list[str]) -> Words:
     """Parses the words after `rdc check`. Raises UsageError."""
-    return parse_words(words, CHECK_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc check")
+    return parse_words(words, OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc check")
 
 
 def read_check(words: Words, read_rule_file: ReadRuleFile) -> CheckRequest:
@@ -154,22 +148,18 @@ def read_check(words: Words, read_rule_file: ReadRuleFile) -> CheckRequest:
 
 
 def _sample(words: Words) -> Sample | None:
-    last, seed = words.last("--sample"), words.last("--seed")
+    last = words.last("--sample")
     if last is None:
-        if seed is not None:
+        if words.has("--seed"):
             raise UsageError("--seed means nothing without --sample")
         return None
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(%?)", last.value)
     share = float(found[1]) / (100 if found[2] else 1) if found else 0.0
     if not 0 < share <= 1:
         raise UsageError(f"--sample={last.value}: a part of the files is expected, such as 1% or 0.01")
-    number = "0" if seed is None else seed.value
-    if not (number.isascii() and number.isdigit() and len(number) <= SEED_DIGITS):
-        raise UsageError(f"--seed={number}: a whole number of at most {SEED_DIGITS} digits is expected")
-    return Sample(share, int(number))
+    whole = f"a whole number of at most {SEED_DIGITS} digits is expected"
+    return Sample(share, words.number("--seed", 0, whole, digits=SEED_DIGITS))
 
-
-OPTIONS = CHECK_OPTIONS
 
 SUMMARY = "compare two directories by content, here or on another host, and change neither"
 
@@ -192,43 +182,22 @@ content, symlink, time, mode, owner, group, links, acls, xattrs.
 
 _CLOSING = """
 Exit codes: 0 equal, 1 different, 64 usage, 23 something could not be read, 24 files changed meanwhile,
-2 the far side is no rdc that can check, 5 refused by a daemon, 10, 12, 30, 35 and 127 as for rdc sync.
+2 the remote side is no rdc that can check, 5 refused by a daemon, 10, 12, 30, 35 and 127 as for rdc sync.
 """
 
 
 help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
 
 
-class Checker(Protocol):
-    """The signature of rdc.check, which tests replace."""
-
-    def __call__(
-        self,
-        source: Location,
-        destination: Location,
-        options: CheckOptions,
-        *,
-        shell: RemoteShell,
-        reporter: Reporter,
-        on_difference: Callable[[EntryDiffers], None],
-        catalog: SignatureStore | UserCatalog | None,
-        keys: str | PathLike[str] | None,
-    ) -> CheckReport: ...
-
-
-def run(words: Sequence[str], environment: Environment, *, checker: Checker | None = None) -> ExitCode:
-    """Runs `rdc check` with the words after it. Raises RdcError, which the caller prints."""
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Run `rdc check` with the words after it. Raises RdcError, which the caller prints."""
     with reporting_usage(words, environment), _own_codes():
         parsed = parse_check(list(words))
         if help_text.shown(parsed, environment):
             return ExitCode.OK
         request = read_check(parsed, lambda name: read_rule_file(name, environment))
-    if checker is None:
-        from rdc.library.trees import check
-
-        keep_freed_memory()
-        checker = check
-    return _perform(request, environment, checker)
+    keep_freed_memory()
+    return _perform(request, environment)
 
 
 @contextlib.contextmanager
@@ -242,13 +211,15 @@ def _own_codes() -> Iterator[None]:
         raise
 
 
-def _perform(request: CheckRequest, environment: Environment, checker: Checker) -> ExitCode:
+def _perform(request: CheckRequest, environment: Environment) -> ExitCode:
+    from rdc.library.trees import check
+
     sync = request.sync
     output = json_output(environment) if sync.json else _terminal(request, environment)
 
-    def check() -> CheckReport:
+    def job() -> CheckReport:
         with sync.catalog.store() as catalog:
-            return checker(
+            return check(
                 sync.source,
                 sync.destination,
                 request.options,
@@ -260,7 +231,7 @@ def _perform(request: CheckRequest, environment: Environment, checker: Checker) 
             )
 
     with _own_codes():
-        return perform(output, check).exit
+        return perform(output, job).exit
 
 
 def _terminal(request: CheckRequest, environment: Environment) -> Output:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 CLOSED_DIRECTORIES = 1 << 16
 """Most unreadable directories of the far end that are remembered. Entries of others may be reported as only
-here; the run ends with 23 all the same."""
+here; the run ends with 23 even so."""
 
 
 def near_tree(path: bytes, name: bytes | None, only: bytes, entry: Kind) -> DestinationRoot:

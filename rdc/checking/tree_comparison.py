@@ -32,7 +32,7 @@ from rdc.plan.compare import (
 from rdc.progress import Problem
 from rdc.session.destination.directory_changes import AnnouncedDirectory
 from rdc.session.trees.sites import check_included
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.tree.manifest import Manifest, RowMap
 
 TYPE_CHECKING = False

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rdc.errors import ExitCode, RdcError, UsageError, escaped
 from rdc.lean.records import dataclass
+from rdc.lean.typed import TypeVar
+from rdc.limits import SIZE_LIMIT
 from rdc.model.location import config_directory
 from rdc.model.options import Declared, Option, parse_directory, parse_size_of
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 
 # The streams, environment variables and clock that a verb uses. Tests pass fakes.
+
+D = TypeVar("D")
 
 _ESCAPE = "rdc.escape"
 
@@ -198,6 +202,39 @@ class Words:
         """Return the last of these options, which overrides the earlier ones; None without any."""
         return next((given for given in reversed(self.given) if given.key in keys), None)
 
+    def value(self, key: str) -> str | None:
+        """Return the value of an option; None without it."""
+        last = self.last(key)
+        return None if last is None else last.value
+
+    def values(self, key: str) -> list[str]:
+        """Return the values of an option that may be repeated, in their order."""
+        return [given.value for given in self.given if given.key == key]
+
+    def size(self, key: str) -> int | None:
+        """Return the bytes of an option; None without it. Raises UsageError."""
+        last = self.last(key)
+        return None if last is None else read_size(key, last.value)
+
+    def number(
+        self, key: str, default: D, expected: str, *, least: int = 0, most: int = SIZE_LIMIT, digits: int = 18
+    ) -> int | D:
+        """Return the number of an option, `default` without it. Raises UsageError, which says what is
+        `expected`, for another text, and for more than `digits` digits."""
+        text = self.value(key)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= digits and least <= int(text) <= most):
+            raise UsageError(f"{key}={text}: {expected}")
+        return int(text)
+
+    def only(self, keys: Sequence[str], command: str) -> str:
+        """Return the one of these options that is given, or "". Raises UsageError for several of them."""
+        found = sorted({given.key for given in self.given if given.key in keys})
+        if len(found) > 1:
+            raise UsageError(f"{' and '.join(found)} exclude each other (see {command} --help)")
+        return found[0] if found else ""
+
 
 def parse_words(
     words: Sequence[str],
@@ -311,6 +348,24 @@ def read_size(option: str, text: str) -> int:
         raise UsageError(f"{option}={text}: {error}") from None
 
 
+def read_command(text: str, shown: str, example: str) -> tuple[str, ...]:
+    """Return the words of a command. `shown`: the option with `text`. `example`: such an option, with a
+    command. Raises UsageError."""
+    from rdc.transport.pipes import shell_words
+
+    try:
+        found = tuple(shell_words(text))
+    except ValueError as error:
+        raise UsageError(f"{shown}: {error}; quote it as for a shell") from error
+    if not found:
+        name = shown.removesuffix(text).rstrip(" =")
+        raise UsageError(f"{name} needs a command, such as: {example}")
+    return found
+
+
+RSH_EXAMPLE = "-e 'ssh -p 2222'"
+
+
 def options_help(groups: Sequence[OptionGroup]) -> str:
     """Return the option part of a --help text: one line per option, explanations aligned."""
     lines = []
@@ -351,7 +406,7 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("bwlimit", "send at most so much a second, as in --bwlimit", "--bwlimit"),
+    Setting("bwlimit", "send at most this much a second, as in --bwlimit", "--bwlimit"),
     Setting("catalog", "where signatures are remembered, or off", "--catalog", "--no-catalog"),
     Setting("compress", "true: always, false: never", "--compress", "--no-compress", value=False),
     Setting("depth", "how many calls to storage are in flight, as in --depth", "--depth"),
@@ -359,7 +414,7 @@ SETTINGS = (
     Setting("guard", "stop before more than that share of DST changes, or off", "--guard", "--no-guard"),
     Setting("keys", "the key directory for rdc://", "--keys"),
     Setting("owner", "true: always keep owners, false: never", "--owner", "--no-owner", value=False),
-    Setting("remote-path", "rdc on the far side", "--remote-path"),
+    Setting("remote-path", "rdc on the remote side", "--remote-path"),
     Setting("rsh", "the remote shell, as in -e", "--rsh"),
     Setting("timeout", "seconds of silence to bear, as in --timeout", "--timeout"),
 )

@@ -7,7 +7,7 @@ import tomllib
 from importlib import resources
 
 from rdc.cli.environment import SETTINGS, OptionGroup
-from rdc.cli.options.file_options import FILTER_GROUP
+from rdc.cli.options.shared_options import FILTER_GROUP
 from rdc.errors import ExitCode
 from rdc.version import __version__
 

@@ -9,14 +9,14 @@ from rdc.cli.environment import Environment, OptionGroup, OutputClosedError, Wor
 from rdc.errors import ExitCode, RdcError
 from rdc.lean.records import dataclass
 from rdc.lean.typed import Protocol, TypeVar
+from rdc.report.output import Output, TerminalOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
-
-    from rdc.report.output import Output
+    from typing import Any
 
 
 R = TypeVar("R")
@@ -26,17 +26,17 @@ VERBS = {
     "check": "rdc.checking.command",
     "undo": "rdc.undoing.command",
     "watch": "rdc.watching.command",
-    "scan": "rdc.cli.verbs.scan",
-    "merge": "rdc.cli.verbs.merge",
+    "scan": "rdc.survey.scan_command",
+    "merge": "rdc.survey.merge_command",
     "dupes": "rdc.duplicates.dupes_command",
-    "similar": "rdc.cli.verbs.similar",
+    "similar": "rdc.survey.similar_command",
     "dedupe": "rdc.duplicates.dedupe_command",
     "signature": "rdc.cli.verbs.signature",
-    "index": "rdc.cli.verbs.index",
+    "index": "rdc.survey.index_command",
     "catalog": "rdc.cli.verbs.catalog",
     "keys": "rdc.cli.verbs.keys",
     "serve": "rdc.cli.verbs.serve",
-    "install": "rdc.cli.verbs.install",
+    "install": "rdc.install.command",
     "config": "rdc.cli.verbs.config",
     "completions": "rdc.cli.verbs.completions",
 }
@@ -93,6 +93,37 @@ def json_output(environment: Environment, **start: bool | bytes) -> Output:
     from rdc.report.json_output import JsonOutput
 
     return JsonOutput(environment.data, environment.flush, environment.clock, **start)
+
+
+class Listing(TerminalOutput):
+    """Prints all results at the end, then a summary."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        results: Callable[[Any], Iterable[str | bytes]],
+        summary: Callable[[Any], str],
+        *,
+        quiet: bool,
+    ) -> None:
+        """`results` returns what stdout gets of a report, `summary` the last line. `quiet`: without it."""
+        super().__init__(environment.data, environment.talk, environment.progress(quiet=quiet))
+        self._environment = environment
+        self._results = results
+        self._summary = summary
+        self._summarised = not quiet
+
+    def finish(self, report: Any) -> None:
+        self.close()
+        for text in self._results(report):
+            if isinstance(text, bytes):
+                self._environment.binary(text)
+            else:
+                self._data(text)
+        if self._summarised and (last := self._summary(report)):
+            # The listing precedes the summary if both go to one terminal.
+            self._environment.flush()
+            self._talk(last + "\n")
 
 
 def perform(output: Output, job: Callable[[], R]) -> R:

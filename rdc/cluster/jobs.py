@@ -101,7 +101,7 @@ class ScanJob:
         from rdc.files.own.output_file import Output, claim_outputs
         from rdc.survey.parts.part_file import write_part
         from rdc.survey.parts.slice_lists import ListedWalk
-        from rdc.survey.scan.scan import survey
+        from rdc.survey.scan.scanner import survey
 
         options = replace(self.options, slice=slice_)
         listed = ListedWalk(list_, self.paths, options, ended) if os.path.lexists(list_) else None

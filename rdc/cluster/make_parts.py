@@ -48,6 +48,16 @@ def slices_in(directory: bytes, ending: bytes) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
+@dataclass(frozen=True, slots=True)
+class FoundPart:
+    """A part of the job that is there."""
+
+    bytes: int
+    """Bytes of the files of its slice, as listed."""
+    total: int
+    """Bytes of the files of all slices."""
+
+
 class PartDirectory:
     """Names the parts of one job, and says which of them are there."""
 
@@ -62,8 +72,8 @@ class PartDirectory:
         name = b"slice-%0*d-of-%d.%b" % (digits, number, self._of, self._job.ending)
         return os.path.join(self._directory, name)
 
-    def complete(self, number: int) -> SlicedHead | None:
-        """The head of a part from an earlier run; None if there is none, or a damaged or stopped one.
+    def complete(self, number: int) -> FoundPart | None:
+        """A part from an earlier run; None if there is none, or a damaged or stopped one.
 
         Raises UsageError, with its name, for a part of another job, which nobody wants to lose.
         """
@@ -71,15 +81,18 @@ class PartDirectory:
         if not os.path.lexists(path):
             return None
         try:
-            head = self.head(number)
-            return head if self._job.is_whole(path, head) else None
+            head, part = self._checked(number)
+            return part if self._job.is_whole(path, head) else None
         except UsageError:
             raise
         except (RdcError, OSError):
             return None
 
-    def head(self, number: int) -> SlicedHead:
-        """The head of a part. Raises RdcError if it cannot be read, UsageError if it is of another job."""
+    def part(self, number: int) -> FoundPart:
+        """A part. Raises RdcError if it cannot be read, UsageError if it is of another job."""
+        return self._checked(number)[1]
+
+    def _checked(self, number: int) -> tuple[SlicedHead, FoundPart]:
         path = self.path(number)
         try:
             head = self._job.head(path)
@@ -91,7 +104,7 @@ class PartDirectory:
             self._job.check(head, self._of, self._roots)
         except UsageError as error:
             raise UsageError(f"{error}; or name another directory") from error
-        return head
+        return head, FoundPart(head.size, head.slices.most.bytes)
 
 
 # SliceRuns: gives slices to an executor until each has its part, and runs again what died.
@@ -138,8 +151,10 @@ class SliceRuns:
     ) -> None:
         """`finished` is called with the number of each slice that should have its part. It raises RdcError if
         the part is not there, and the slice has failed then."""
-        self._make = None if isinstance(executor, Executor) else executor
-        self._executor = executor if isinstance(executor, Executor) else None
+        self._is_given = isinstance(executor, Executor)
+        self._make: Callable[[], Executor]
+        self._make = (lambda: executor) if isinstance(executor, Executor) else executor
+        self._executor: Executor | None = None
         self._tasks = tasks
         self._attempts = attempts
         self._report = reporter
@@ -182,13 +197,12 @@ class SliceRuns:
             from concurrent.futures import wait
 
             wait(left, timeout=END_SECONDS)
-        if self._make is not None and self._executor is not None:
+        if not self._is_given and self._executor is not None:
             self._executor.shutdown(wait=True)
             self._executor = None
 
     def _send(self, number: int) -> None:
         if self._executor is None:
-            assert self._make is not None  # noqa: S101 - a given executor stays
             self._executor = self._make()
         try:
             future = self._executor.submit(run_slice, __version__, packed_task(self._tasks[number]))
@@ -247,7 +261,7 @@ class SliceRuns:
             return  # another task of it was first
         self._breaks += 1
         text = one_line(str(error)) or type(error).__name__
-        if self._make is None or self._breaks >= self._attempts:
+        if self._is_given or self._breaks >= self._attempts:
             raise RdcError(
                 f"the workers ended, and {len(self._waiting) + len(self._sent)} slices have no part;"
                 f" run again to go on from the others: {text}",
@@ -334,16 +348,15 @@ class _Progress:
 
     def keep(self, number: int) -> bool:
         """Counts a part from an earlier run. Returns whether there is one."""
-        head = self._parts.complete(number)
-        if head is not None:
-            self._add(head)
-        return head is not None
+        part = self._parts.complete(number)
+        if part is not None:
+            self._add(part)
+        return part is not None
 
     def finish(self, number: int) -> None:
         """Counts a new part. Raises RdcError if it is not there."""
-        self._add(self._parts.head(number))
+        self._add(self._parts.part(number))
 
-    def _add(self, head: SlicedHead) -> None:
-        assert head.slices is not None  # noqa: S101 - PartDirectory returns no others
-        self._done += head.size
-        self._report(Progressed("read", self._done, max(self._done, head.slices.most.bytes)))
+    def _add(self, part: FoundPart) -> None:
+        self._done += part.bytes
+        self._report(Progressed("read", self._done, max(self._done, part.total)))

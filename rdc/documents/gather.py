@@ -292,7 +292,7 @@ class _Gathering:
             try:
                 name = reader.key(method(self._options.shingle)) + STAGED_ENDING
             except RdcError:
-                # It is read all the same, which names the file.
+                # It is read even so, which names the file.
                 sources.append(self._unnamed(reader, unit))
                 continue
             path = os.path.join(directory, os.fsencode(name))

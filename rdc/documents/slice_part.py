@@ -14,7 +14,6 @@ from rdc.documents.parts.part_file import (
     COUNTS,
     DOCUMENT_PART,
     MAGIC_OF_SLICES,
-    DocumentHead,
     FoundRange,
     encode_block,
     encode_range,
@@ -201,16 +200,16 @@ class _SliceWriter:
 
         units = list_units(self._paths, self._options, listed, self._stop, files, self._claims)
         yield from part_start(self._options.shingle, MAGIC_OF_SLICES)
-        yield from encode_section(b"SLIC", [encode_slice(self._head(files, units))])
+        yield from encode_section(b"SLIC", [self._encoded_slice(files, units)])
         for unit in units:
             yield from self._unit(units, unit)
         self._reporter(Progressed("read", units.bytes, units.bytes))
         yield from part_end(ordered_problems(self._problems), self._left_out)
 
-    def _head(self, files: SliceFiles, units: UnitList) -> DocumentHead:
+    def _encoded_slice(self, files: SliceFiles, units: UnitList) -> bytes:
         options, roots = shared_options(self._options), root_inodes(self._paths)
         slices = SliceSet.one(self._slice, options, roots, files.totals)
-        return DocumentHead("", self._options.shingle, tuple(self._paths), slices, units.bytes)
+        return encode_slice(self._paths, slices, units.bytes)
 
     def _unit(self, units: UnitList, unit: FileUnit) -> Iterator[bytes]:
         """The blocks of a unit, and the range that they are of."""

@@ -241,7 +241,7 @@ class Batch:
     ) -> tuple[bytes, list[bool | FileError]]:
         """A dry run trusts the digests of a search."""
         options = self._totals.options
-        if not tasks or (not options.apply and options.searched):
+        if not tasks or (not options.apply and self._totals.searched):
             return b"", [True] * len(tasks)
         digest = options.apply and tasks[0].action is not Action.LINK
         return leased.compare(original, files, digest=digest)

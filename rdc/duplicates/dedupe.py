@@ -19,11 +19,11 @@ from rdc.duplicates.journal import JournalWriter, clear_leftovers
 from rdc.duplicates.run_totals import DedupeReporter, RunTotals
 from rdc.duplicates.share import Sharer
 from rdc.errors import FileError, printable
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import dataclass, field, replace
 from rdc.model.duplicates import (
     Action,
+    DedupeOptions,
     DedupeReport,
-    DeduperOptions,
     EqualRuns,
     IdenticalFiles,
     RemovalOptions,
@@ -33,25 +33,26 @@ from rdc.model.duplicates import (
 TYPE_CHECKING = False
 
 
-class Deduper:
-    """Call in this order: `clear`, `groups`, `runs`, `finish`; `close` in any case.
+class Run:
+    """What a deduplication and a removal have in common. Call `clear`, what the run does, then `finish`;
+    `close` in any case.
 
     Problems of single files are reported. A raised RdcError ends the run: the disk is full, or the journal
-    cannot be written. Between any two steps every file is complete.
+    cannot be written.
     """
 
-    def __init__(self, trees: Sequence[Tree], options: DeduperOptions, reporter: DedupeReporter) -> None:
+    def __init__(
+        self, trees: Sequence[Tree], totals: RunTotals, journal: bytes | None, pointer: bytes | None
+    ) -> None:
+        """`journal`: the journal to write. `pointer`: place of a symbolic link to it, by which a later run
+        finds it."""
         self._trees = trees
-        self._options = options
-        self._totals = RunTotals(options, reporter)
-        self._sharer = Sharer(trees, self._totals)
-        self._journal = (
-            JournalWriter(options.journal, options.pointer) if options.journal is not None else None
-        )
+        self._totals = totals
+        self._journal = None if journal is None else JournalWriter(journal, pointer)
 
     @property
     def journal(self) -> bytes | None:
-        """Path of the journal, if hard links were recorded in it."""
+        """Path of the journal, if anything was recorded in it."""
         return self._journal.path if self._journal is not None and self._journal.is_made else None
 
     def clear(self) -> None:
@@ -62,6 +63,27 @@ class Deduper:
     def failed(self, error: FileError) -> None:
         """Count and report a file's problem from the search for duplicates."""
         self._totals.problem(error)
+
+    def finish(self) -> DedupeReport:
+        return replace(self._totals.report(), journal=self.journal)
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    def _shown(self, location: RootedPath) -> bytes:
+        return self._trees[location.root].root.shown(location.path)
+
+
+class Deduper(Run):
+    """Shares blocks or makes hard links: call `groups`, then `runs`. Between any two steps every file is
+    complete."""
+
+    def __init__(self, trees: Sequence[Tree], totals: RunTotals, pointer: bytes | None = None) -> None:
+        options = totals.options
+        super().__init__(trees, totals, options.journal, pointer)
+        self._options = options
+        self._sharer = Sharer(trees, self._totals)
 
     def groups(self, groups: Sequence[IdenticalFiles]) -> None:
         self._totals.total = sum(group.size * (len(group) - 1) for group in groups)
@@ -93,13 +115,6 @@ class Deduper:
             if self._totals.capped:
                 break
             self._sharer.runs(one)
-
-    def finish(self) -> DedupeReport:
-        return self._totals.report()
-
-    def close(self) -> None:
-        if self._journal is not None:
-            self._journal.close()
 
 
 # Hard links
@@ -288,34 +303,16 @@ def _different(one: Inode, other: Inode) -> str:
 # It chooses; rdc.duplicates.batch carries out.
 
 
-class Remover:
-    """Call in this order: `clear`, `groups`, `finish`; `close` in any case.
-
-    Problems of single files are reported. A raised RdcError ends the run. At every moment each content is
-    under a name at least once.
-    """
+class Remover(Run):
+    """Removes duplicates: call `groups`. At every moment each content is under a name at least once."""
 
     def __init__(self, trees: Sequence[Tree], options: RemovalOptions, reporter: DedupeReporter) -> None:
-        self._trees = trees
+        asked = DedupeOptions(apply=options.apply, keep=options.keep_in)
+        totals = RunTotals(asked, reporter, journals=options.journals)
+        super().__init__(trees, totals, options.journal, options.pointer)
         self._options = options
-        dedupe = DeduperOptions(apply=options.apply, keep=options.keep_in, journals=options.journals)
-        self._totals = RunTotals(dedupe, reporter)
-        self._journal = None if options.journal is None else JournalWriter(options.journal, options.pointer)
         self._paths = RemovalPaths(trees, options)
-        self._batch = Batch(trees, self._totals, self._journal, self._paths)
-
-    @property
-    def journal(self) -> bytes | None:
-        """Path of the journal, if anything was recorded in it."""
-        return self._journal.path if self._journal is not None and self._journal.is_made else None
-
-    def clear(self) -> None:
-        """Give names back that an interrupted run took. Must come before the search."""
-        clear_leftovers(self._trees, self._totals)
-
-    def failed(self, error: FileError) -> None:
-        """Count and report a file's problem from the search for duplicates."""
-        self._totals.problem(error)
+        self._batch = Batch(trees, totals, self._journal, self._paths)
 
     def groups(self, groups: Sequence[IdenticalFiles]) -> None:
         """Remove the duplicates of each group. The paths of a group are in the order found."""
@@ -326,13 +323,9 @@ class Remover:
                 self._group(inodes)
         self._batch.flush()
 
-    def finish(self) -> DedupeReport:
-        return self._totals.report()
-
     def close(self) -> None:
         self._paths.close()
-        if self._journal is not None:
-            self._journal.close()
+        super().close()
 
     # Choosing
 
@@ -362,9 +355,6 @@ class Remover:
 
     def _is_in(self, name: RootedPath, tops: Sequence[bytes]) -> bool:
         return any(is_below(self._real(name), top) for top in tops)
-
-    def _shown(self, name: RootedPath) -> bytes:
-        return self._trees[name.root].root.shown(name.path)
 
     def _real(self, name: RootedPath) -> bytes:
         return self._trees[name.root].real_path(name.path)

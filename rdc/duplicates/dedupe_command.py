@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
-from rdc.cli.options.file_options import (
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     FILTER_GROUP,
     CatalogChoice,
@@ -17,10 +17,8 @@ from rdc.cli.options.file_options import (
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import dataclass
-from rdc.model.duplicates import DedupeOptions, DedupeReport, DeduperOptions, DuplicateListing
-from rdc.model.location import state_directory
+from rdc.model.duplicates import DedupeOptions, DedupeReport, DuplicateListing
 from rdc.model.options import Option
-from rdc.model.selection import DirectoryRules, FilterRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 # The options of `rdc dedupe`: their table, and the request they are read into.
 
-DEDUPE_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "What is done",
         (
@@ -79,18 +77,10 @@ class DedupeRequest:
     """The checked command line of `rdc dedupe`."""
 
     paths: tuple[bytes, ...]
-    apply: bool
-    hardlink: bool
-    chunks: bool
-    keep: tuple[bytes, ...]
+    options: DedupeOptions
     report: str | None
     """The file name of --from; '-' is stdin."""
     undo: bytes | None
-    max_files: int | None
-    max_bytes: int | None
-    min_size: int
-    journal: bytes | None
-    rules: tuple[FilterRule | DirectoryRules, ...]
     catalog: CatalogChoice
     quiet: bool
     verbose: bool
@@ -101,7 +91,7 @@ class DedupeRequest:
 def parse_dedupe(words: Sequence[str]) -> Words:
     """Parse the words after `rdc dedupe`. Raises UsageError."""
     former = {"--keep": "this option is --keep-in=DIR now"}
-    return parse_words(words, DEDUPE_OPTIONS, former, command="rdc dedupe")
+    return parse_words(words, OPTIONS, former, command="rdc dedupe")
 
 
 def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> DedupeRequest:
@@ -131,17 +121,19 @@ def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> Dedupe
     dry = parsed.has("-n", "--dry-run")
     return DedupeRequest(
         paths=tuple(_path(word) for word in parsed.operands),
-        apply=(parsed.has("--apply") or undo is not None) and not dry,
-        hardlink=parsed.has("--hardlink"),
-        chunks=parsed.has("--chunks"),
-        keep=tuple(_path(given.value) for given in parsed.given if given.key == "--keep-in"),
+        options=DedupeOptions(
+            apply=(parsed.has("--apply") or undo is not None) and not dry,
+            hardlink=parsed.has("--hardlink"),
+            chunks=parsed.has("--chunks"),
+            keep=tuple(map(_path, parsed.values("--keep-in"))),
+            max_files=parsed.number("--max-files", None, "a number of files is expected"),
+            max_bytes=parsed.size("--max-bytes"),
+            min_size=parsed.size("--min-size") or 1,
+            journal=None if journal is None else _path(journal.value),
+            rules=read_rules(parsed, read_rule_file),
+        ),
         report=None if report is None else report.value,
         undo=None if undo is None else _path(undo.value),
-        max_files=_number(parsed, "--max-files"),
-        max_bytes=_size(parsed, "--max-bytes"),
-        min_size=_size(parsed, "--min-size") or 1,
-        journal=None if journal is None else _path(journal.value),
-        rules=read_rules(parsed, read_rule_file),
         catalog=read_choice(parsed),
         quiet=parsed.has("--quiet"),
         verbose=parsed.has("--verbose"),
@@ -157,24 +149,6 @@ def _path(word: str) -> bytes:
         raise UsageError("a PATH cannot contain a NUL character")
     return os.fsencode(word)
 
-
-def _number(parsed: Words, key: str) -> int | None:
-    given = parsed.last(key)
-    if given is None:
-        return None
-    if not (given.value.isascii() and given.value.isdigit() and len(given.value) <= 18):
-        raise UsageError(f"{key}={given.value}: a number of files is expected")
-    return int(given.value)
-
-
-def _size(parsed: Words, key: str) -> int | None:
-    given = parsed.last(key)
-    return None if given is None else read_size(key, given.value)
-
-
-# `rdc dedupe PATH...`: merges duplicates by shared blocks or hard links.
-
-OPTIONS = DEDUPE_OPTIONS
 
 SUMMARY = "make single instances of duplicates, by shared blocks or hard links"
 
@@ -215,13 +189,20 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
-    output = (
-        json_output(environment, dry_run=not request.apply)
-        if request.json
-        else _terminal(request, environment)
-    )
-    job = _undo if request.undo is not None else _dedupe
-    return perform(output, lambda: job(request, environment, output)).exit
+    output: Output
+    if request.json:
+        output = json_output(environment, dry_run=not request.options.apply)
+    else:
+        output = _terminal(request, environment)
+
+    def job() -> DedupeReport:
+        if request.undo is None:
+            return _dedupe(request, environment, output)
+        from rdc.duplicates.undo import undo
+
+        return undo(request.undo, request.options, output)
+
+    return perform(output, job).exit
 
 
 def _dedupe(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
@@ -232,21 +213,10 @@ def _dedupe(request: DedupeRequest, environment: Environment, output: Output) ->
         from rdc.library.duplicate_groups import read_report
 
         listing = DuplicateListing(read_report(request.report, environment.stdin), request.report)
-    options = DedupeOptions(
-        apply=request.apply,
-        hardlink=request.hardlink,
-        chunks=request.chunks,
-        keep=request.keep,
-        rules=request.rules,
-        min_size=request.min_size,
-        max_files=request.max_files,
-        max_bytes=request.max_bytes,
-        journal=request.journal,
-    )
     with request.catalog.store() as catalog:
         return dedupe(
             request.paths,
-            options,
+            request.options,
             listing=listing,
             catalog=catalog,
             reporter=output,
@@ -254,32 +224,14 @@ def _dedupe(request: DedupeRequest, environment: Environment, output: Output) ->
         )
 
 
-def _undo(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
-    from rdc.duplicates.undo import undo
-
-    assert request.undo is not None  # noqa: S101 - the caller asked
-    state = state_directory(os.environ)
-    options = DeduperOptions(
-        apply=request.apply,
-        max_files=request.max_files,
-        max_bytes=request.max_bytes,
-        journals=None if state is None else os.fsencode(state),
-    )
-    return undo(request.undo, options, output)
-
-
 def _terminal(request: DedupeRequest, environment: Environment) -> Output:
     from rdc.duplicates.report import DedupeStyle, DedupeTerminal
 
+    dry = not request.options.apply
     style = DedupeStyle(
-        not request.apply,
-        undo=request.undo is not None,
-        quiet=request.quiet,
-        folders=not request.apply and not request.verbose,
+        dry, undo=request.undo is not None, quiet=request.quiet, folders=dry and not request.verbose
     )
     progress = environment.progress(
-        quiet=request.quiet,
-        scrolling=environment.stdout_is_terminal,
-        lines=request.progress,
+        quiet=request.quiet, scrolling=environment.stdout_is_terminal, lines=request.progress
     )
     return DedupeTerminal(style, environment.data, environment.talk, progress)

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
-from rdc.cli.options.file_options import CATALOG_GROUP, FILTER_GROUP, read_choice, read_rule_file, read_rules
-from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
-from rdc.cli.verb import HelpText, json_output, perform
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.options.shared_options import (
+    CATALOG_GROUP,
+    DEPTH,
+    FILTER_GROUP,
+    MAX_RATE,
+    read_choice,
+    read_depth,
+    read_max_rate,
+    read_rule_file,
+    read_rules,
+)
+from rdc.cli.verb import HelpText, Listing, json_output, perform
 from rdc.errors import ExitCode, UsageError
-from rdc.lean.records import dataclass
 from rdc.model.duplicates import (
     Action,
     DedupeReport,
@@ -19,9 +28,10 @@ from rdc.model.duplicates import (
     DuplicateReport,
     KeepOrder,
     KeepRule,
+    RemovalOptions,
 )
 from rdc.model.options import Option
-from rdc.report.output import Output, TerminalOutput, null_names
+from rdc.report.output import Output
 
 TYPE_CHECKING = False
 
@@ -51,21 +61,7 @@ _NOT_WITH_ACTION = ("--null", "--csv", "--links", "--verify")
 _HELP = "(see rdc dupes --help)"
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalRequest:
-    """What the command line says about removal. Paths are as typed."""
-
-    action: Action
-    apply: bool
-    rules: tuple[KeepRule, ...]
-    keep_in: tuple[bytes, ...]
-    only_in: tuple[bytes, ...]
-    destination: bytes
-    """The DIR of --move; otherwise empty."""
-    journal: bytes | None
-
-
-def read_removal(words: Words) -> RemovalRequest | None:
+def read_removal(words: Words) -> RemovalOptions | None:
     """Read the request; None if nothing is to be removed. Raises UsageError."""
     given = {one.key for one in words.given}
     actions = [key for key in _ACTIONS if key in given]
@@ -80,10 +76,10 @@ def read_removal(words: Words) -> RemovalRequest | None:
         if key in given:
             raise UsageError(f"{key} and {actions[0]} exclude each other {_HELP}")
     moved, journal = words.last("--move"), words.last("--journal")
-    return RemovalRequest(
+    return RemovalOptions(
         action=_ACTIONS[actions[0]],
         apply=words.has("--apply") and not words.has("-n", "--dry-run"),
-        rules=tuple(_rule(one.value) for one in words.given if one.key == "--keep"),
+        rules=tuple(map(_rule, words.values("--keep"))),
         keep_in=_directories(words, "--keep-in"),
         only_in=_directories(words, "--only-in"),
         destination=b"" if moved is None else _path("--move", moved.value),
@@ -101,7 +97,7 @@ def _rule(text: str) -> KeepRule:
 
 
 def _directories(words: Words, key: str) -> tuple[bytes, ...]:
-    return tuple(_path(key, one.value, directory=True) for one in words.given if one.key == key)
+    return tuple(_path(key, value, directory=True) for value in words.values(key))
 
 
 def _path(key: str, value: str, *, directory: bool = False) -> bytes:
@@ -179,11 +175,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if not parsed.operands:
         raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
     removal = read_removal(parsed)
-    formats = {given.key for given in parsed.given if given.key in _FORMATS}
-    if len(formats) > 1:
-        raise UsageError(f"{' and '.join(sorted(formats))} exclude each other (see rdc dupes --help)")
+    form = parsed.only(_FORMATS, "rdc dupes")
     options = _options(parsed, environment)
-    json, quiet = "--json" in formats, parsed.has("--quiet")
+    json, quiet = form == "--json", parsed.has("--quiet")
     output: Output
     if removal is not None:
         output = _removal_output(removal, environment, json=json, quiet=quiet)
@@ -192,7 +186,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         here = _working_directory()
         output = json_output(environment, **({} if here is None else {"cwd": here}))
     else:
-        output = _Listing(environment, *formats, quiet=quiet)
+        from rdc.duplicates.report import duplicates_summary, listed_duplicates
+
+        output = Listing(environment, partial(listed_duplicates, form=form), duplicates_summary, quiet=quiet)
     return perform(output, lambda: _find(parsed, options, output)).exit
 
 
@@ -211,67 +207,26 @@ def _find(words: Words, options: DuplicateOptions, reporter: Output) -> Duplicat
         return dupes(words.operands, options, reporter=reporter, catalog=catalog)
 
 
-class _Listing(TerminalOutput):
-    """Prints all groups at the end: as text, as names for programs, or as a table."""
-
-    def __init__(self, environment: Environment, form: str = "", *, quiet: bool) -> None:
-        """`form`: "--null", "--csv" or "". `quiet`: without a summary."""
-        super().__init__(environment.data, environment.talk, environment.progress(quiet=quiet))
-        self._environment = environment
-        self._form = form
-        self._summarised = not quiet
-
-    def finish(self, report: DuplicateReport) -> None:
-        from rdc.report.listings import DUPLICATES_HEAD, duplicate_rows, duplicates_summary, duplicates_text
-
-        self.close()
-        if self._form == "--csv":
-            self._data(DUPLICATES_HEAD)
-        for number, group in enumerate(report.groups):
-            if self._form == "--null":
-                names = (name for file in group.files for name in (file.path, *file.links))
-                self._environment.binary(null_names(names))
-            elif self._form == "--csv":
-                self._data("".join(duplicate_rows(number + 1, group)))
-            else:
-                self._data(("\n" if number else "") + duplicates_text(group))
-        if self._summarised:
-            # The listing precedes the summary if both go to one terminal.
-            self._environment.flush()
-            self._talk(duplicates_summary(report.summary) + "\n")
-
-
-def _removal_output(request: RemovalRequest, environment: Environment, *, json: bool, quiet: bool) -> Output:
+def _removal_output(options: RemovalOptions, environment: Environment, *, json: bool, quiet: bool) -> Output:
     if json:
-        return json_output(environment, dry_run=not request.apply)
-    from rdc.duplicates.report import RemovalTerminal
+        return json_output(environment, dry_run=not options.apply)
+    from rdc.duplicates.report import DedupeStyle, DedupeTerminal
 
+    style = DedupeStyle(not options.apply, quiet=quiet, removal=options.action)
     progress = environment.progress(quiet=quiet, scrolling=environment.stdout_is_terminal)
-    return RemovalTerminal(
-        environment.data, environment.talk, progress, dry_run=not request.apply, quiet=quiet
-    )
+    return DedupeTerminal(style, environment.data, environment.talk, progress)
 
 
 def _remove(
     words: Words,
-    request: RemovalRequest,
+    removal: RemovalOptions,
     options: DuplicateOptions,
     environment: Environment,
     reporter: Output,
 ) -> DedupeReport:
     from rdc.library.duplicates import remove_duplicates
-    from rdc.model.duplicates import RemovalOptions
 
     paths = [os.fsencode(operand) for operand in words.operands]
-    removal = RemovalOptions(
-        action=request.action,
-        apply=request.apply,
-        rules=request.rules,
-        keep_in=request.keep_in,
-        only_in=request.only_in,
-        destination=request.destination,
-        journal=request.journal,
-    )
     with read_choice(words).store() as catalog:
         return remove_duplicates(
             paths, removal, options, catalog=catalog, reporter=reporter, environ=environment.environ
@@ -279,18 +234,17 @@ def _remove(
 
 
 def _options(words: Words, environment: Environment) -> DuplicateOptions:
-    order, least, most = (words.last(key) for key in ("--sort", "--min-size", "--max-size"))
-    if order is not None and order.value not in _ORDERS:
-        raise UsageError(f"--sort={order.value}: expected {', '.join(_ORDERS)} (see rdc dupes --help)")
-    smallest = 1 if least is None else read_size("--min-size", least.value)
+    order, least = words.value("--sort"), words.size("--min-size")
+    if order is not None and order not in _ORDERS:
+        raise UsageError(f"--sort={order}: expected {', '.join(_ORDERS)} (see rdc dupes --help)")
     return DuplicateOptions(
         rules=read_rules(words, lambda name: read_rule_file(name, environment)),
-        min_size=0 if words.has("--empty") else smallest,
-        max_size=None if most is None else read_size("--max-size", most.value),
+        min_size=0 if words.has("--empty") else 1 if least is None else least,
+        max_size=words.size("--max-size"),
         one_file_system=words.has("--one-file-system"),
         links=words.has("--links"),
         verify=words.has("--verify"),
         depth=read_depth(words),
         max_rate=read_max_rate(words),
-        order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order.value),
+        order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order),
     )

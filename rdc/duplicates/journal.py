@@ -478,7 +478,7 @@ def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
     found = [one for tree in trees for one in find_leftovers(tree, totals)]
     if not found:
         return
-    changes = _changes_of({one.real for one in found}, totals.options.journals)
+    changes = _changes_of({one.real for one in found}, totals.journals)
     for one in found:
         try:
             instance = _clear(one, changes.get(one.real, ()), apply=totals.options.apply)

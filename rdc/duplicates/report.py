@@ -1,4 +1,4 @@
-"""A deduplication and a removal of duplicates as text: results on stdout, the summary on stderr."""
+"""Groups of identical files, a deduplication and a removal of duplicates, as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,61 @@ from collections.abc import Callable
 from rdc.errors import ExitCode, printable
 from rdc.lean.records import dataclass, replace
 from rdc.model.duplicates import Action, DedupeReport, Instance
-from rdc.report.output import Bar, TerminalOutput, counted, size_text
+from rdc.report.output import Bar, TerminalOutput, counted, csv_name, null_names, size_text
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+    from rdc.model.duplicates import DuplicateGroup, DuplicateReport
+
+
+# Groups of identical files, as `rdc dupes` lists them.
+
+DUPLICATES_HEAD = "group,file,size,path,path_b64\n"
+"""Names of the columns. New columns may be added at the end."""
+
+
+def listed_duplicates(report: DuplicateReport, form: str) -> Iterator[str | bytes]:
+    """List the groups. `form`: "--null" for names as bytes, "--csv" for a table, otherwise text."""
+    if form == "--csv":
+        yield DUPLICATES_HEAD
+    for number, group in enumerate(report.groups):
+        if form == "--null":
+            yield null_names(name for file in group.files for name in (file.path, *file.links))
+        elif form == "--csv":
+            yield "".join(duplicate_rows(number + 1, group))
+        else:
+            yield ("\n" if number else "") + duplicates_text(group)
+
+
+def duplicates_text(group: DuplicateGroup) -> str:
+    """One file per line. Its other names follow, indented after an equals sign."""
+    lines = []
+    for file in group.files:
+        lines.append(printable(file.path))
+        lines += [f"  = {printable(link)}" for link in file.links]
+    return "\n".join(lines) + "\n"
+
+
+def duplicate_rows(number: int, group: DuplicateGroup) -> Iterator[str]:
+    """One name per row. Rows with the same `file` number are names of one file.
+
+    A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
+    """
+    for position, file in enumerate(group.files, 1):
+        for name in (file.path, *file.links):
+            yield f"{number},{position},{group.size},{csv_name(name)}\n"
+
+
+def duplicates_summary(report: DuplicateReport) -> str:
+    """`123 groups, 456 files, 1.2 GB could be saved`."""
+    summary = report.summary
+    groups, files = counted(summary.groups, "group"), counted(summary.files, "file")
+    return f"{groups}, {files}, {size_text(summary.waste)} could be saved"
+
+
+# A deduplication and a removal of duplicates: results on stdout, the summary on stderr.
 
 FOLDERS_SHOWN = 20
 """Folders that a dry run names, so that the sums fit on a screen."""
@@ -25,11 +76,10 @@ _BETWEEN = {
     Action.SEPARATE: "from",
     Action.CLEAR: "which is",
     Action.RESTORE: "as",
-    Action.DELETE: "which is",
-    Action.MOVE: "which is",
-    Action.SYMLINK: "to",
     Action.RETURN: "from",
 }
+
+_OF_A_SET = (Action.DELETE, Action.MOVE, Action.SYMLINK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +91,12 @@ class DedupeStyle:
     """Whether removed duplicates come back, rather than links being separated."""
     folders: bool = False
     """Sums by folder in place of a line for each file."""
+    removal: Action | None = None
+    """Of a removal, what happens to duplicates; they are shown set by set."""
 
 
-class InstanceTerminal(TerminalOutput):
-    """What both have in common: the summary, and how to undo the run."""
-
-    def finish(self, report: DedupeReport) -> None:
-        super().finish(report)
-        if report.journal is not None and not self._quiet:
-            self._talk(f"to undo it: rdc dedupe --undo {printable(report.journal)}\n")
-
-
-class DedupeTerminal(InstanceTerminal):
-    """Shows one deduplication, or its undo."""
+class DedupeTerminal(TerminalOutput):
+    """Shows one deduplication, one removal of duplicates, or the undo of either."""
 
     def __init__(
         self,
@@ -67,22 +110,33 @@ class DedupeTerminal(InstanceTerminal):
         self._style = style
         self._files_by_folder: dict[bytes, int] = {}
         self._bytes_by_folder: dict[bytes, int] = {}
+        self._original: bytes | None = None
+        """The file that stays of the set that is shown."""
 
     def __call__(self, event: object, /) -> None:
-        if isinstance(event, Instance):
-            if event.action is Action.RETURN and not self._style.returned:
-                self._style = replace(self._style, returned=True)
-            if self._style.folders:
-                self._add(event)
-            elif not self._style.quiet:
-                self._data(instance_line(event) + "\n")
-        else:
+        if not isinstance(event, Instance):
             super().__call__(event)
+            return
+        if event.action is Action.RETURN and not self._style.returned:
+            self._style = replace(self._style, returned=True)
+        if self._style.folders:
+            self._add(event)
+        elif not self._style.quiet:
+            if event.action in _OF_A_SET and event.source != self._original:
+                blank = "" if self._original is None else "\n"
+                self._original = event.source
+                self._data(f"{blank}keep     {printable(event.source)}\n")
+            self._data(instance_line(event) + "\n")
 
     def summary(self, report: DedupeReport) -> str:
         for line in self._folder_lines():
             self._data(line + "\n")
         return summary_line(report, self._style)
+
+    def finish(self, report: DedupeReport) -> None:
+        super().finish(report)
+        if report.journal is not None and not self._quiet:
+            self._talk(f"to undo it: rdc dedupe --undo {printable(report.journal)}\n")
 
     def _add(self, instance: Instance) -> None:
         folder = os.path.dirname(instance.path) or b"."
@@ -108,9 +162,12 @@ class DedupeTerminal(InstanceTerminal):
 
 
 def instance_line(instance: Instance) -> str:
-    """`share    a/copy with a/first: 1.2 MB`."""
+    """`share    a/copy with a/first: 1.2 MB`, `move     a/copy to there/a/copy: 1.2 MB`."""
     line = f"{instance.action.value:<8} {printable(instance.path)}"
-    line += f" {_BETWEEN[instance.action]} {printable(instance.source)}"
+    if instance.action not in _OF_A_SET:
+        line += f" {_BETWEEN[instance.action]} {printable(instance.source)}"
+    elif instance.destination:
+        line += f" to {printable(instance.destination)}"
     if instance.action in {Action.SEPARATE, Action.RETURN}:
         return line + f": {size_text(instance.bytes)}"
     if instance.won or instance.perhaps:
@@ -128,7 +185,7 @@ def perhaps_text(found: Instance | DedupeReport) -> str:
 
 
 def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
-    """The last line of a run: bytes freed, or that a dry run would free."""
+    """The last line of a run: bytes freed or moved, or that a dry run would free or move."""
     files = counted(report.files, "file")
     if style.undo:
         line = f"{files} of {size_text(report.bytes)} "
@@ -137,82 +194,21 @@ def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
         else:
             line += "would be separate" if style.dry_run else "made separate"
     else:
-        line = f"{files} in {counted(report.groups, 'group')}: {size_text(report.won)}"
-        line += " to win" if style.dry_run else " won"
-        line += perhaps_text(report)
+        one, doing, done = ("group", "win", "won") if style.removal is None else ("set", "free", "freed")
+        if style.removal is Action.MOVE:
+            doing, done = "move", "moved"
+        line = f"{files} in {counted(report.groups, one)}: {size_text(report.won)}"
+        line += f" to {doing}" if style.dry_run else f" {done}"
+        if style.removal is not Action.MOVE:
+            line += perhaps_text(report)
         if report.already:
             line += f"; {size_text(report.already)} were shared already"
     if report.skipped:
-        line += f"; {counted(report.skipped, 'file')} skipped"
+        line += f"; {counted(report.skipped, 'file')} {'skipped' if style.removal is None else 'left alone'}"
     if report.errors:
         line += f"; {counted(report.errors, 'problem')}"
     if report.capped:
         line += "; stopped by --max-files or --max-bytes"
     if style.dry_run:
         line += " (dry run: nothing was changed" + ("" if style.undo else "; --apply acts") + ")"
-    return line + (f"; exit code {int(report.exit)}" if report.exit is not ExitCode.OK else "")
-
-
-_OF_A_SET = (Action.DELETE, Action.MOVE, Action.SYMLINK)
-
-
-class RemovalTerminal(InstanceTerminal):
-    """Shows one removal of duplicates, set by set."""
-
-    def __init__(
-        self,
-        data: Callable[[str], None],
-        talk: Callable[[str], None],
-        bar: Bar | None = None,
-        *,
-        dry_run: bool,
-        quiet: bool,
-    ) -> None:
-        """`data` writes whole lines to stdout, `talk` to stderr."""
-        super().__init__(data, talk, bar, quiet=quiet)
-        self._dry_run = dry_run
-        self._moves = False
-        self._original: bytes | None = None
-
-    def __call__(self, event: object, /) -> None:
-        if not isinstance(event, Instance):
-            super().__call__(event)
-        elif not self._quiet:
-            if event.action in _OF_A_SET and event.source != self._original:
-                blank = "" if self._original is None else "\n"
-                self._original = event.source
-                self._moves = event.action is Action.MOVE
-                self._data(f"{blank}keep     {printable(event.source)}\n")
-            self._data(removal_line(event) + "\n")
-
-    def summary(self, report: DedupeReport) -> str:
-        return removal_summary(report, dry_run=self._dry_run, moves=self._moves)
-
-
-def removal_line(instance: Instance) -> str:
-    """`move     a/copy to there/a/copy: 1.2 MB`."""
-    line = f"{instance.action.value:<8} {printable(instance.path)}"
-    if instance.destination:
-        line += f" to {printable(instance.destination)}"
-    elif instance.action is Action.RESTORE:
-        line += f" as {printable(instance.source)}"
-    if instance.won or instance.perhaps:
-        line += f": {size_text(instance.won)}"
-    return line + perhaps_text(instance)
-
-
-def removal_summary(report: DedupeReport, *, dry_run: bool, moves: bool) -> str:
-    """The last line of a run: files and bytes that go, or that a dry run would take."""
-    line = f"{counted(report.files, 'file')} in {counted(report.groups, 'set')}: {size_text(report.won)}"
-    if moves:
-        line += " to move" if dry_run else " moved"
-    else:
-        line += " to free" if dry_run else " freed"
-        line += perhaps_text(report)
-    if report.skipped:
-        line += f"; {counted(report.skipped, 'file')} left alone"
-    if report.errors:
-        line += f"; {counted(report.errors, 'problem')}"
-    if dry_run:
-        line += " (dry run: nothing was changed; --apply acts)"
     return line + (f"; exit code {int(report.exit)}" if report.exit is not ExitCode.OK else "")

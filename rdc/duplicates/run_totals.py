@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError, worse
 from rdc.lean.records import dataclass, field
 from rdc.lean.typed import Protocol
-from rdc.model.duplicates import DedupeReport, DeduperOptions, Instance
+from rdc.model.duplicates import DedupeOptions, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
 
 TYPE_CHECKING = False
@@ -26,8 +26,14 @@ class DedupeReporter(Protocol):
 class RunTotals:
     """All results of a run pass through here to the reporter."""
 
-    options: DeduperOptions
+    options: DedupeOptions
+    """With real paths in `keep`, and the journal that was chosen."""
     reporter: DedupeReporter
+    searched: bool = True
+    """Whether this run found the groups. A dry run then need not verify them, unlike those of a report."""
+    journals: bytes | None = None
+    """Directory of earlier journals and of links to them. Without it no leftover of an interrupted run is
+    handled."""
     groups: int = 0
     files: int = 0
     content: int = 0

@@ -434,7 +434,7 @@ class Sharer:
                 can_share(job.source.fileno(), job.other.fileno())
                 if job.inode is not None and job.inode.use is not None and job.inode.use.immutable:
                     raise OSError(errno.EPERM, "")  # the kernel looks at that only with bytes
-                if not self._totals.options.searched:
+                if not self._totals.searched:
                     _compare(job, part)
                 after = _Sums()
         except OSError as error:

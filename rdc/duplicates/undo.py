@@ -44,7 +44,7 @@ from rdc.files.names.return_name import (
 from rdc.files.replace.commit_group import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.lean.records import dataclass, field
-from rdc.model.duplicates import Action, DedupeReport, DeduperOptions, Instance
+from rdc.model.duplicates import Action, DedupeOptions, DedupeReport, Instance
 from rdc.model.preserved import packed_time, real_time
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ HOLES_KEPT = 64 << 10
 stores elsewhere, as inside an inode."""
 
 
-def undo(journal: bytes, options: DeduperOptions, reporter: DedupeReporter) -> DedupeReport:
+def undo(journal: bytes, options: DedupeOptions, reporter: DedupeReporter) -> DedupeReport:
     """Take back what a journal records. Raises FileError for a file that is no journal."""
     found = read_journal(journal)
     totals = RunTotals(options, reporter, total=sum([change.size for change in found.changes]))

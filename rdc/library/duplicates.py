@@ -4,6 +4,7 @@ And the removal of duplicates for `rdc dupes --delete`, --move and --symlink."""
 from __future__ import annotations
 
 import os
+from contextlib import closing
 
 from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.errors import UsageError, printable
@@ -13,7 +14,6 @@ from rdc.library import CodeReporter, check_job, local_path_list
 from rdc.model.duplicates import (
     DedupeOptions,
     DedupeReport,
-    DeduperOptions,
     DuplicateListing,
     DuplicateOptions,
     DuplicateOrder,
@@ -110,21 +110,22 @@ def dedupe(
     _check_options(options, listing)
     stoppable = _stopping(reporter, stop)
     from rdc.duplicates.dedupe import Deduper
+    from rdc.duplicates.run_totals import RunTotals
     from rdc.library.duplicate_groups import open_operands
 
-    operands = open_operands(given, options.keep)
-    try:
-        full = _deduper_options(options, operands, environ or os.environ, searched=listing is None)
-        deduper = Deduper(operands.trees, full, stoppable)
-        try:
+    state = state_directory(environ or os.environ)
+    journal, pointer = options.journal, None
+    if options.hardlink and options.apply:
+        journal, pointer = _journals(journal, state, "dedupe")
+    journals = None if state is None else os.fsencode(state)
+    with closing(open_operands(given, options.keep)) as operands:
+        full = replace(options, keep=operands.keep, journal=journal)
+        totals = RunTotals(full, stoppable, searched=listing is None, journals=journals)
+        with closing(Deduper(operands.trees, totals, pointer)) as deduper:
             deduper.clear()
             with opened_catalog(catalog, lambda event: _notice(stoppable, event)) as store:
                 _find_and_act(options, listing, operands, deduper, stoppable, store)
-            return replace(deduper.finish(), journal=deduper.journal)
-        finally:
-            deduper.close()
-    finally:
-        operands.close()
+            return deduper.finish()
 
 
 def _check_options(options: DedupeOptions, listing: DuplicateListing | None) -> None:
@@ -168,7 +169,7 @@ def _find_and_act(
     deduper.groups(find_groups(operands, search, catalog, reporter, deduper.failed))
     if options.chunks:
         from rdc.library.duplicate_groups import RunSearch
-        from rdc.tree.filter_list import filter_list
+        from rdc.tree import filter_list
 
         filters = filter_list(options.rules)
         runs = RunSearch(operands, filters, catalog, options.min_size, reporter, deduper.failed)
@@ -180,38 +181,19 @@ def _notice(reporter: DedupeReporter, event: Event) -> None:
         reporter(event)
 
 
-def _deduper_options(
-    options: DedupeOptions, operands: Operands, environ: Mapping[str, str], *, searched: bool
-) -> DeduperOptions:
-    journal, pointer = options.journal, None
-    state = state_directory(environ)
-    if options.hardlink and options.apply:
-        if journal is None:
-            journal = _journal_path(state, "dedupe")
-        elif state is not None:
-            # If this run is interrupted, a later run finds its leftovers, and by this path its journal.
-            pointer = _journal_path(state, "dedupe")
-    return DeduperOptions(
-        apply=options.apply,
-        hardlink=options.hardlink,
-        keep=operands.keep,
-        max_files=options.max_files,
-        max_bytes=options.max_bytes,
-        searched=searched,
-        journal=journal,
-        pointer=pointer,
-        journals=None if state is None else os.fsencode(state),
-    )
-
-
-def _journal_path(directory: str | None, verb: str) -> bytes:
-    """Return a new path in the user's state directory. `verb`: how its name begins."""
+def _journals(journal: bytes | None, state: str | None, verb: str) -> tuple[bytes | None, bytes | None]:
+    """Return the journal of a run that acts, and the place of a link to it. `verb`: how its name begins.
+    Raises UsageError without a place for it."""
+    if state is None and journal is not None:
+        return journal, None
+    if state is None:
+        raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
     from datetime import datetime
 
-    if directory is None:
-        raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
     name = f"{verb}-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
-    return os.fsencode(os.path.join(directory, name))
+    own = os.fsencode(os.path.join(state, name))
+    # If this run is interrupted, a later run finds its leftovers, and by the link its journal.
+    return (own, None) if journal is None else (journal, own)
 
 
 def remove_duplicates(
@@ -230,19 +212,14 @@ def remove_duplicates(
     from rdc.duplicates.dedupe import Remover
     from rdc.library.duplicate_groups import find_groups, open_operands
 
-    operands = open_operands(paths, removal.keep_in)
-    try:
-        remover = Remover(operands.trees, _removal_options(removal, operands, paths, environ), reporter)
-        try:
+    with closing(open_operands(paths, removal.keep_in)) as operands:
+        full = _removal_options(removal, operands, paths, environ)
+        with closing(Remover(operands.trees, full, reporter)) as remover:
             remover.clear()
             with opened_catalog(catalog, lambda event: _notice(reporter, event)) as store:
                 search = replace(search, links=True, verify=False)
                 remover.groups(find_groups(operands, search, store, reporter, remover.failed))
-            return replace(remover.finish(), journal=remover.journal)
-        finally:
-            remover.close()
-    finally:
-        operands.close()
+            return remover.finish()
 
 
 def _removal_options(
@@ -250,10 +227,8 @@ def _removal_options(
 ) -> RemovalOptions:
     state = state_directory(environ)
     journal, pointer = removal.journal, None
-    if removal.apply and journal is None:
-        journal = _journal_path(state, "dupes")
-    elif removal.apply and state is not None:
-        pointer = _journal_path(state, "dupes")
+    if removal.apply:
+        journal, pointer = _journals(journal, state, "dupes")
     return replace(
         removal,
         keep_in=operands.keep,

@@ -93,7 +93,7 @@ def scan_claimed(
     """Scan as `scan` does. `claims`: all results of this run, `part` among them, which the scan must not
     read."""
     from rdc.survey.parts.part_file import encode_part
-    from rdc.survey.scan.scan import survey
+    from rdc.survey.scan.scanner import survey
     from rdc.survey.scan.summary import report_of
 
     outcome = survey(

@@ -95,7 +95,7 @@ def sync(
         return run_between(run, shell or RemoteShell(), keys)
     if options.files_from is not None:
         if source.host is None and destination.host is None:
-            raise UsageError("a list at the far side: neither source nor destination is on another host")
+            raise UsageError("a list at the remote side: neither source nor destination is on another host")
         options = replace(options, files_from=replace(options.files_from, relative=options.relative))
     from rdc.session.far.far_host import dial_early
 

@@ -116,7 +116,7 @@ class DuplicateReport:
     """The result of `rdc.dupes`."""
 
     groups: Iterable[DuplicateGroup]
-    """The groups in the chosen order, made anew by each iteration. All at once may take much memory."""
+    """The groups in the chosen order, made again by each iteration. All at once may take much memory."""
     summary: DuplicateSummary
     exit: ExitCode
     """OK; PARTIAL if some files could not be read, VANISHED if some changed meanwhile."""
@@ -265,31 +265,6 @@ class DuplicateListing:
 
 
 @dataclass(frozen=True, slots=True)
-class DeduperOptions:
-    """The options of a Deduper, which is given the groups."""
-
-    apply: bool = False
-    """Whether to act; otherwise a dry run."""
-    hardlink: bool = False
-    """Whether to make hard links instead of sharing blocks."""
-    keep: tuple[bytes, ...] = ()
-    """Real paths of directories and files that are never changed, only linked to or shared with."""
-    max_files: int | None = None
-    """Largest number of files to change."""
-    max_bytes: int | None = None
-    """Largest number of bytes in changed files."""
-    searched: bool = True
-    """Whether this run found the groups. A dry run then need not verify them, unlike those of a report."""
-    journal: bytes | None = None
-    """The journal that records hard links before they are made; required for them with `apply`."""
-    pointer: bytes | None = None
-    """Place of a symbolic link to the journal, by which a later run finds it."""
-    journals: bytes | None = None
-    """Directory of earlier journals and of links to them. Without it no leftover of an interrupted run is
-    handled."""
-
-
-@dataclass(frozen=True, slots=True)
 class DedupeReport:
     """The result of `rdc.dedupe`. Sizes are in bytes."""
 
@@ -351,7 +326,7 @@ class KeepRule:
 
 @dataclass(frozen=True, slots=True)
 class RemovalOptions:
-    """Frozen, and complete before any file is opened."""
+    """How `rdc dupes` removes duplicates. Paths are as typed until `remove_duplicates` resolves them."""
 
     action: Action
     """One of REMOVALS."""

@@ -12,7 +12,8 @@ from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
 
 class Kind(IntEnum):
@@ -151,6 +152,30 @@ def is_same_entry(one: Identity, other: Identity, fields: ComparedFields = ALL_F
     )
 
 
+NUMBERS = {"modes": "H", "sizes": "Q", "mtimes": "q", "uids": "I", "gids": "I"}
+"""The columns of numbers of a listing, and their typecodes of array.array."""
+
+_INODE_NUMBERS = {"devices": "Q", "inodes": "Q", "links": "I", "allocated": "Q", "ctimes": "q"}
+_WIDTHS = {"H": 2, "I": 4, "Q": 8, "q": 8}
+
+
+def chosen(record: object, columns: dict[str, str], rows: Sequence[int]) -> dict[str, Any]:
+    """Return these rows of the packed columns of a record, by field. `columns`: their typecodes."""
+    found = {}
+    for name, typecode in columns.items():
+        items = array(typecode, getattr(record, name))
+        found[name] = array(typecode, [items[row] for row in rows]).tobytes()
+    return found
+
+
+def sliced(record: object, columns: dict[str, str], start: int, stop: int) -> dict[str, Any]:
+    """Return rows [start, stop) of the packed columns of a record, by field. `columns`: their typecodes."""
+    return {
+        name: getattr(record, name)[_WIDTHS[typecode] * start : _WIDTHS[typecode] * stop]
+        for name, typecode in columns.items()
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One directory's entries as columns: row i of each column is entry i, sorted by name bytes.
@@ -193,28 +218,33 @@ class Listing:
             len(self.names),
             _terminated(self.names),
             self.kinds,
-            little_endian(self.modes),
-            little_endian(self.sizes),
-            little_endian(self.mtimes),
-            little_endian(self.uids),
-            little_endian(self.gids),
-            _terminated(self.targets),
+            targets=_terminated(self.targets),
+            **self._numbers(little_endian),
         )
+
+    def _numbers(self, change: Callable[[array[int]], object]) -> dict[str, Any]:
+        """Return what `change` makes of each column of numbers, by field."""
+        return {name: change(getattr(self, name)) for name in NUMBERS}
 
     def rows(self, rows: Sequence[int]) -> Listing:
         """The listing of these rows only; `rows` increases."""
         links = self.rows_of(Kind.SYMLINK)
-        chosen = set(rows)
+        wanted = set(rows)
         return Listing(
             tuple(self.names[i] for i in rows),
             bytes(self.kinds[i] for i in rows),
-            array("H", (self.modes[i] for i in rows)),
-            array("Q", (self.sizes[i] for i in rows)),
-            array("q", (self.mtimes[i] for i in rows)),
-            array("I", (self.uids[i] for i in rows)),
-            array("I", (self.gids[i] for i in rows)),
-            tuple(target for row, target in zip(links, self.targets, strict=True) if row in chosen),
-            None if self.identities is None else self.identities.rows(rows),
+            targets=tuple(target for row, target in zip(links, self.targets, strict=True) if row in wanted),
+            identities=None if self.identities is None else self.identities.rows(rows),
+            **self._numbers(lambda column: array(column.typecode, [column[i] for i in rows])),
+        )
+
+    def part(self, start: int, stop: int, links: slice) -> Listing:
+        """Return rows [start, stop), without identities. `links`: the places of their targets."""
+        return Listing(
+            self.names[start:stop],
+            self.kinds[start:stop],
+            targets=self.targets[links],
+            **self._numbers(lambda column: column[start:stop]),
         )
 
     def named(self, names: tuple[bytes, ...]) -> Listing:
@@ -270,16 +300,11 @@ class PackedListing:
         return self.count
 
     def unpacked(self) -> Listing:
-        return Listing(
-            tuple(strings(self.names)),
-            self.kinds,
-            little_endian_integers("H", self.modes),
-            little_endian_integers("Q", self.sizes),
-            little_endian_integers("q", self.mtimes),
-            little_endian_integers("I", self.uids),
-            little_endian_integers("I", self.gids),
-            tuple(strings(self.targets)),
-        )
+        columns: dict[str, Any] = {
+            name: little_endian_integers(code, getattr(self, name)) for name, code in NUMBERS.items()
+        }
+        names, targets = tuple(strings(self.names)), tuple(strings(self.targets))
+        return Listing(names, self.kinds, targets=targets, **columns)
 
     @property
     def total_size(self) -> int:
@@ -301,12 +326,8 @@ class PackedListing:
             len(rows),
             b"".join([names[row] + b"\0" for row in rows]),
             bytes([self.kinds[row] for row in rows]),
-            _chosen(self.modes, "H", rows),
-            _chosen(self.sizes, "Q", rows),
-            _chosen(self.mtimes, "Q", rows),
-            _chosen(self.uids, "I", rows),
-            _chosen(self.gids, "I", rows),
-            targets,
+            targets=targets,
+            **chosen(self, NUMBERS, rows),
         )
 
     def slice(self, first: int, stop: int) -> PackedListing:
@@ -318,11 +339,7 @@ class PackedListing:
             count=stop - first,
             names=b"".join(name + b"\0" for name in strings(self.names)[first:stop]),
             kinds=self.kinds[first:stop],
-            modes=self.modes[2 * first : 2 * stop],
-            sizes=self.sizes[8 * first : 8 * stop],
-            mtimes=self.mtimes[8 * first : 8 * stop],
-            uids=self.uids[4 * first : 4 * stop],
-            gids=self.gids[4 * first : 4 * stop],
+            **sliced(self, NUMBERS, first, stop),
         )
 
 
@@ -351,13 +368,11 @@ class PackedInodes:
 
     def rows(self, rows: Sequence[int]) -> PackedInodes:
         """The inodes of these rows only; `rows` increases."""
-        return PackedInodes(
-            _chosen(self.devices, "Q", rows),
-            _chosen(self.inodes, "Q", rows),
-            _chosen(self.links, "I", rows),
-            _chosen(self.allocated, "Q", rows),
-            _chosen(self.ctimes, "Q", rows),
-        )
+        return PackedInodes(**chosen(self, _INODE_NUMBERS, rows))
+
+    def part(self, start: int, stop: int) -> PackedInodes:
+        """Return rows [start, stop)."""
+        return PackedInodes(**sliced(self, _INODE_NUMBERS, start, stop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,9 +409,8 @@ class Identities:
         """Return these rows only; `rows` increases."""
         return Identities(
             bytes([self.kinds[row] for row in rows]),
-            _chosen(self.sizes, "Q", rows),
-            _chosen(self.mtimes, "Q", rows),
-            self.inodes.rows(rows),
+            inodes=self.inodes.rows(rows),
+            **chosen(self, {"sizes": "Q", "mtimes": "q"}, rows),
         )
 
 
@@ -419,12 +433,6 @@ def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
         rows.append(row)
         row = kinds.find(kind, row + 1)
     return rows
-
-
-def _chosen(column: bytes, typecode: str, rows: Sequence[int]) -> bytes:
-    """Return these rows of a packed column of items of this width."""
-    items = array(typecode, column)
-    return array(typecode, [items[row] for row in rows]).tobytes()
 
 
 def _terminated(parts: tuple[bytes, ...]) -> bytes:

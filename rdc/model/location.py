@@ -1,5 +1,5 @@
 """The source or destination of a sync: a local path, a path on a host by remote shell, or a daemon's
-module; and a list of paths that the far side has.
+module; and a list of paths that the remote side has.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class FarList:
-    """A file at the far side that lists paths below the source, as `--files-from=:FILE` names it.
+    """A file at the remote side that lists paths below the source, as `--files-from=:FILE` names it.
 
     >>> import rdc
     >>> rdc.SyncOptions(files_from=rdc.FarList(b"lists/today", nul=True)).files_from.path
@@ -69,11 +69,11 @@ class FarList:
     """
 
     path: bytes
-    """As the far side's user would write it; in a module of a daemon, below the module."""
+    """As the remote side's user would write it; in a module of a daemon, below the module."""
     nul: bool = False
     """Whether NUL ends each path, not a line."""
     relative: bool = False
-    """`relative` of the options that it belongs to, which `rdc.sync` puts here for the far side."""
+    """`relative` of the options that it belongs to, which `rdc.sync` puts here for the remote side."""
 
     def __post_init__(self) -> None:
         check_fields(self)

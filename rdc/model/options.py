@@ -24,22 +24,11 @@ from __future__ import annotations
 import os
 from enum import Enum
 
+from rdc import limits
 from rdc.errors import UsageError
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass, field, field_metadata
 from rdc.lean.typed import TypeVar
-from rdc.limits import (
-    ALTERNATE_DIRECTORIES,
-    BANDWIDTH_LEAST,
-    DEPTH_LIMIT,
-    ENTRIES_MEMORY_LEAST,
-    NAME_BYTES,
-    PATH_BYTES,
-    SIZE_LIMIT,
-    TIMEOUT_SECONDS,
-    UNDO_DAYS,
-    WINDOW_SECONDS,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,7 +199,7 @@ def option(
     group: str = "",
     *options: Option,
     least: int = 0,
-    most: int = SIZE_LIMIT,
+    most: int = limits.SIZE_LIMIT,
     valid: Callable[[Any], object] | None = None,
     parse: Callable[[str], object] | None = None,
     excludes: tuple[Exclusion, ...] = (),
@@ -280,7 +269,7 @@ def parse_size(text: str, *, unit: int = 1) -> int | None:
         unit = 1
     # In integers: a product of floats would lose bytes.
     size: int = int(whole + decimals) * unit // 10 ** len(decimals)
-    return min(size, SIZE_LIMIT)
+    return min(size, limits.SIZE_LIMIT)
 
 
 # --- changes of permissions, written as in chmod(1) with rsync's prefixes D and F ---------------------------
@@ -501,7 +490,7 @@ class Backup:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if b"/" in self.suffix or len(self.suffix) > NAME_BYTES or not (self.suffix or self.directory):
+        if b"/" in self.suffix or len(self.suffix) > limits.NAME_BYTES or not (self.suffix or self.directory):
             raise ValueError("Backup.suffix: the end of a name is expected, and needed without a directory")
         if self.directory is not None:
             check_path("Backup.directory", self.directory)
@@ -546,8 +535,8 @@ class Alternates:
     def __post_init__(self) -> None:
         check_fields(self)
         number = len(self.directories)
-        if not 1 <= number <= ALTERNATE_DIRECTORIES:
-            raise ValueError(f"Alternates: {number} directories, the limit is {ALTERNATE_DIRECTORIES}")
+        if not 1 <= number <= limits.ALTERNATE_DIRECTORIES:
+            raise ValueError(f"Alternates: {number} directories, the limit is {limits.ALTERNATE_DIRECTORIES}")
         for directory in self.directories:
             check_path("Alternates.directories", directory)
 
@@ -580,7 +569,10 @@ class KeepUndo:
         check_fields(self)
         if (self.size is None) == (self.days is None):
             raise ValueError("KeepUndo: expected bytes or days")
-        for name, value, most in (("size", self.size, SIZE_LIMIT), ("days", self.days, UNDO_DAYS)):
+        for name, value, most in (
+            ("size", self.size, limits.SIZE_LIMIT),
+            ("days", self.days, limits.UNDO_DAYS),
+        ):
             if value is not None and not 1 <= value <= most:
                 raise ValueError(f"KeepUndo.{name}: {value} is not in 1..{most}")
 
@@ -631,8 +623,8 @@ def leads_outside(target: bytes, path: bytes) -> bool:
 
 def check_path(name: str, path: bytes) -> None:
     """Raise ValueError for what is no path of a user. `name` is that of the field."""
-    if not 1 <= len(path) <= PATH_BYTES:
-        raise ValueError(f"{name}: {len(path)} bytes are not in 1..{PATH_BYTES}")
+    if not 1 <= len(path) <= limits.PATH_BYTES:
+        raise ValueError(f"{name}: {len(path)} bytes are not in 1..{limits.PATH_BYTES}")
     if b"\0" in path:
         raise ValueError(f"{name}: a path has no NUL byte")
 
@@ -641,16 +633,6 @@ def no_nul(path: bytes) -> None:
     """Raise ValueError for a path with a NUL byte."""
     if b"\0" in path:
         raise ValueError("a path has no NUL byte")
-
-
-def check_mode_changes(text: str) -> None:
-    """Raise ValueError unless `text` changes permissions as --chmod does."""
-    parse_mode_changes(text)
-
-
-def check_owner_map(text: bytes) -> None:
-    """Raise ValueError unless `text` is a map as of --usermap."""
-    parse_owner_map(text)
 
 
 def _is_number(text: str, digits: int = 18) -> bool:
@@ -690,14 +672,14 @@ def parse_size_bound(text: str) -> int:
     size = parse_size_of(plain) + more
     if size < 0:
         raise ValueError("no file is smaller than nothing; a size such as 500M is expected")
-    return min(size, SIZE_LIMIT)
+    return min(size, limits.SIZE_LIMIT)
 
 
 def parse_memory(text: str) -> int:
     """Bytes of memory; 0 for all of the machine's."""
     size = parse_size_of(text)
-    if 0 < size < ENTRIES_MEMORY_LEAST:
-        raise ValueError(f"{ENTRIES_MEMORY_LEAST >> 20}M at least is expected, or 0 for all there is")
+    if 0 < size < limits.ENTRIES_MEMORY_LEAST:
+        raise ValueError(f"{limits.ENTRIES_MEMORY_LEAST >> 20}M at least is expected, or 0 for all there is")
     return size
 
 
@@ -707,28 +689,28 @@ def parse_rate(text: str) -> int:
     if rate is None:
         raise ValueError("a rate is expected, such as 500 (KiB a second), 1.5m or 2MB")
     # A rate such as 0.0001 must not round to 0, which means no limit.
-    if rate < BANDWIDTH_LEAST and any(digit in "123456789" for digit in text):
-        raise ValueError(f"{BANDWIDTH_LEAST} bytes a second at least are expected")
+    if rate < limits.BANDWIDTH_LEAST and any(digit in "123456789" for digit in text):
+        raise ValueError(f"{limits.BANDWIDTH_LEAST} bytes a second at least are expected")
     return rate
 
 
 def parse_depth(text: str) -> int:
-    if not _is_number(text) or int(text) > DEPTH_LIMIT:
-        raise ValueError(f"a number up to {DEPTH_LIMIT} is expected, 0 for as many as help")
+    if not _is_number(text) or int(text) > limits.DEPTH_LIMIT:
+        raise ValueError(f"a number up to {limits.DEPTH_LIMIT} is expected, 0 for as many as help")
     return int(text)
 
 
 def parse_timeout(text: str) -> int:
     if not _is_number(text, 9):
         raise ValueError("a number of seconds is expected, 0 for none")
-    return min(int(text), TIMEOUT_SECONDS)
+    return min(int(text), limits.TIMEOUT_SECONDS)
 
 
 def parse_window(text: str) -> int | None:
     """Seconds; None for times to the nanosecond, which rsync writes as a negative number."""
     if not _is_number(text.removeprefix("-")):
         raise ValueError("a number of seconds is expected, such as 1")
-    return None if text.startswith("-") else min(int(text), WINDOW_SECONDS)
+    return None if text.startswith("-") else min(int(text), limits.WINDOW_SECONDS)
 
 
 def parse_directory(text: str) -> bytes:
@@ -740,8 +722,8 @@ def parse_keep_undo(text: str) -> KeepUndo:
     """Reads "10G" or "30d"."""
     number = text[:-1]
     if text.endswith("d") and _is_number(number, 5):
-        if not 1 <= int(number) <= UNDO_DAYS:
-            raise ValueError(f"1d to {UNDO_DAYS}d is expected")
+        if not 1 <= int(number) <= limits.UNDO_DAYS:
+            raise ValueError(f"1d to {limits.UNDO_DAYS}d is expected")
         return KeepUndo(days=int(number))
     size = parse_size(text)
     if not size:

@@ -99,7 +99,7 @@ def stopped_text(done: str, going: int, total: int, share: int) -> str:
 
 
 def is_stop(event: object) -> bool:
-    """Whether an event is that line. It may come from the far side, so it leads to a question at most."""
+    """Whether an event is that line. It may come from the remote side, so it leads to a question at most."""
     from rdc.progress import Problem
 
     if not isinstance(event, Problem) or event.code is not ExitCode.MAX_DELETE:

@@ -178,7 +178,9 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
     try:
         text = data.decode()
         if _has_deep_key(text):
-            raise UsageError(f"{path}: more than {SETTINGS_KEY_PARTS} parts in a key; no setting has so many")
+            raise UsageError(
+                f"{path}: more than {SETTINGS_KEY_PARTS} parts in a key; no setting has that many"
+            )
         return Table(os.fspath(path), (), tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: expected UTF-8, found other bytes") from error

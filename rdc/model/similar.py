@@ -130,7 +130,7 @@ class SimilarReport:
     """The result of `rdc.similar`."""
 
     groups: Iterable[SimilarGroup]
-    """Groups, those with the most bytes first, made anew by each iteration; none with `to` or `folders`."""
+    """Groups, those with the most bytes first, made again by each iteration; none with `to` or `folders`."""
     matches: tuple[SimilarFile, ...]
     """With `to`: the files that resemble that file, the most alike first."""
     folders: tuple[SimilarFolders, ...]
@@ -260,11 +260,11 @@ class DocumentReport:
     """The result of `rdc.similar_documents`."""
 
     groups: Iterable[DocumentGroup]
-    """In the order of their labels, made anew by each iteration; none with `against`."""
+    """In the order of their labels, made again by each iteration; none with `against`."""
     matches: Iterable[SimilarDocument]
     """With `against`: the documents that resemble one of the older corpus, in order."""
     kept: Iterable[Document]
-    """What a training set keeps, in order, made anew by each iteration."""
+    """What a training set keeps, in order, made again by each iteration."""
     summary: DocumentSummary
     exit: ExitCode
     """OK; PARTIAL if something could not be read."""

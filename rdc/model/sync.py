@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
+from rdc import limits
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass
-from rdc.limits import (
-    DEPTH_LIMIT,
-    MODE_CHANGES_BYTES,
-    OWNER_MAP_BYTES,
-    PATH_BYTES,
-    TIMEOUT_SECONDS,
-    WINDOW_SECONDS,
-)
 from rdc.model import options as values
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.location import FarList
@@ -146,7 +139,7 @@ class SyncOptions:
         excludes=(
             excludes("acls", "an ACL holds the permissions, too"),
         ),
-        most=MODE_CHANGES_BYTES, valid=values.check_mode_changes, watch=False)
+        most=limits.MODE_CHANGES_BYTES, valid=values.parse_mode_changes, watch=False)
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
     checksum: bool = option(False, DONE,
@@ -195,7 +188,7 @@ class SyncOptions:
             any differs, the tree is listed whole.
 
             A name that `-u`, `--existing` or the like leaves alone is linked to nothing, and nothing to it.
-            The others are linked among themselves. rsync `-u` links a newer file's name all the same,
+            The others are linked among themselves. rsync `-u` links a newer file's name even so,
             unless it is the first."""),
         wire=bit(6), watch=False, check=True)
     """Preserve hard links among regular files and among special files."""
@@ -250,13 +243,13 @@ class SyncOptions:
     it."""
     modify_window: int | None = option(None, COMPARING,
         Option(("-@", "--modify-window"),
-            "take times as equal that are so many seconds apart (default: -1, to the nanosecond)",
+            "treat times that differ by at most SECONDS as equal (default: -1, to the nanosecond)",
             "SECONDS", example="--modify-window=1 src/ backup/",
             rsync="the default is -1: times are compared to the nanosecond",
             note="""Times are compared in whole seconds. A time that counts as equal stays as it is, unless
             new content comes. rdc finds by itself what times a file system can keep, so that FAT needs no
             window."""),
-        most=WINDOW_SECONDS, parse=values.parse_window, watch=False)
+        most=limits.WINDOW_SECONDS, parse=values.parse_window, watch=False)
     """Whole seconds by which mtimes may differ and still be equal; None compares nanoseconds."""
     whole_file: bool = option(False, COMPARING,
         Option(("-y", "--fuzzy"), "make new files of what resembles them at DST; always on, but for -W",
@@ -268,7 +261,7 @@ class SyncOptions:
         Option(("-W", "--whole-file"), "fetch changed files whole, without a search at DST",
             example="-W src/ host:backup/", rsync="off by default, also in local copies",
             note="""This costs less processor time and more bytes. It suits fast lines. Moved files are sent
-            anew, and interrupted ones begin anew."""),
+            again, and interrupted ones start over."""),
         Option(("--no-whole-file", "--no-W"), "search for what DST has (default, here and far away)",
             sets=False),
         excludes=(
@@ -307,10 +300,10 @@ class SyncOptions:
         parse=values.parse_number, wire=item(7))
     """Delete at most this many entries, then end with exit code 25."""
     max_delete_share: int | None = option(None, most=100)
-    """Delete at most so many per cent of the destination's entries, then end with exit code 25. All entries
+    """Delete at most this many per cent of the destination's entries, then end with exit code 25. All entries
     count that no filter rule protects and that are there when deletions begin, the new ones included."""
     guard: int | None = option(None, DELETING,
-        Option(("--guard",), "stop with 25 before more than N% of DST change or go; a terminal is asked",
+        Option(("--guard",), "stop with 25 if more than N% of DST would change or go; on a terminal, ask",
             "N%", example="--delete --guard=50% src/ backup/",
             note="""Counted are the entries of DST that would go with `--delete`, and apart from them the
             files and symlinks that would get other content: those of another size, time or kind, with `-c`
@@ -321,9 +314,9 @@ class SyncOptions:
         Option(("--no-guard",), "never stop for that (default; 50% on a terminal with --delete)",
             sets=None, watch=False, note="The last of it and `--guard` counts."),
         most=100, parse=values.parse_share, needs=(Need.COMPARING,), watch=False)
-    """If more than so many per cent of the destination's entries would get other content, change nothing, and
-    if more would go, delete nothing; then end with exit code 25. A destination of fewer than 100 entries is
-    not guarded."""
+    """If more than this many per cent of the destination's entries would get other content, change nothing,
+    and if more would be deleted, delete nothing; then end with exit code 25. A destination of fewer than 100
+    entries is not guarded."""
     force_empty: bool = option(False, DELETING,
         Option(("--force-empty",), "let --delete empty DST when SRC is empty",
             note="Without it, an empty SRC deletes nothing: most often a disk is not mounted.",
@@ -423,16 +416,16 @@ class SyncOptions:
     """With `relative`: the directories above SRC get the metadata that they have at the source."""
     files: FileList | None = option(None, TAKEN,
         Option(("--files-from",),
-            "take the paths below SRC that FILE lists ('-' is stdin; :FILE is at the far side)", "FILE",
+            "take the paths below SRC that FILE lists ('-' is stdin; :FILE is at the remote side)", "FILE",
             example="--files-from=list src/ backup/", rsync="otherwise as `--relative`",
             note="""Each line is a path below SRC, which is kept at DST as with `-R`. Empty lines and those
             that begin with `#` or `;` count for nothing. A listed directory is made without what is in it,
             unless `-r` is given: `-a` does not imply it here. A `/` at its end takes what it holds. With
             `--delete`, only directories whose contents are taken lose anything. At most 1,048,576 paths.
 
-            `:FILE` and `HOST:FILE` are read at the far side, which then is SRC's or DST's host: relative to
-            the home directory there, or below the module of a daemon or the root of a key. A write-only one
-            refuses. A name never leads out of a SRC that is here."""),
+            `:FILE` and `HOST:FILE` are read at the remote side, on SRC's or DST's host: relative to the home
+            directory there, or below the module of a daemon or the root of a key. A write-only one refuses. A
+            name never leads out of a SRC that is here."""),
         Option(("-0", "--from0"), "NUL ends each path of --files-from, not a line",
             example="-0 --files-from=list src/ backup/", rsync="for the file of `--files-from` alone",
             note="""So that names may hold line ends: `find . -name '*.tex' -print0 | rdc sync -0
@@ -442,7 +435,7 @@ class SyncOptions:
     """Paths below the source, which alone take part, as `--files-from` lists them; None for everything. They
     are kept, like the path of SRC with `relative`."""
     files_from: FarList | None = option(None, watch=False)
-    """Where the far side has such a list. Not together with `files`."""
+    """Where the remote side has such a list. Not together with `files`."""
     ignore_missing_args: bool = option(False, TAKEN,
         Option(("--ignore-missing-args",), "a missing SRC or listed path is no error",
             note="It is not deleted at DST either.",
@@ -570,7 +563,7 @@ class SyncOptions:
         excludes=(
             goes_without("inplace append", "--partial-dir goes with no --inplace and no --append"),
         ),
-        most=PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
+        most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
         watch=False)
     """Where the part of a file waits that a run could not finish: relative to the directory of the file, or
     absolute; b"": where it was written. A relative one takes no part. Not together with `overwrites`."""
@@ -583,7 +576,7 @@ class SyncOptions:
             taken up by the next one, and removed at its end. On another file system than DST's, complete
             content is copied to DST before it is renamed: it is never written in place. A path within DST
             is followed through no symlink. Symlinks and special files are made in place."""),
-        most=PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, watch=False)
+        most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, watch=False)
     """The directory in which new content is written until it is complete, relative to the destination, or
     absolute; b"": beside the files. It has to exist."""
     allocate: bool = option(False, WRITING,
@@ -750,7 +743,7 @@ class SyncOptions:
             range such as 0-99, or nothing for numbers without a name. TO is a user at DST, by name or by
             number. Who is not in it keeps the number, or with `--no-numeric-ids` the name. DST's side
             applies it, and needs root or `--owner`. A module of a daemon that keeps no owners refuses."""),
-        most=OWNER_MAP_BYTES, valid=values.check_owner_map, alias="--chown", excludes=_BY_NUMBER,
+        most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
     """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
     the same numbers. Not together with `acls`."""
@@ -761,7 +754,7 @@ class SyncOptions:
             example="--chown=www-data:www-data src/ host:/var/www/", rsync="as `--usermap`",
             note="""OWNER is USER:GROUP, USER or :GROUP, by name or by number at DST. It is short for
             `--usermap='*:USER' --groupmap='*:GROUP'`."""),
-        most=OWNER_MAP_BYTES, valid=values.check_owner_map, alias="--chown", excludes=_BY_NUMBER,
+        most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
     """The same for groups."""
     compress: bool | None = option(None, CONNECTION,
@@ -774,15 +767,15 @@ class SyncOptions:
         wire=NOWHERE, check=True)
     """True: always, False: never, None: where it helps (not within one process)."""
     bandwidth: int = option(0, CONNECTION,
-        Option(("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE",
+        Option(("--bwlimit",), "send at most RATE a second: KiB, or with a suffix such as 1.5m", "RATE",
             example="--bwlimit=1.5m src/ host:backup/",
-            note="""Each side sends at most so much. A number without a letter counts KiB, and 0 is no
+            note="""Each side sends at most RATE. A number without a letter counts KiB, and 0 is no
             limit."""),
         parse=values.parse_rate, wire=item(8), check=True)
     """Bytes per second that each side may send; 0 for no limit."""
     max_memory: int | None = option(None, CONNECTION,
         Option(("--max-memory", "--max-alloc"),
-            "use so much memory for SRC's entries here; 0: all there is (default: half)", "SIZE",
+            "use at most SIZE of memory for SRC's entries here; 0: all there is (default: half)", "SIZE",
             rsync="""the bound is on all that is held of the entries of SRC, not on one allocation; it
             counts on this side, and the default is half of the machine's memory""",
             note="""The bound holds at the destination, for the entries that SRC tells of. More of them end
@@ -798,15 +791,15 @@ class SyncOptions:
             on cloud disks and on disks that are not cached, it opens two, four and up to 32 files at a
             time, as long as that makes it faster. `--depth=1` never does. `--depth=16` does from the first
             file on. The number holds on both sides of a sync. `RDC_DEPTH` sets it for all runs."""),
-        most=DEPTH_LIMIT, parse=values.parse_depth, wire=SPARED, check=True)
+        most=limits.DEPTH_LIMIT, parse=values.parse_depth, wire=SPARED, check=True)
     """Calls to storage in flight at a time, on each side; 0: one, or up to 32 while they wait for storage
     and a greater number makes them faster."""
     timeout: int = option(0, CONNECTION,
-        Option(("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS",
+        Option(("--timeout",), "give up after SECONDS without a byte (default: 0, rdc:// 120)", "SECONDS",
             example="--timeout=60 src/ host:backup/",
-            note="""The run ends with exit code 30 when no byte came or went for so long, on either side. A
+            note="""The run ends with exit code 30 when no byte came or went for that time, on either side. A
             side that reads its files says so in time."""),
-        most=TIMEOUT_SECONDS, parse=values.parse_timeout, wire=item(9), check=True)
+        most=limits.TIMEOUT_SECONDS, parse=values.parse_timeout, wire=item(9), check=True)
     """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
     side gives up if the other one neither sends nor uses the processor."""
     items: bool = option(True, wire=item(5), check=True)

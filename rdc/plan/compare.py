@@ -527,7 +527,7 @@ def with_equal_times(wanted: Listing, existing: Listing, options: SyncOptions) -
         other = rows.get(name)
         if other is None or existing.kinds[other] != kind:
             continue
-        # What is made anew gets the time of its source.
+        # What is made again gets the time of its source.
         if kind == Kind.SYMLINK and links[row] != existing_links[other]:
             continue
         if kind in DEVICES and wanted.sizes[row] != existing.sizes[other]:

@@ -7,13 +7,14 @@ from bisect import bisect_left
 from enum import IntEnum
 
 from rdc.lean.records import dataclass, replace
-from rdc.model.entries import DEVICES, Kind, Listing, PackedListing
+from rdc.model.entries import DEVICES, NUMBERS, Kind, Listing, PackedListing
 from rdc.model.preserved import Preserved, real_time
 from rdc.plan.compare import Change, Comparison, Decision, Difference, row_difference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from rdc.model.sync import SyncOptions
 
@@ -297,17 +298,14 @@ def expected_directory(wanted: PackedListing, existing: PackedListing) -> Packed
     links = {**source.links(), **{row + len(source): target for row, target in destination.links().items()}}
     order = sorted(range(len(names)), key=names.__getitem__)
 
-    def column(mine: array[int], further: array[int]) -> array[int]:
-        both = mine + further
-        return array(both.typecode, [both[row] for row in order])
+    def column(name: str, typecode: str) -> array[int]:
+        both = getattr(source, name) + getattr(destination, name)
+        return array(typecode, [both[row] for row in order])
 
+    columns: dict[str, Any] = {name: column(name, typecode) for name, typecode in NUMBERS.items()}
     return Listing(
         tuple([names[row] for row in order]),
         bytes([kinds[row] for row in order]),
-        column(source.modes, destination.modes),
-        column(source.sizes, destination.sizes),
-        column(source.mtimes, destination.mtimes),
-        column(source.uids, destination.uids),
-        column(source.gids, destination.gids),
-        tuple([links[row] for row in order if row in links]),
+        targets=tuple([links[row] for row in order if row in links]),
+        **columns,
     ).packed()

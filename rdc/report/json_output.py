@@ -81,7 +81,7 @@ EVENTS: dict[str, tuple[str, str]] = {
         "summary",
         "groups files bytes won perhaps compressed held already skipped errors capped journal!",
     ),
-    # A scan, which is one document of its own: rdc/report/scan/scan.schema.json.
+    # A scan, which is one document of its own: rdc/survey/report/scan.schema.json.
     "ScanReport": (
         "",
         "paths files bytes allocated_bytes hardlinks holes_bytes already_shared_bytes duplicate_groups"
@@ -171,6 +171,7 @@ def json_fields(record: object) -> dict[str, Value]:
     if fields is None:
         fields = _FIELDS[type(record)] = _read_fields(type(record))
     found: dict[str, Value] = {}
+    inside: dict[str, dict[str, Value]] = {}
     for field in fields:
         value = field.read(record)
         if (value is None and not field.nullable) or (field.optional and not value):
@@ -182,9 +183,8 @@ def json_fields(record: object) -> dict[str, Value]:
         if not field.inside:
             found |= written
         else:
-            inner = found.setdefault(field.inside, {})
-            assert isinstance(inner, dict)  # noqa: S101 - nothing else has its name
-            inner |= written
+            found[field.inside] = inside.setdefault(field.inside, {})
+            inside[field.inside] |= written
     return found
 
 

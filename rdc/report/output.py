@@ -75,6 +75,11 @@ def rate_text(count: int, seconds: float) -> str:
     return f"{size_text(int(count / seconds))}/s"
 
 
+def percent(part: float) -> str:
+    """Return a share in per cent. What differs is never shown with 100 %."""
+    return f"{min(part * 100, 99.9 if part < 1 else 100.0):5.1f}"
+
+
 def null_names(names: Iterable[bytes]) -> bytes:
     """The bytes of each name followed by NUL. An empty name ends the group."""
     return b"\0".join([*names, b"", b""])
@@ -144,28 +149,6 @@ class Output:
 
     def close(self) -> None:
         """End the output. May be called twice."""
-
-
-class ForwardedOutput(Output):
-    """Passes everything to another output. Subclasses add what they do with it."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-
-    def start(self) -> None:
-        self._output.start()
-
-    def __call__(self, event: object, /) -> None:
-        self._output(event)
-
-    def finish(self, report: Any) -> None:
-        self._output.finish(report)
-
-    def fail(self, error: RdcError) -> None:
-        self._output.fail(error)
-
-    def close(self) -> None:
-        self._output.close()
 
 
 class TerminalOutput(Output):

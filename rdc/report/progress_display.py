@@ -1,7 +1,6 @@
 """What a terminal shows while a job runs: a bar, or lines where no bar can be drawn, or one status line.
 
-A ProgressTrack makes of the events a value that only grows. rich draws the bar; it is imported when the first
-bar appears.
+A ProgressTrack makes of the events a value that only grows. StatusLine draws.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
     from typing import TextIO
-
-    from rich.progress import Progress, TaskID
 
 
 PHASES = {
@@ -134,20 +131,43 @@ def progress_text(phase_progress: PhaseProgress) -> str:
     return f"{PHASES[phase_progress.phase]}: {detail_text(phase_progress)}"
 
 
+class _Phase:
+    """A track with the time since its phase began."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` returns seconds and never goes back."""
+        self.clock = clock
+        self.track = ProgressTrack()
+        self._name = ""
+        self._began = clock()
+        self._from = 0
+
+    def follow(self, event: object) -> PhaseProgress:
+        self.track.follow(event)
+        progress = self.track.phase_progress
+        if progress.phase != self._name:
+            self._name, self._began, self._from = progress.phase, self.clock(), progress.done
+        return progress
+
+    def left(self) -> str:
+        """Return how long the phase will take: `0:07 left`; "" while that is unknown."""
+        progress = self.track.phase_progress
+        if not progress.total or not progress.done or progress.done == progress.total:
+            return ""
+        seconds = (self.clock() - self._began) * (progress.total - progress.done) / progress.done
+        return f"{duration_text(seconds)} left"
+
+    def rate(self) -> str:
+        """Return the bytes a second; "" without any."""
+        seconds, done = self.clock() - self._began, self.track.phase_progress.done - self._from
+        return rate_text(done, seconds) if self._name != "delete" and done and seconds > 0 else ""
+
+
 SHOW_AFTER = 0.5
 """Seconds of work before a bar appears. A bar that vanishes at once tells nothing."""
 
-BAR_WIDTH = 50
-"""Columns from which there is room for a bar beside the figures."""
-
-TIME_WIDTH = 42
-"""Columns for `transferring 999.9 MB of 999.9 GB 0:00:00`."""
-
-RATE_WIDTH = 72
-"""Columns from which there is room for a rate, `999.9 MB/s`."""
-
-ENTRIES_WIDTH = 100
-"""Columns from which there is room for the entries, `9,999/9,999 entries`."""
+BAR_WIDTH = 20
+"""Columns of a bar, between its brackets."""
 
 REFRESH_INTERVAL = 0.1
 """Seconds between redraws. Events trigger them; there is no drawing thread."""
@@ -166,103 +186,32 @@ class ProgressBar:
         width: int | None = None,
     ) -> None:
         """`clock` returns seconds. `width` in columns; None: the terminal's."""
-        self._stream = stream
         self._clock = clock
-        self._color = color
-        self._width = width
+        self._status = StatusLine(stream, color=color, size=None if width is None else lambda: width)
+        self._phase = _Phase(clock)
         self._began = clock()
         self._drawn = float("-inf")
-        self._track = ProgressTrack()
-        self._progress: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
-        self._phase = ""
-        self._phase_began = self._began
-        self._phase_from = 0
 
     def follow(self, event: object) -> None:
-        self._track.follow(event)
+        progress = self._phase.follow(event)
         now = self._clock()
-        if self._track.phase_progress.phase != self._phase:
-            self._phase, self._phase_began = self._track.phase_progress.phase, now
-            self._phase_from = self._track.phase_progress.done
         if now - self._began < SHOW_AFTER or now - self._drawn < REFRESH_INTERVAL:
             return
         self._drawn = now
-        if self._progress is None:
-            self._progress = self._open()
-        self._show(self._progress, self._track.phase_progress)
+        parts = [progress_text(progress), self._phase.left()]
+        if progress.total:
+            filled = BAR_WIDTH * progress.done // progress.total
+            parts.append(f"[{'#' * filled:.<{BAR_WIDTH}}]")
+        parts += [self._phase.rate(), self._phase.track.entries_text]
+        # What has no room is left out from the end: the figures matter most.
+        self._status.show(list(filter(None, parts)))
 
     def line(self, text: str) -> bool:
         """Print `text` above the bar. Returns False if there is no bar; the caller then prints it."""
-        if self._progress is None:
-            return False
-        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        return True
+        return self._status.line(text)
 
     def close(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-            self._tasks.clear()  # they belong to the bar that is gone
-
-    def _show(self, progress: Progress, phase_progress: PhaseProgress) -> None:
-        task = self._tasks.get(phase_progress.phase)
-        if task is None:
-            for earlier in self._tasks.values():
-                progress.update(earlier, visible=False)
-            task = progress.add_task(PHASES[phase_progress.phase], total=phase_progress.total, detail="")
-            self._tasks[phase_progress.phase] = task
-        progress.update(
-            task,
-            completed=phase_progress.done,
-            total=phase_progress.total,
-            detail=self._detail(progress.console.width, phase_progress),
-        )
-        progress.refresh()
-
-    def _detail(self, width: int, phase_progress: PhaseProgress) -> str:
-        """Return what is done, and as far as there is room, the rate and the entries."""
-        text = detail_text(phase_progress)
-        seconds = self._clock() - self._phase_began
-        done = phase_progress.done - self._phase_from
-        if width >= RATE_WIDTH and phase_progress.phase != "delete" and done and seconds > 0:
-            text += f", {rate_text(done, seconds)}"
-        if width >= ENTRIES_WIDTH and (entries := self._track.entries_text):
-            text += f", {entries}"
-        return text
-
-    def _open(self) -> Progress:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-
-        console = Console(
-            file=self._stream,
-            force_terminal=True,
-            no_color=not self._color,
-            color_system="standard" if self._color else None,
-            width=self._width,
-        )
-        # The figures matter most and must not be cut off to make room for the rest.
-        columns: list[ProgressColumn] = [
-            TextColumn("{task.description}"),
-            TextColumn("{task.fields[detail]}"),
-        ]
-        if console.width >= BAR_WIDTH:
-            figures = 55 if console.width >= ENTRIES_WIDTH else 33 if console.width >= RATE_WIDTH else 20
-            columns.insert(1, BarColumn(max(5, min(40, console.width - 24 - figures))))
-        if console.width >= TIME_WIDTH:
-            columns.append(TimeRemainingColumn())
-        progress = Progress(
-            *columns,
-            console=console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-            get_time=self._clock,
-        )
-        progress.start()
-        return progress
+        self._status.close()
 
 
 LINE_INTERVAL = 1.0
@@ -276,32 +225,19 @@ class ProgressLines:
         """`talk` takes whole lines. `clock` returns seconds and never goes back."""
         self._talk = talk
         self._clock = clock
-        self._track = ProgressTrack()
+        self._phase = _Phase(clock)
         self._written = clock()
-        self._phase = ""
-        self._phase_began = clock()
         self._last = ""
 
     def follow(self, event: object) -> None:
-        self._track.follow(event)
-        phase_progress, now = self._track.phase_progress, self._clock()
-        if phase_progress.phase != self._phase:
-            self._phase, self._phase_began = phase_progress.phase, now
-        complete = bool(phase_progress.total) and phase_progress.done == phase_progress.total
-        if not phase_progress.done and phase_progress.total is None:
+        progress, now = self._phase.follow(event), self._clock()
+        complete = bool(progress.total) and progress.done == progress.total
+        if not progress.done and progress.total is None:
             return  # nothing has happened yet
         if not complete and now - self._written < LINE_INTERVAL:
             return
-        text = progress_text(phase_progress)
-        if phase_progress.total and not complete:
-            text += f", {phase_progress.done * 100 // phase_progress.total} %"
-            if phase_progress.done:
-                left = (
-                    (now - self._phase_began)
-                    * (phase_progress.total - phase_progress.done)
-                    / phase_progress.done
-                )
-                text += f", {duration_text(left)} left"
+        share = f"{progress.done * 100 // progress.total} %" if progress.total and not complete else ""
+        text = ", ".join(filter(None, (progress_text(progress), share, self._phase.left())))
         if text == self._last:
             return
         self._last, self._written = text, now
@@ -430,6 +366,7 @@ class StatusLine:
             return
         try:
             self._before = signal.signal(signal.SIGWINCH, self._on_resize)
+            signal.siginterrupt(signal.SIGWINCH, False)
         except ValueError:
             return  # not the main thread
         self._listening = True

@@ -17,7 +17,6 @@ from rdc.model.runs import SyncReport
 from rdc.progress import ItemChanged, Problem
 from rdc.report.output import (
     Bar,
-    ForwardedOutput,
     Output,
     TerminalOutput,
     binary_text,
@@ -272,16 +271,16 @@ class LogChoice:
     copy: Copy
 
 
-class LoggedOutput(ForwardedOutput):
+class LoggedOutput(Output):
     """Passes everything to another output, after it was logged."""
 
     def __init__(self, output: Output, choice: LogChoice) -> None:
         """Open the log. Raises as LogFile does."""
-        super().__init__(output)
+        self._output = output
         self._log = LogFile(choice.path, choice.format, choice.copy, report=output)
 
     def start(self) -> None:
-        super().start()
+        self._output.start()
         self._log.begin()
 
     def __call__(self, event: object, /) -> None:
@@ -289,15 +288,15 @@ class LoggedOutput(ForwardedOutput):
 
     def finish(self, report: SyncReport) -> None:
         self._log.end(report)
-        super().finish(report)
+        self._output.finish(report)
 
     def fail(self, error: RdcError) -> None:
         self._log.fail(error)
-        super().fail(error)
+        self._output.fail(error)
 
     def close(self) -> None:
         self._log.close()
-        super().close()
+        self._output.close()
 
 
 # A sync as text: names as rsync prints them on stdout, problems and the summary on stderr.

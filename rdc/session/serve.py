@@ -15,7 +15,7 @@ from rdc.protocol.wire.options import rule_bytes
 from rdc.session.runtime.commands import Conversation, EventRelay, Pace, Receive, Send, entries_memory
 from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
 from rdc.session.trees.sites import ANYWHERE, Site, announced
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.version import __version__
 
 TYPE_CHECKING = False

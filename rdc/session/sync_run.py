@@ -29,7 +29,7 @@ from rdc.session.trees.destination_root import (
     wants_listing,
 )
 from rdc.session.trees.sites import ANYWHERE, announced, entry_of
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

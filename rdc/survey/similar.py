@@ -335,7 +335,7 @@ class Sketches:
 # Finds similar files: candidates by traits and sketches, then measured by windows, then groups.
 #
 # One reading of a file gives its traits and its sketch. Two files are a candidate if four traits agree, and
-# so many samples of their sketches as all but one in a thousand similar pairs have. Each candidate is
+# as many samples of their sketches as all but one in a thousand similar pairs have. Each candidate is
 # confirmed by comparing all windows, the strongest first. Pairs that are in one group already are not
 # compared: n files that are all similar cost n - 1 comparisons. Files that only seem similar cost a bounded
 # number each.

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 
 # The options of `rdc undo`: their table, and the request they are read into.
 
-UNDO_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "What is done",
         (
@@ -55,7 +55,7 @@ class UndoRequest:
 
 def parse_undo(words: Sequence[str]) -> Words:
     """Parse the words after `rdc undo`. Raises UsageError."""
-    return parse_words(words, UNDO_OPTIONS, {}, command="rdc undo")
+    return parse_words(words, OPTIONS, {}, command="rdc undo")
 
 
 def read_undo(words: Words) -> UndoRequest:
@@ -83,10 +83,6 @@ def read_undo(words: Words) -> UndoRequest:
         json=words.has("--json"),
     )
 
-
-# `rdc undo DST`: takes the latest sync back, and `rdc undo JOURNAL` a deduplication or a removal.
-
-OPTIONS = UNDO_OPTIONS
 
 SUMMARY = "take the latest sync back, or a deduplication"
 

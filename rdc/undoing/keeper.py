@@ -231,7 +231,7 @@ class SyncUndo:
                 held[number] = now.st_ctime_ns
                 del self._held[number]
         self._look_at = 2 * len(self._held) + HELD_AT_ONCE
-        return [*found, Held(tuple(held), tuple(held.values()))] if held else found
+        return [*found, Held(tuple(held.items()))] if held else found
 
     # The end
 

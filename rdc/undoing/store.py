@@ -12,6 +12,8 @@ import json
 import os
 import stat
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.paths import UNDO_NAME
@@ -26,15 +28,15 @@ from rdc.files.own.record_log import (
     signed,
     time_of,
 )
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, field_names
 from rdc.limits import RECORDS
 from rdc.model.entries import Metadata
 from rdc.model.preserved import Attributes, packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TypeAlias
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeAlias
 
     from rdc.files.root.root import Root
     from rdc.model.options import KeepUndo
@@ -86,11 +88,11 @@ def metadata_of(found: os.stat_result) -> Metadata:
 class Head:
     """The first line."""
 
+    version: int
     top: int
     """Inode number of the destination."""
     seconds: int
     """When the sync began: seconds since 1970."""
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,8 @@ class Left:
 class Held:
     """What the sync replaced or removed has its name among the kept ones alone by now."""
 
-    numbers: tuple[int, ...]
-    ctimes_ns: tuple[int, ...]
-    """For each number, that of the file."""
+    ctimes_ns: tuple[tuple[int, int], ...]
+    """The number of each, and the ctime of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,90 +208,27 @@ Step: TypeAlias = "Made | Saved | RemovedDirectory | Changed | Moved"
 Record: TypeAlias = "Head | Step | Left | Held | Own | Finished | Undoing | Ended"
 
 
-def encode(record: Record) -> bytes:
-    """Return the line of a record."""
-    return signed(json.dumps(_items(record), separators=(",", ":")).encode("ascii"))
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How one value of a line is written, and how it is read, which raises RecordError for any other."""
 
+    write: Callable[[Any], object]
+    read: Callable[[object], Any]
 
-def _items(record: Record) -> list[object]:
-    match record:
-        case Head(top, seconds, version):
-            return ["rdc undo", version, top, seconds]
-        case Made(path, new):
-            return ["make", _text(path), _facts(new)]
-        case Saved(path, number, old, new_):
-            return ["keep", _text(path), number, _facts(old), _facts(new_)]
-        case RemovedDirectory(path, new_):
-            return ["rmdir", _text(path), _facts(new_)]
-        case Changed(path, old, metadata, attributes, wanted):
-            pairs = (
-                None if attributes is None else [[_text(name), _text(value)] for name, value in attributes]
-            )
-            return ["set", _text(path), _facts(old), _metadata(metadata), pairs, _metadata(wanted)]
-        case Moved(path, new_path, facts):
-            return ["move", _text(path), _text(new_path), _facts(facts)]
-        case Left(inode, ctime_ns):
-            return ["left", inode, ctime_ns]
-        case Held(numbers, ctimes_ns):
-            return ["held", [each for pair in zip(numbers, ctimes_ns, strict=True) for each in pair]]
-        case Own(inode, was, now):
-            return ["own", inode, was, now]
-        case Finished(entries, size):
-            return ["finished", entries, size]
-        case Undoing():
-            return ["undoing"]
-        case Ended(left_alone, size):
-            return ["ended", left_alone, size]
+    def or_none(self) -> _Form:
+        """Return the form of a value that may be None."""
+        return _Form(
+            lambda value: None if value is None else self.write(value),
+            lambda value: None if value is None else self.read(value),
+        )
 
 
 def _text(data: bytes) -> str:
     return encoded(data).decode("ascii")
 
 
-def _facts(facts: Facts | None) -> list[int] | None:
-    if facts is None:
-        return None
+def _write_facts(facts: Facts) -> list[int]:
     return [facts.format, facts.inode, facts.size, real_time(facts.mtime_ns), facts.ctime_ns]
-
-
-def _metadata(metadata: Metadata | None) -> list[int] | None:
-    if metadata is None:
-        return None
-    return [metadata.mode, real_time(metadata.mtime_ns), metadata.uid, metadata.gid]
-
-
-def decode(items: object) -> Record:
-    """Return the record of a line's JSON. Raises RecordError for any that `encode` does not make."""
-    match items:
-        case ["rdc undo", 1 | 2 as version, int(top), int(seconds)]:
-            return Head(top, seconds, version)
-        case ["make", path, new]:
-            return Made(relative_path_of(path), _read_facts(new))
-        case ["keep", path, int(number), old, new] if number >= 0:
-            return Saved(relative_path_of(path), number, _read_facts(old), _read_optional(new))
-        case ["rmdir", path, new]:
-            return RemovedDirectory(relative_path_of(path), _read_optional(new))
-        case ["set", path, old, metadata, pairs, wanted]:
-            before = None if pairs is None else _read_attributes(pairs)
-            after = None if wanted is None else _read_metadata(wanted)
-            changed = relative_path_of(path, top=True)
-            return Changed(changed, _read_facts(old), _read_metadata(metadata), before, after)
-        case ["move", path, new, facts]:
-            return Moved(relative_path_of(path), relative_path_of(new), _read_facts(facts))
-        case ["left", int(inode), int(ctime_ns)]:
-            return Left(inode, ctime_ns)
-        case ["held", [*pairs]] if not len(pairs) % 2:
-            numbers = tuple(map(number_of, pairs))
-            return Held(numbers[0::2], numbers[1::2])
-        case ["own", int(inode), int(was), int() | None as now]:
-            return Own(inode, was, now)
-        case ["finished", int(entries), int(size)]:
-            return Finished(entries, size)
-        case ["undoing"]:
-            return Undoing()
-        case ["ended", int(left_alone), int(size)]:
-            return Ended(left_alone, size)
-    raise RecordError("a record of a sync that can be undone")
 
 
 def _read_facts(items: object) -> Facts:
@@ -301,8 +239,8 @@ def _read_facts(items: object) -> Facts:
     raise RecordError("the facts of an entry")
 
 
-def _read_optional(items: object) -> Facts | None:
-    return None if items is None else _read_facts(items)
+def _write_metadata(metadata: Metadata) -> list[int]:
+    return [metadata.mode, real_time(metadata.mtime_ns), metadata.uid, metadata.gid]
 
 
 def _read_metadata(items: object) -> Metadata:
@@ -313,16 +251,73 @@ def _read_metadata(items: object) -> Metadata:
 
 
 def _read_attributes(pairs: object) -> Attributes:
-    if not isinstance(pairs, list):
+    if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
         raise RecordError("names and values of attributes")
     # The other journal has them in turn.
-    return record_log.attributes_of([part for pair in pairs for part in _two(pair)])
+    return record_log.attributes_of([part for pair in pairs for part in pair])
 
 
-def _two(pair: object) -> list[object]:
-    if not isinstance(pair, list) or len(pair) != 2:
-        raise RecordError("a name and a value")
-    return pair
+def _read_held(pairs: object) -> tuple[tuple[int, int], ...]:
+    if not isinstance(pairs, list) or len(pairs) % 2:
+        raise RecordError("numbers and ctimes")
+    numbers = list(map(number_of, pairs))
+    return tuple(zip(numbers[0::2], numbers[1::2], strict=True))
+
+
+def _read_natural(value: object, most: int | None = None) -> int:
+    number = number_of(value)
+    if number < 0 or (most is not None and not 1 <= number <= most):
+        raise RecordError("a number in its range")
+    return number
+
+
+_NUMBER = _Form(int, number_of)
+_PATH = _Form(_text, relative_path_of)
+_FACTS = _Form(_write_facts, _read_facts)
+_METADATA = _Form(_write_metadata, _read_metadata)
+_ATTRIBUTES = _Form(lambda pairs: [list(map(_text, pair)) for pair in pairs], _read_attributes)
+
+_LINES: dict[str, tuple[type, tuple[_Form, ...]]] = {
+    "rdc undo": (Head, (_Form(int, partial(_read_natural, most=VERSION)), _NUMBER, _NUMBER)),
+    "make": (Made, (_PATH, _FACTS)),
+    "keep": (Saved, (_PATH, _Form(int, _read_natural), _FACTS, _FACTS.or_none())),
+    "rmdir": (RemovedDirectory, (_PATH, _FACTS.or_none())),
+    "set": (
+        Changed,
+        (
+            *(_Form(_text, partial(relative_path_of, top=True)), _FACTS, _METADATA),
+            *(_ATTRIBUTES.or_none(), _METADATA.or_none()),
+        ),
+    ),
+    "move": (Moved, (_PATH, _PATH, _FACTS)),
+    "left": (Left, (_NUMBER, _NUMBER)),
+    "held": (Held, (_Form(lambda pairs: list(chain.from_iterable(pairs)), _read_held),)),
+    "own": (Own, (_NUMBER, _NUMBER, _NUMBER.or_none())),
+    "finished": (Finished, (_NUMBER, _NUMBER)),
+    "undoing": (Undoing, ()),
+    "ended": (Ended, (_NUMBER, _NUMBER)),
+}
+"""By its first item: the record of a line, and the forms of its fields."""
+
+_WORDS = {kind: (word, forms) for word, (kind, forms) in _LINES.items()}
+
+
+def encode(record: Record) -> bytes:
+    """Return the line of a record."""
+    word, forms = _WORDS[type(record)]
+    values = [getattr(record, name) for name in field_names(type(record))]
+    items = [word, *(form.write(value) for form, value in zip(forms, values, strict=True))]
+    return signed(json.dumps(items, separators=(",", ":")).encode("ascii"))
+
+
+def decode(items: object) -> Record:
+    """Return the record of a line's JSON. Raises RecordError for any that `encode` does not make."""
+    match items:
+        case [str(word), *values] if word in _LINES and len(values) == len(_LINES[word][1]):
+            kind, forms = _LINES[word]
+            found: Record = kind(*(form.read(value) for form, value in zip(forms, values, strict=True)))
+            return found
+    raise RecordError("a record of a sync that can be undone")
 
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -559,7 +554,7 @@ class UndoStore:
             raise
         log = RecordLog(journal, length, lasting=fsync)
         record = StoredSync(self._shown(number), number, directory, log)
-        record.append([Head(os.fstat(self._root.fileno()).st_ino, seconds)], fsync=fsync)
+        record.append([Head(VERSION, os.fstat(self._root.fileno()).st_ino, seconds)], fsync=fsync)
         if fsync:
             sync_directory_at(b".", directory)
         return record

@@ -281,7 +281,7 @@ class Steps:
     def note(self, record: Left | Held) -> None:
         """Take what the sync noted of files after the steps before this line."""
         if isinstance(record, Held):
-            self._held.update(zip(record.numbers, record.ctimes_ns, strict=True))
+            self._held.update(record.ctimes_ns)
         else:
             self._left.setdefault(record.inode, record.ctime_ns)
             self._all_noted = True

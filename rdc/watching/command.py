@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import read_rule_file
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_command
+from rdc.cli.options.shared_options import read_rule_file
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
 from rdc.lean.records import dataclass, replace
-from rdc.lean.typed import Protocol
 from rdc.limits import RESCAN_SECONDS
 from rdc.model import sync as model
 from rdc.model.options import ALWAYS, Option
@@ -29,17 +28,11 @@ from rdc.watching.records import (
     Resumed,
     WatchOptions,
     WatchReport,
-    WatchReporter,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from os import PathLike
     from typing import Any
-
-    from rdc.catalog.catalog import UserCatalog
-    from rdc.catalog.store import SignatureStore
-    from rdc.model.location import Location, RemoteShell
 
 
 SUMMARY = "keep a directory in step with another, here, over ssh or with a daemon (rdc://)"
@@ -109,90 +102,50 @@ OPTIONS = (
 help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
 
 
-class Watcher(Protocol):
-    """The signature of rdc.watch, which tests replace."""
-
-    def __call__(
-        self,
-        source: Location,
-        destination: Location,
-        options: WatchOptions,
-        *,
-        shell: RemoteShell,
-        reporter: WatchReporter,
-        catalog: SignatureStore | UserCatalog | None,
-        keys: str | PathLike[str] | None,
-    ) -> WatchReport: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Request:
     sync: SyncRequest
     options: WatchOptions
 
 
-def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | None = None) -> ExitCode:
-    """Runs `rdc watch` with the words after it. Raises RdcError, which the caller prints."""
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Run `rdc watch` with the words after it. Raises RdcError, which the caller prints."""
     with reporting_usage(words, environment):
         parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
         if help_text.shown(parsed, environment):
             return ExitCode.OK
         request = _read(parsed, environment)
-    if watcher is None:
-        watcher = _watcher()
-    return _perform(request, environment, watcher)
-
-
-def _watcher() -> Watcher:
     try:
         # The library would load it when it is called, which is too late for an answer in one line.
         import_module("rdc.watching.watch")
     except ImportError as error:
         # watchdog cannot load without inotify.
         raise RdcError(f"rdc watch needs Linux's inotify: {error}", code=ExitCode.USAGE) from error
-    from rdc.library.trees import watch
-
-    return watch
+    return _perform(request, environment)
 
 
 def _read(words: Words, environment: Environment) -> _Request:
-    last = words.last("--rescan")
-    rescan = WatchOptions().rescan
-    if last is not None:
-        if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 9):
-            raise UsageError(f"--rescan={last.value}: a number of seconds, 0 or more, is expected")
-        rescan = int(last.value)
+    seconds = "a number of seconds, 0 or more, is expected"
+    rescan = words.number("--rescan", WatchOptions().rescan, seconds, digits=9)
     if rescan > RESCAN_SECONDS:
         raise UsageError(f"--rescan={rescan}: at most {RESCAN_SECONDS} seconds (0: never)")
     request = read_request(words, lambda name: read_rule_file(name, environment), command="rdc watch")
     # A second -v or -i says nothing more: unchanged entries would be listed in each turn.
-    return _Request(
-        request, WatchOptions(replace(request.options, list_unchanged=False), rescan, _hook(words))
-    )
+    command = words.value("--on-sync")
+    example = "--on-sync='systemctl reload nginx'"
+    hook = () if command is None else read_command(command, f"--on-sync={command}", example)
+    options = replace(request.options, list_unchanged=False)
+    return _Request(request, WatchOptions(options, rescan, hook))
 
 
-def _hook(words: Words) -> tuple[str, ...]:
-    """The words of --on-sync; () without it."""
-    last = words.last("--on-sync")
-    if last is None:
-        return ()
-    from rdc.transport.pipes import shell_words
+def _perform(request: _Request, environment: Environment) -> ExitCode:
+    from rdc.library.trees import watch
 
-    try:
-        found = tuple(shell_words(last.value))
-    except ValueError as error:
-        raise UsageError(f"--on-sync={last.value}: {error}; quote it as for a shell") from error
-    if not found:
-        raise UsageError("--on-sync needs a command, such as: --on-sync='systemctl reload nginx'")
-    return found
-
-
-def _perform(request: _Request, environment: Environment, watcher: Watcher) -> ExitCode:
     output = json_output(environment) if request.sync.json else _terminal(request.sync, environment)
 
-    def watch() -> WatchReport:
+    def job() -> WatchReport:
         with request.sync.catalog.store() as catalog:
-            return watcher(
+            return watch(
                 request.sync.source,
                 request.sync.destination,
                 request.options,
@@ -202,7 +155,7 @@ def _perform(request: _Request, environment: Environment, watcher: Watcher) -> E
                 keys=None if request.sync.keys is None else Path(request.sync.keys),
             )
 
-    perform(output, watch)
+    perform(output, job)
     return ExitCode.OK
 
 

@@ -61,7 +61,7 @@ class Bell:
             os.set_blocking(self._striker, False)
 
     def ring(self) -> None:
-        with suppress(BlockingIOError):  # so many rings are waiting that one more tells nothing
+        with suppress(BlockingIOError):  # the pipe is full of rings: one more tells nothing
             os.write(self._striker, _ONCE)
 
     def silence(self) -> None:

@@ -19,7 +19,7 @@ from rdc.session.runtime.commands import Conversation, Idle
 from rdc.session.source.turns import TurnSource
 from rdc.session.trees.sites import ANYWHERE, Site
 from rdc.session.trees.source_tree import SourceTree
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.tree.walk import Walk
 from rdc.watching.announced_tree import AnnouncedTree, InodeStamps
 from rdc.watching.events import Batch, Mounts, TreeEvents
@@ -138,15 +138,12 @@ class Origin:
                     f"{self._name}: a directory is expected (a link to one needs a '/' at the end)"
                 )
             self.mark = _mark(tree)
-            self._close_mounts()
+            self.close()
             self._mounts = Mounts(path_of(tree.root.directory(tree.only or b"", fresh=True).fd))
         finally:
             tree.root.release()
 
     def close(self) -> None:
-        self._close_mounts()
-
-    def _close_mounts(self) -> None:
         if self._mounts is not None:
             self._mounts.close()
             self._mounts = None
@@ -196,7 +193,7 @@ class Origin:
 
     @property
     def empty(self) -> str:
-        return f"{self._name} is empty; --force-empty follows all the same"
+        return f"{self._name} is empty; --force-empty follows it even so"
 
     @property
     def _is_bare(self) -> bool:

@@ -108,7 +108,7 @@ class FarUser:
 
 
 class SourceRelay(EventRelay):
-    """For the source's part of a turn: events of this side and of the destination, each to its handler."""
+    """Events of this side and of the other one in a turn, each to its handler."""
 
     def __init__(self, here: Callable[[Event], None], there: Callable[[Event], None]) -> None:
         super().__init__(here)

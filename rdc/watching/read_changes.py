@@ -125,7 +125,7 @@ class ReadChanges:
         """The changes to announce, or None; the record then counts them as announced. rename: announce
         renames as such."""
         moves = self._moves(batch.moves) if rename and not batch.overflow else []
-        self._read(batch)
+        self.read(batch)
         for path in self._disturbed.difference(self._found):
             if path or not self._start:
                 self._walk(path, deep=False)
@@ -143,9 +143,7 @@ class ReadChanges:
     # Reading
 
     def read(self, batch: Batch) -> None:
-        self._read(batch)
-
-    def _read(self, batch: Batch) -> None:
+        """Read what a batch of events touched, once. Raises FileError."""
         if self._found:
             return
         trees = {self._start} if batch.overflow else batch.trees

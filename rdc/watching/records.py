@@ -79,7 +79,7 @@ class Limited:
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The far side is gone and will be dialled again."""
+    """The remote side is gone and will be dialled again."""
 
     reason: str
     seconds: float

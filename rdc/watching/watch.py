@@ -1,4 +1,4 @@
-"""`watch`: a session that is dialled again whenever its far side is lost, until the user stops it."""
+"""`watch`: a session that is dialled again whenever its remote side is lost, until the user stops it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 
 from rdc.catalog.catalog import UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, UsageError, one_line
+from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, UsageError
 from rdc.lean.records import replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.selection import has_rule_files
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.progress import STOP_SECONDS, Event, Problem, StopSignal, check_stop
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Condition, Describe, Follow, Hello, Notice, Opened, Role, Watch
+from rdc.protocol.messages import Condition, Describe, Follow, Hello, Opened, Role, Watch
 from rdc.session.destination.change_turn import LiveDestination
 from rdc.session.runtime.commands import Conversation, EventRelay, Idle, Pace, Receive, Send, entries_memory
 from rdc.session.runtime.driver import run
@@ -25,9 +25,9 @@ from rdc.session.transfer.destination import Terms
 from rdc.session.trees.destination_root import keeps, wants_listing
 from rdc.session.trees.sites import ANYWHERE, entry_of
 from rdc.session.trees.source_tree import check_overlap
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.watching.follower import HALT_SECONDS, Follower, Origin
-from rdc.watching.listeners import FarSourceTurns, Listener
+from rdc.watching.listeners import FarSourceTurns, Listener, SourceRelay
 from rdc.watching.records import Halted, Resumed, WatchOptions, WatchReport, WatchReporter
 from rdc.watching.watch_loop import WatchLoop
 
@@ -124,23 +124,13 @@ class Receiver:
         return self.events().take(message)
 
 
-class _TurnRelay(EventRelay):
+class _TurnRelay(SourceRelay):
     """Also reports this side's problems to the source, which decides about retries."""
-
-    def __init__(self, here: Callable[[Event], None], there: Callable[[Problem], None]) -> None:
-        super().__init__(here)
-        self._there = there
 
     def report(self, event: Event, *, far: bool = False) -> None:
         super().report(event, far=far)
         if not far and isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._waiting.append(event)
-
-    def take(self, message: Message) -> bool:
-        if isinstance(message, Notice):
-            self._there(Problem(ExitCode(message.code), message.path, one_line(message.message)))
-            return True
-        return super().take(message)
 
 
 def run_watch(

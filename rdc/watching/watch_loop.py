@@ -11,7 +11,7 @@ from rdc.lean.records import dataclass
 from rdc.limits import QUIET_SECONDS
 from rdc.progress import Event, Problem, StopSignal
 from rdc.session.far.far_host import FarHost, far_host
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.watching.listeners import NearUser
 from rdc.watching.records import (
     Disconnected,

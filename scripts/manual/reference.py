@@ -8,7 +8,7 @@ import tomllib
 import rdc
 from rdc.cli.environment import SETTINGS
 from rdc.cli.main import READER_GONE
-from rdc.cli.options.file_options import FILTER_GROUP
+from rdc.cli.options.shared_options import FILTER_GROUP
 from rdc.errors import ExitCode
 from scripts.manual.notes import TOP, MissingNoteError, notes
 from scripts.manual.options import spelled
@@ -75,7 +75,7 @@ PURPOSES = {
     "cryptography": "the keys of `rdc://`; `rdc keys` alone loads it",
     "msgpack": "the payload of protocol frames",
     "packaging": "which wheels run on the machine of `rdc install HOST`, which alone loads it",
-    "rich": "the progress bar; it loads when one appears",
+    "rich": "the tables of `rdc scan`; it loads when they are printed",
     "watchdog": "reading inotify in `rdc watch`; 7.1 is the first that tells of an overflow",
     "xxhash": "names of fixed blocks in a scan",
     "zstandard": "compression on the wire, and of a scan's samples",

@@ -8,7 +8,7 @@ from typing import Any
 
 from scripts.manual.notes import TOP
 
-SCHEMA = TOP / "rdc" / "report" / "scan" / "scan.schema.json"
+SCHEMA = TOP / "rdc" / "survey" / "report" / "scan.schema.json"
 
 
 def scan_report() -> str:

@@ -24,7 +24,7 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Kind, PackedListing
 from rdc.signature.codec import encode_signature
 from rdc.signature.tree import sign
-from rdc.survey.scan.scan import CappedStore
+from rdc.survey.scan.scanner import CappedStore
 
 PARAMS = ChunkParams.for_mean(4096)
 HOUR = 3_600_000_000_000

@@ -8,7 +8,7 @@ import pytest
 
 from rdc.catalog.catalog import USER_CATALOG, Catalog
 from rdc.cli.environment import parse_words
-from rdc.cli.options.file_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.shared_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.errors import UsageError
 
 

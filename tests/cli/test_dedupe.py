@@ -69,12 +69,13 @@ def test_options_become_a_request() -> None:
         "q",
     ]
     request = read_dedupe(parse_dedupe(words), lambda _: b"")
-    assert (request.apply, request.max_files, request.max_bytes) == (True, 3, 2048)
-    assert (request.min_size, request.keep, request.paths) == (1 << 20, (b"a", b"b"), (b"p", b"q"))
-    assert not read_dedupe(parse_dedupe(["p"]), lambda _: b"").apply
-    assert not read_dedupe(parse_dedupe(["--apply", "-n", "p"]), lambda _: b"").apply
-    assert read_dedupe(parse_dedupe(["--undo=j"]), lambda _: b"").apply
-    assert not read_dedupe(parse_dedupe(["--undo=j", "-n"]), lambda _: b"").apply
+    options = request.options
+    assert (options.apply, options.max_files, options.max_bytes) == (True, 3, 2048)
+    assert (options.min_size, options.keep, request.paths) == (1 << 20, (b"a", b"b"), (b"p", b"q"))
+    assert not read_dedupe(parse_dedupe(["p"]), lambda _: b"").options.apply
+    assert not read_dedupe(parse_dedupe(["--apply", "-n", "p"]), lambda _: b"").options.apply
+    assert read_dedupe(parse_dedupe(["--undo=j"]), lambda _: b"").options.apply
+    assert not read_dedupe(parse_dedupe(["--undo=j", "-n"]), lambda _: b"").options.apply
 
 
 def test_lines_for_people(tree: Path) -> None:

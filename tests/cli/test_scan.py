@@ -16,10 +16,10 @@ import pytest
 
 import rdc
 from rdc.cli import main
-from rdc.cli.verbs.scan import parse_scan, read_scan
 from rdc.errors import UsageError
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
-from rdc.report.scan.page import SCAN_PAGE
+from rdc.survey.report.page import SCAN_PAGE
+from rdc.survey.scan_command import parse_scan, read_scan
 from tests.support.running.fake_environment import FakeProcess
 from tests.support.trees.mixed_tree import mixed_tree
 
@@ -126,7 +126,7 @@ def test_a_page_replaces_only_a_page(tree: Path, tmp_path: Path) -> None:
     code, out, err = run("scan", "--no-catalog", f"--html={target}", tree)
     assert (code, out) == (1, "") and "expected a page of a scan" in err
     assert target.read_text() == "<title>my notes</title>"
-    page = resources.files("rdc.report.scan").joinpath("page.html").read_bytes()
+    page = resources.files("rdc.survey.report").joinpath("page.html").read_bytes()
     assert SCAN_PAGE.begins is not None and SCAN_PAGE.begins(page)
 
 

@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from rdc.cli.environment import OptionGroup, Words, parse_words
-from rdc.cli.options.file_options import FILTER_GROUP, read_rules
-from rdc.cli.options.resource_options import (
+from rdc.cli.options.shared_options import (
     CLUSTER,
     DEPTH,
+    FILTER_GROUP,
     MAX_MEMORY,
     MAX_RATE,
     SLICE,
     SLICES,
-    Slicing,
+    OneSlice,
     read_depth,
     read_max_memory,
     read_max_rate,
+    read_rules,
     read_slicing,
 )
 from rdc.errors import UsageError
@@ -68,13 +69,13 @@ def test_the_patterns_of_cvs_come_last() -> None:
 def test_what_is_absent_has_a_default() -> None:
     words = parsed()
     assert (read_max_memory(words), read_depth(words), read_max_rate(words)) == (None, 0, 0)
-    assert read_slicing(words, None, "part") == Slicing(None, None, None)
+    assert read_slicing(words, None, "part") is None
 
 
 def test_the_last_value_counts() -> None:
     words = parsed("--max-rate=2M", "--max-rate=5M", "--depth=3", "--depth=9", "--slice=1/8", "--slice=8/8")
     assert (read_max_rate(words), read_depth(words)) == (5 << 20, 9)
-    assert read_slicing(words, "part", "part").slice == ScanSlice(8, 8)
+    assert read_slicing(words, "part", "part") == OneSlice(ScanSlice(8, 8), "part")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from rdc.cli.verbs import similar
 from rdc.errors import ExitCode, UsageError
+from rdc.survey import similar_command as similar
 from tests.support.running.fake_environment import FakeProcess
 from tests.support.trees.edited_texts import edited, text
 

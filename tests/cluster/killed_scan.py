@@ -11,7 +11,7 @@ from pathlib import Path
 
 import rdc
 from rdc.cluster.engines import opened_engine, parse_engine
-from rdc.report.scan.terminal import scan_json
+from rdc.survey.report.terminal import scan_json
 from tests.cluster.failing_executors import Killing
 
 __all__: list[str] = []

@@ -13,7 +13,7 @@ import pytest
 
 import rdc
 from rdc.errors import UsageError
-from rdc.report.scan.terminal import scan_json
+from rdc.survey.report.terminal import scan_json
 from tests.cluster.failing_executors import InThreads
 from tests.cluster.plain_content import plain
 from tests.support.object_server import SECRET, Bucket, object_server

@@ -25,7 +25,7 @@ from rdc.cluster.slice_task import (
 )
 from rdc.errors import ExitCode, IncompatiblePeerError, OutOfSpaceError, RdcError, StoppedError, UsageError
 from rdc.progress import Event, Problem, Progressed
-from rdc.report.scan.terminal import scan_json
+from rdc.survey.report.terminal import scan_json
 from tests.cluster.failing_executors import InThreads, killing_pool, process_pool
 from tests.support.trees.linked_tree import linked_tree
 
@@ -227,7 +227,7 @@ def test_a_worker_without_memory_is_reported(
     def starved(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("rdc.survey.scan.scan.survey", starved)
+    monkeypatch.setattr("rdc.survey.scan.scanner.survey", starved)
     with pytest.raises(RdcError, match=r"worker .*: MemoryError"):
         rdc.scan_parts(tree, InThreads(), 2, tmp_path / "out")
 

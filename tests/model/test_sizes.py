@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from rdc.cli.environment import default_words, parse_words, read_size
 from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
-from rdc.cli.verbs.scan import parse_scan, read_memory
 from rdc.duplicates.dupes_command import OPTIONS as DUPES_OPTIONS
 from rdc.errors import UsageError
 from rdc.limits import SIZE_LIMIT
 from rdc.model.options import parse_size
 from rdc.model.settings import Setting, SettingKind, read_settings
 from rdc.report.output import size_text
+from rdc.survey.scan_command import parse_scan, read_memory
 from tests.support.share import examples
 
 UNITS = {"": 1, "b": 1}

@@ -59,17 +59,17 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "survey": (("walk",), ("slices",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
     "documents": (("read",), ("parts",), ("gather",), ("find",), ("",)),
-    "report": (("",), ("scan",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),
 }
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A
 module imports its own room and lower ones."""
 
-SLICES = ("undoing", "duplicates", "checking", "watching")
+SLICES = ("undoing", "survey", "duplicates", "checking", "watching", "install", "documents")
 """Packages that hold a verb as a whole, with the modules that show it and that read its command line."""
 
 SLICE_ENDS = {"report": ("report", ""), "command": ("cli", "verbs")}
-"""The package and room to which a module of a slice belongs, by its name or the end of it: dedupe_command."""
+"""The package and room to which a module of a slice belongs, by its name or folder, or the end of it:
+dedupe_command."""
 
 Rank = tuple[int, int]
 
@@ -86,7 +86,7 @@ def place_of(module: str) -> tuple[str, str, Rank]:
     _, package, *rest = module.split(".")
     if package in SLICES and rest and (end := rest[0].rpartition("_")[2]) in SLICE_ENDS:
         package, room = SLICE_ENDS[end]
-        return package, room, (layer_of(package, LAYERS), layer_of(room, ROOMS[package]))
+        return package, room, (layer_of(package, LAYERS), layer_of(room, ROOMS.get(package, (("",),))))
     rank = layer_of(package, LAYERS)
     if package not in ROOMS or not rest:
         return package, "", (rank, -1 if not rest else 0)

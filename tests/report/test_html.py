@@ -14,7 +14,7 @@ import pytest
 
 from rdc.errors import ExitCode, UsageError
 from rdc.model.scan import DirectorySummary, Overlap, ScanProblem, ScanReport, SimilarFiles
-from rdc.report.scan.page import directories_chart, levels_chart, overlaps_chart, scan_html
+from rdc.survey.report.page import directories_chart, levels_chart, overlaps_chart, scan_html
 from scripts.make_scan_sample import report as sample
 from tests.support.running.syncing import command
 from tests.support.trees.trees import tree, write_tree

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.cli.verbs.index import IndexTerminal
+from rdc.duplicates import report as duplicates_report
 from rdc.errors import ExitCode, FileError, worse
 from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateReport, DuplicateSummary
 from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarReport, SimilarSummary
 from rdc.progress import Problem, Progressed
-from rdc.report import listings
 from rdc.report.json_output import JsonOutput
 from rdc.report.output import csv_name, null_names
+from rdc.survey import similar_report
+from rdc.survey.index_command import IndexTerminal
 from tests.support.running.fake_environment import FakeClock
 
 HOSTILE = b"\x1b[2J\xff\n"
@@ -47,22 +48,22 @@ def events_of(lines: list[str]) -> list[dict[str, Any]]:
 
 
 def test_similar_files_for_people() -> None:
-    assert listings.files_text(SIMILAR.files) == (
+    assert similar_report.files_text(SIMILAR.files) == (
         f" 98.8     4.0 KB  a\n{'':16}= {SHOWN}\n{'':16}= c\n 99.9     5.0 KB  b\n"
     )
-    assert listings.files_text([]) == ""
+    assert similar_report.files_text([]) == ""
 
 
 @pytest.mark.parametrize(
     ("part", "text"), [(1.0, "100.0"), (0.9999, " 99.9"), (0.5, " 50.0"), (0.001, "  0.1")]
 )
 def test_nothing_but_equality_is_all_alike(part: float, text: str) -> None:
-    line = listings.files_text([SimilarFile(b"a", 4, part, part, b"b", ())])
+    line = similar_report.files_text([SimilarFile(b"a", 4, part, part, b"b", ())])
     assert line == f"{text}        4 B  a\n"
 
 
 def test_folders_for_people() -> None:
-    assert listings.folders_text(FOLDERS) == (
+    assert similar_report.folders_text(FOLDERS) == (
         f" 75.0     3.0 KB\n           4.0 KB  {SHOWN}\n           9.0 KB  new\n"
     )
 
@@ -83,7 +84,9 @@ def test_folders_for_people() -> None:
 def test_what_a_search_for_similar_files_came_to(figures: tuple[int, ...], text: str) -> None:
     files, groups, grouped, candidates, false_candidates, left_out = figures
     summary = SimilarSummary(77, files, groups, grouped, 4, candidates, false_candidates, left_out)
-    assert listings.similar_summary(summary) == text.format(" with different content")
+    assert similar_report.similar_summary(SimilarReport((), (), (), summary, ExitCode.OK)) == text.format(
+        " with different content"
+    )
 
 
 def test_events_of_similar_files() -> None:
@@ -159,7 +162,7 @@ def test_tables_have_a_row_for_each_name() -> None:
     def cells(text: str) -> list[list[str]]:
         return list(csv.reader(io.StringIO(text)))
 
-    rows = cells(listings.FILES_HEAD + "".join(listings.file_rows(7, SIMILAR)))
+    rows = cells(similar_report.FILES_HEAD + "".join(similar_report.file_rows(7, SIMILAR)))
     assert {len(row) for row in rows} == {len(rows[0])}
     assert rows[1:] == [
         ["7", "0.9877", "1.0000", "4000", "a", "", "b", ""],
@@ -167,10 +170,10 @@ def test_tables_have_a_row_for_each_name() -> None:
         ["7", "0.9877", "1.0000", "4000", "c", "", "b", ""],
         ["7", "0.9996", "0.5000", "5000", "b", "", "a", ""],
     ]
-    rows = cells(listings.FOLDERS_HEAD + listings.folder_rows(FOLDERS))
+    rows = cells(similar_report.FOLDERS_HEAD + similar_report.folder_rows(FOLDERS))
     assert rows[1:] == [["0.7500", "3000", "4000", "9000", SHOWN, ENCODED, "new", ""]]
     group = DuplicateGroup(5, (DuplicateFile(b"a", (b'q"q', HOSTILE)), DuplicateFile(b"b")))
-    rows = cells(listings.DUPLICATES_HEAD + "".join(listings.duplicate_rows(3, group)))
+    rows = cells(duplicates_report.DUPLICATES_HEAD + "".join(duplicates_report.duplicate_rows(3, group)))
     assert rows[1:] == [
         ["3", "1", "5", "a", ""],
         ["3", "1", "5", 'q"q', ""],
@@ -225,9 +228,12 @@ def test_events_of_identical_files() -> None:
             "exit": 0,
         },
     ]
-    assert listings.duplicates_text(DuplicateGroup(1, files)) == f"a\n  = {SHOWN}\nb\nc\n"
+    assert duplicates_report.duplicates_text(DuplicateGroup(1, files)) == f"a\n  = {SHOWN}\nb\nc\n"
     summary = DuplicateSummary(1, 1_234, 2, 5_000, 5, 6)
-    assert listings.duplicates_summary(summary) == "1,234 groups, 2 files, 5.0 KB could be saved"
+    assert (
+        duplicates_report.duplicates_summary(DuplicateReport((), summary, ExitCode.OK))
+        == "1,234 groups, 2 files, 5.0 KB could be saved"
+    )
 
 
 class Bar:

@@ -27,7 +27,7 @@ from rdc.model.scan import (
     SimilarFiles,
     TypeSummary,
 )
-from rdc.report.scan.terminal import (
+from rdc.survey.report.terminal import (
     TABLES,
     headline,
     in_components,
@@ -42,7 +42,7 @@ from rdc.report.scan.terminal import (
 from scripts import make_scan_sample
 from tests.support.project_paths import TOP
 
-SCHEMA = json.loads((TOP / "rdc" / "report" / "scan" / "scan.schema.json").read_text())
+SCHEMA = json.loads((TOP / "rdc" / "survey" / "report" / "scan.schema.json").read_text())
 SAMPLE = make_scan_sample.report()
 
 

@@ -20,7 +20,7 @@ from rdc.progress import silent
 from rdc.signature.tree import sign
 from rdc.survey import indexing
 from rdc.survey.indexing import IndexedFiles, TreeIndexer
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from tests.support.children.catalog_child import later
 from tests.support.share import examples
 from tests.support.storage.slow_storage import SlowStorage

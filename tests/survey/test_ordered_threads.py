@@ -61,7 +61,7 @@ def test_a_scan_of_storage_that_waits_reads_two_batches_at_a_time(
 import os, sys, threading
 from rdc.model.scan import ScanOptions
 from rdc.survey.scan import scanner
-from rdc.survey.scan.scan import survey
+from rdc.survey.scan.scanner import survey
 signing, sign = set(), scanner.sign_batch
 def noted(*arguments, **options):
     signing.add(threading.current_thread().name)

@@ -14,7 +14,7 @@ import pytest
 from rdc.errors import UsageError
 from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_BYTES
 from rdc.model.selection import FilterRule, RuleAction, RuleModifiers
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.tree.filters import FilterList, RuleMatcher
 from rdc.tree.rule_text import RuleListBuilder
 from tests.support.share import examples

@@ -15,8 +15,8 @@ from rdc.files.root.root import Root
 from rdc.limits import RULE_FILE_BYTES
 from rdc.model.selection import DirectoryRules, RuleSyntax
 from rdc.progress import silent
+from rdc.tree import filter_list
 from rdc.tree.directory_filters import GitIgnore
-from rdc.tree.filter_list import filter_list
 from rdc.tree.filters import FilteredTree
 from rdc.tree.walk import Walk
 

@@ -12,7 +12,7 @@ import pytest
 from rdc.errors import ExitCode, UsageError
 from rdc.limits import FILTER_BYTES, FILTER_MERGE_DEPTH, FILTER_RULES
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.tree.rule_text import RuleListBuilder
 from tests.support.share import examples
 

@@ -10,8 +10,16 @@ from __future__ import annotations
 import os
 import time
 
-from rdc.cli.environment import Given, OptionGroup, Words, parse_words, parsed_value
-from rdc.cli.options.file_options import (
+from rdc.cli.environment import (
+    RSH_EXAMPLE,
+    Given,
+    OptionGroup,
+    Words,
+    parse_words,
+    parsed_value,
+    read_command,
+)
+from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     FILTER_GROUP,
     CatalogChoice,
@@ -335,7 +343,7 @@ _LEVELS = {"name": 2, "del": 1, "stats": 3, "progress": 2, "none": 0, "all": 4}
 
 def read_style(words: Words, source: Location, destination: Location) -> TerminalStyle:
     """Return what is shown. Raises UsageError."""
-    verbose, itemize = (_count(words, name) for name in ("--verbose", "--itemize-changes"))
+    verbose, itemize = (words.count(name) for name in ("--verbose", "--itemize-changes"))
     unchanged = max(verbose, itemize) > 1
     style = TerminalStyle(
         names=verbose > 0,
@@ -388,10 +396,6 @@ def read_buffering(words: Words) -> str | None:
     if mode is None:
         raise UsageError(f"--outbuf={given.value}: expected N (none), L (lines) or B (blocks)")
     return mode
-
-
-def _count(words: Words, key: str) -> int:
-    return sum(given.key == key for given in words.given)
 
 
 def _level(words: Words) -> int:
@@ -490,7 +494,7 @@ _CONNECTION = (
         "rdc on the remote side (default: rdc)",
         "PROGRAM",
         example="--remote-path=/usr/local/bin/rdc src/ host:backup/",
-        note="Use it where the far shell does not find rdc.",
+        note="Use it where the remote shell does not find rdc.",
     ),
     Option(
         ("--keys",),
@@ -544,7 +548,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--copy-as",): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
-    ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
+    ("--rsync-path",): "use --remote-path=PROGRAM, the remote rdc",
     ("--remove-sent-files",): "use --remove-source-files, which also removes what DST has already",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
@@ -557,7 +561,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--iconv",): "names are copied byte for byte",
     ("--ipv4", "-4", "--ipv6", "-6"): _SSH.replace("OPTIONS", "-4") + " (or -6)",
     ("--version", "-V"): "write rdc --version",
-    ("--server", "--sender"): "the far side runs rdc serve --stdio",
+    ("--server", "--sender"): "the remote side runs rdc serve --stdio",
 }
 
 REFUSED_RSYNC_OPTIONS: dict[str, str] = {name: text for names, text in _REFUSED.items() for name in names}
@@ -655,10 +659,6 @@ def read_fields(words: Words) -> dict[str, Any]:
     return found | {name: reader(words) for name, reader in _READERS.items()}
 
 
-def _values(words: Words, key: str) -> list[str]:
-    return [given.value for given in words.given if given.key == key]
-
-
 # --- fields that several options make -----------------------------------------------------------------------
 
 
@@ -691,7 +691,7 @@ _OLD_DIRS = FilterRule(RuleAction.EXCLUDE, b"/*/*")
 
 def _chmod(words: Words) -> str:
     """The changes of all --chmod, in order."""
-    changes = ",".join(_values(words, "--chmod"))
+    changes = ",".join(words.values("--chmod"))
     if words.has("--chmod"):
         try:
             OPTIONS["chmod"].check_value(changes)
@@ -768,8 +768,8 @@ def _owner(words: Words) -> bool | None:
 
 def _map(words: Words, name: str, of_groups: bool) -> bytes:
     """The only map of users or groups; b"" for none. --chown=USER:GROUP is one of both, as in rsync."""
-    maps = [os.fsencode(text) for text in _values(words, name)]
-    for value in map(os.fsencode, _values(words, "--chown")):
+    maps = [os.fsencode(text) for text in words.values(name)]
+    for value in map(os.fsencode, words.values("--chown")):
         owners = value.partition(b":")[::2]
         if not any(owners) or b"," in b"".join(owners):
             raise UsageError(f"--chown={os.fsdecode(value)}: expected USER:GROUP, USER or :GROUP")
@@ -816,8 +816,8 @@ def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict
 
 
 def _far_list(name: str, far: Location | None, *, nul: bool) -> FarList | None:
-    """The list that `name` means at the far side; None for a file of this machine. As in rsync, ":FILE" is on
-    the host of SRC or DST. Raises UsageError for another host."""
+    """The list that `name` means at the remote side; None for a file of this machine. As in rsync, ":FILE" is
+    on the host of SRC or DST. Raises UsageError for another host."""
     if not name:
         raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")
     if ":" not in name.partition("/")[0]:
@@ -881,18 +881,9 @@ def _keys(words: Words) -> str | None:
 
 
 def _shell(words: Words) -> RemoteShell:
-    command, program = words.last("--rsh"), words.last("--remote-path")
+    command, program = words.value("--rsh"), words.last("--remote-path")
     shell = RemoteShell()
-    argv = shell.command
-    if command is not None:
-        from rdc.transport.pipes import shell_words
-
-        try:
-            argv = tuple(shell_words(command.value))
-        except ValueError as error:
-            raise UsageError(f"-e {command.value}: {error}; quote it as for a shell") from error
-        if not argv:
-            raise UsageError("-e needs a command, such as: -e 'ssh -p 2222'")
+    argv = shell.command if command is None else read_command(command, f"-e {command}", RSH_EXAMPLE)
     if program is not None and not program.value:
         raise UsageError("--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc")
     return RemoteShell(argv, shell.program if program is None else program.value)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
-from rdc.cli.options.file_options import CATALOG_OPTION, read_choice
+from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.options.shared_options import CATALOG_OPTION, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
@@ -95,13 +95,13 @@ def _prune(words: Words, catalog: Catalog, environment: Environment) -> None:
     from rdc.catalog.upkeep import prune
 
     _no_operands(words)
-    size = words.last("--max-size")
+    size = words.size("--max-size")
     if not os.path.exists(catalog.database.path):
         return
     pruned = prune(
         catalog,
-        unused_days=_days(words),
-        max_bytes=None if size is None else read_size("--max-size", size.value),
+        unused_days=words.number("--unused", UNUSED_DAYS, "a number of days is expected", digits=6),
+        max_bytes=size,
     )
     environment.talk(
         f"dropped {counted(pruned.gone, 'entry', 'entries')} of files that are gone,"
@@ -124,15 +124,6 @@ def _forget(words: Words, catalog: Catalog, environment: Environment) -> None:
 def _no_operands(words: Words) -> None:
     if len(words.operands) > 1:
         raise UsageError(f"rdc catalog {words.operands[0]} takes no {words.operands[1]}")
-
-
-def _days(words: Words) -> int:
-    given = words.last("--unused")
-    if given is None:
-        return UNUSED_DAYS
-    if not (given.value.isascii() and given.value.isdigit() and len(given.value) <= 6):
-        raise UsageError(f"--unused={given.value}: a number of days is expected")
-    return int(given.value)
 
 
 def _day(day: int | None) -> str:

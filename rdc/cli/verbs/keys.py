@@ -76,8 +76,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     from rdc.transport.keys import key_directory
 
-    given = parsed.last("--keys")
-    directory = Path(given.value) if given is not None else key_directory(environment.environ)
+    given = parsed.value("--keys")
+    directory = Path(given) if given is not None else key_directory(environment.environ)
     verbs = {"new": _new, "show": _show, "trust": _trust, "distrust": _distrust}
     what = parsed.operands[0] if parsed.operands else ""
     if what not in verbs:
@@ -90,11 +90,12 @@ def _new(words: Words, directory: Path, environment: Environment) -> None:
     from rdc.daemon.keys import DAYS, make_identity
 
     _operands(words, 0, 0)
-    name = words.last("--name")
+    days = f"a number of days from 1 to {DAYS_MOST} is expected"
+    name = words.value("--name")
     made = make_identity(
         directory,
-        name.value if name is not None else socket.gethostname()[:64] or "rdc",
-        days=_days(words, DAYS),
+        name if name is not None else socket.gethostname()[:64] or "rdc",
+        days=words.number("--days", DAYS, days, least=1, most=DAYS_MOST, digits=5),
         replace=words.has("--force"),
     )
     environment.talk(f"made {printable(str(directory / 'identity.pem'))}\n")
@@ -164,16 +165,6 @@ def _read(file: str, environment: Environment) -> bytes:
     if found is None:
         raise RdcError(f"{file}: there is no such file", code=ExitCode.FILE_IO)
     return found
-
-
-def _days(words: Words, default: int) -> int:
-    given = words.last("--days")
-    if given is None:
-        return default
-    text = given.value
-    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) <= DAYS_MOST):
-        raise UsageError(f"--days={text}: a number of days from 1 to {DAYS_MOST} is expected")
-    return int(text)
 
 
 def _operands(words: Words, least: int, most: int) -> None:

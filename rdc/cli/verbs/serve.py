@@ -1,4 +1,4 @@
-"""`rdc serve`: the far side of a sync, for one session on stdin and stdout, or for many as a daemon."""
+"""`rdc serve`: the remote side of a sync, for one session on stdin and stdout, or for many as a daemon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.resource_options import MAX_MEMORY, read_max_memory
+from rdc.cli.options.shared_options import MAX_MEMORY, read_max_memory
 from rdc.cli.verb import HelpText, keep_freed_memory
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.model.options import Option
@@ -67,7 +67,7 @@ keys (see rdc keys --help). The least that FILE needs:
   allow = ["laptop"]           # trusted with: rdc keys trust laptop FILE
   read-only = false            # true where it is not said
 
-Peers then write rdc sync rdc://HOST/data/ ... SIGHUP reads FILE and the keys anew. rdc/daemon/DAEMON.md has
+Peers then write rdc sync rdc://HOST/data/ ... SIGHUP reads FILE and the keys again. rdc/daemon/DAEMON.md has
 all settings, limits and log fields.
 
 rdc sync SRC HOST:DST starts rdc serve --stdio on HOST through the remote shell. Without --root such a session
@@ -166,7 +166,7 @@ def _following(tree: FollowedTree) -> Conversation[None]:
         from rdc.watching.follower import following
     except ImportError as error:
         raise RdcError(
-            f"the far side cannot follow a directory, which needs Linux's inotify: {error}",
+            f"the remote side cannot follow a directory, which needs Linux's inotify: {error}",
             code=ExitCode.USAGE,
         ) from error
     return following(tree)

@@ -10,27 +10,26 @@ import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment, Words
-from rdc.cli.options.file_options import read_rule_file
+from rdc.cli.options.shared_options import read_rule_file
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.lean.records import replace
-from rdc.lean.typed import Protocol
 from rdc.limits import SELECTED_LIST_BYTES
-from rdc.model.location import Location, RemoteShell
-from rdc.report.output import ForwardedOutput, Output, TerminalOutput
+from rdc.report.output import Output, TerminalOutput
 from rdc.report.sync_terminal import SyncTerminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Callable
+    from typing import TypeAlias
 
-    from rdc.catalog.catalog import UserCatalog
-    from rdc.catalog.store import SignatureStore
     from rdc.model.runs import SyncReport
-    from rdc.model.sync import SyncOptions
-    from rdc.progress import Reporter, StopSignal
+    from rdc.progress import Event, Reporter
     from rdc.session.listing import ListedEntry
+
+    Syncer: TypeAlias = Callable[..., SyncReport]
+    """rdc.sync, which tests replace."""
 
 
 OPTIONS = SYNC_OPTIONS
@@ -72,23 +71,6 @@ ANSWER_BYTES = 64
 
 SIZE_COLUMNS = 14
 """Columns of a size in a listing, as in rsync."""
-
-
-class Syncer(Protocol):
-    """The signature of rdc.sync, which tests replace."""
-
-    def __call__(
-        self,
-        source: Location | Sequence[Location],
-        destination: Location,
-        options: SyncOptions,
-        *,
-        shell: RemoteShell,
-        reporter: Reporter,
-        catalog: SignatureStore | UserCatalog | None,
-        keys: str | PathLike[str] | None,
-        stop: StopSignal | None,
-    ) -> SyncReport: ...
 
 
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
@@ -169,26 +151,25 @@ def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncRep
         raise request.deadline.error from error
 
 
-class _Watched(ForwardedOutput):
-    """Passes everything on, and notes whether the guard stopped the run."""
-
-    stopped = False
-
-    def __call__(self, event: object, /) -> None:
-        from rdc.model.runs import is_stop
-
-        self.stopped = self.stopped or is_stop(event)
-        super().__call__(event)
-
-
 def _perform_guarded(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
     """Perform a request. If its guard stops it, asks; on yes the request is performed without a guard.
 
     What the first run did is done, so the second one has only the rest to do.
     """
-    watched = _Watched(_output(request, environment))
-    code = _perform(request, watched, environment, syncer)
-    if request.options.guard is None or not watched.stopped or not _agrees(environment):
+    from rdc.model.runs import is_stop
+
+    stopped = False
+
+    def watched(*operands: object, reporter: Reporter, **others: object) -> SyncReport:
+        def report(event: Event, /) -> None:
+            nonlocal stopped
+            stopped = stopped or is_stop(event)
+            reporter(event)
+
+        return syncer(*operands, reporter=report, **others)
+
+    code = _perform(request, _output(request, environment), environment, watched)
+    if request.options.guard is None or not stopped or not _agrees(environment):
         return code
     request = replace(request, options=replace(request.options, guard=None))
     return _perform(request, _output(request, environment), environment, syncer)

@@ -151,7 +151,7 @@ SKIP = (1 << 32) - 1
 """The label of a document that takes no part any more."""
 
 DEVIATIONS = 3.5
-"""A pair at the threshold has fewer equal samples than are needed with a probability of 0.0003: so many
+"""A pair at the threshold has fewer equal samples than are needed with a probability of 0.0003: this many
 standard deviations below the mean are allowed."""
 
 TASK_MEMBERS = 1 << 14

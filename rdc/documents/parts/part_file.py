@@ -227,17 +227,15 @@ def shared_options(options: DocumentOptions) -> str:
     )
 
 
-def encode_slice(head: DocumentHead) -> bytes:
-    """The content of a section SLIC."""
-    slices = head.slices
-    assert slices is not None  # noqa: S101 - the caller makes a slice
-    names = b"".join([path + b"\0" for path in head.paths])
+def encode_slice(paths: Sequence[bytes], slices: SliceSet, size: int) -> bytes:
+    """The content of a section SLIC. `size`: bytes of the slice's files, as listed."""
+    names = b"".join([path + b"\0" for path in paths])
     options = slices.options.encode()
     totals = slices.most
     # Bytes are only compared and added up for progress: those of enough sparse files are cut.
     walked = (totals.files, min(totals.bytes, NUMBER_LIMIT), totals.directories)
-    size = min(head.size, NUMBER_LIMIT)
-    counts = _SLICE_COUNTS.pack(slices.numbers[0], slices.of, *walked, size, len(head.paths), len(names))
+    own = min(size, NUMBER_LIMIT)
+    counts = _SLICE_COUNTS.pack(slices.numbers[0], slices.of, *walked, own, len(paths), len(names))
     return b"".join([counts, little_endian(array("Q", slices.roots)), names, options])
 
 

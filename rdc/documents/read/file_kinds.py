@@ -139,7 +139,7 @@ def _has_field(line: bytes, field: str) -> bool:
 
 
 def ranges_of(path: bytes, size: int, slices: int, format_: str = "auto") -> int:
-    """Return how many ranges a file has among so many slices, if it is read in this format."""
+    """Return how many ranges a file has among this many slices, if it is read in this format."""
     if not is_divided(path, format_):
         return 1
     return max(1, min(slices, size // RANGE_BYTES))

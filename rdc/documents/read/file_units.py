@@ -19,7 +19,7 @@ from rdc.model.entries import strings
 from rdc.model.selection import are_plain
 from rdc.progress import Problem, Reporter, StopSignal, check_stop
 from rdc.survey.walk.walk_paths import StorageUse, walk_paths
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

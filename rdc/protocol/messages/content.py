@@ -4,29 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from rdc import limits
 from rdc.lean.typed import Annotated
-from rdc.limits import (
-    BLOCK_SIZE_MAX,
-    BLOCK_SIZE_MIN,
-    BLOCKS_PER_MESSAGE,
-    BUNDLE_BYTES,
-    BUNDLE_CHUNKS,
-    BUNDLE_FILES,
-    CHECK_BLOCKS_PER_ANSWER,
-    DATA_BYTES,
-    FILES_PER_GROUP,
-    FILES_PER_MESSAGE,
-    FRAME_BYTES,
-    HOLES_PER_MESSAGE,
-    NODE_BYTES,
-    NODES_PER_MESSAGE,
-    ORDINAL_LIMIT,
-    PACKED_BYTES,
-    RANGES_PER_MESSAGE,
-    RECORDS_BYTES,
-    SIZE_LIMIT,
-    TABLE_STRIDE_MAX,
-)
 from rdc.model.runs import Purpose
 from rdc.protocol.messages.field_types import (
     CHECK_BLOCK_BYTES,
@@ -91,7 +70,7 @@ class RootRequest(AboutFiles, Message):
     files: Files
     width: Width = ROOT_BYTES
     """Bytes of a reference in the answer: 4 to 8 under the session's key, or the 32 of the root itself."""
-    group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
+    group: Annotated[int, Integer(1, limits.FILES_PER_GROUP)] = 1
     """Files that share one reference. Above 1, the answer has no sizes."""
 
     def check(self) -> str | None:
@@ -103,11 +82,11 @@ class RootAnswer(Message):
     """S: some or all files of the oldest RootRequest. A file that failed comes as FileFailed instead."""
 
     files: Files
-    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    sizes: Annotated[tuple[int, ...], Column(limits.FILES_PER_MESSAGE)]
     """One size per file with whole roots; empty with references, which cover the size."""
-    roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
+    roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * limits.FILES_PER_MESSAGE)]
     """A reference of the requested width per file or per group, in the order of `files`."""
-    group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
+    group: Annotated[int, Integer(1, limits.FILES_PER_GROUP)] = 1
 
     @property
     def references(self) -> int:
@@ -148,13 +127,13 @@ class TreeRequest(AboutFiles, Message):
     files: Files
     width: Width
     """Bytes of a reference in the answers."""
-    block: Annotated[int, Integer(0, BLOCK_SIZE_MAX)] = 0
+    block: Annotated[int, Integer(0, limits.BLOCK_SIZE_MAX)] = 0
     """Bytes of a block: files of one chunk come with the fingerprints of their blocks. 0: without
     fingerprints."""
 
     def check(self) -> str | None:
-        if 0 < self.block < SHORTEN * BLOCK_SIZE_MIN:
-            return f"block: {self.block}, the least is {SHORTEN * BLOCK_SIZE_MIN}"
+        if 0 < self.block < SHORTEN * limits.BLOCK_SIZE_MIN:
+            return f"block: {self.block}, the least is {SHORTEN * limits.BLOCK_SIZE_MIN}"
         return _wrong_width(self.width)
 
     def block_of(self, size: int) -> int:
@@ -172,9 +151,9 @@ class TreeAnswer(Message):
     root: Root
     height: Level
     mtime_ns: Mtime
-    records: Annotated[bytes, Blob(0, RECORDS_BYTES)]
+    records: Annotated[bytes, Blob(0, limits.RECORDS_BYTES)]
     """Records in the signature format, opaque to the protocol. Empty if fingerprints are given."""
-    fingerprints: Annotated[bytes, Blob(0, RECORDS_BYTES)] = b""
+    fingerprints: Annotated[bytes, Blob(0, limits.RECORDS_BYTES)] = b""
     """Keyed fingerprints of a file of one chunk, LEAF_WIDTH bytes per block, in order, if `block` asked for
     them."""
 
@@ -200,7 +179,7 @@ class NodeAnswer(Message):
     file: Ordinal
     level: Level
     nodes: Nodes
-    records: Annotated[tuple[bytes, ...], Parts(NODES_PER_MESSAGE, NODE_BYTES)]
+    records: Annotated[tuple[bytes, ...], Parts(limits.NODES_PER_MESSAGE, limits.NODE_BYTES)]
     """Opaque records, one item per node."""
 
     def check(self) -> str | None:
@@ -214,9 +193,9 @@ class BlockRequest(Ranged, Message):
     """D: asks for fingerprints of the blocks in these ranges of a file."""
 
     file: Ordinal
-    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
-    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
-    size: Annotated[int, Integer(BLOCK_SIZE_MIN, BLOCK_SIZE_MAX)]
+    gaps: Annotated[tuple[int, ...], Column(limits.RANGES_PER_MESSAGE)]
+    lengths: Annotated[tuple[int, ...], Column(limits.RANGES_PER_MESSAGE, lowest=1)]
+    size: Annotated[int, Integer(limits.BLOCK_SIZE_MIN, limits.BLOCK_SIZE_MAX)]
     """Bytes of a block, counted from the start of each range. The last block of a range may be shorter."""
     width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
     """Bytes of a fingerprint."""
@@ -240,8 +219,8 @@ class BlockRequest(Ranged, Message):
             return "lengths: none"
         # Each range has at most one block more than whole ones. Most requests are far below the limit.
         most = sum(self.lengths) // self.size + len(self.lengths)
-        if problem is None and most > BLOCKS_PER_MESSAGE and self.blocks > BLOCKS_PER_MESSAGE:
-            return f"lengths: {self.blocks} blocks, the limit is {BLOCKS_PER_MESSAGE}"
+        if problem is None and most > limits.BLOCKS_PER_MESSAGE and self.blocks > limits.BLOCKS_PER_MESSAGE:
+            return f"lengths: {self.blocks} blocks, the limit is {limits.BLOCKS_PER_MESSAGE}"
         return problem
 
 
@@ -250,7 +229,9 @@ class BlockAnswer(Message):
     """S: the whole answer to the oldest BlockRequest."""
 
     file: Ordinal
-    fingerprints: Annotated[bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * BLOCKS_PER_MESSAGE)]
+    fingerprints: Annotated[
+        bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * limits.BLOCKS_PER_MESSAGE)
+    ]
     """Keyed fingerprints, `width` bytes per block, in order."""
 
 
@@ -292,12 +273,12 @@ class TraitsAnswer(Message):
     """S: some or all files of the oldest TraitsRequest. A file that failed comes as FileFailed instead."""
 
     files: Files
-    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
-    roots: Annotated[bytes, Blob(SHORT_ROOT_BYTES, SHORT_ROOT_BYTES * FILES_PER_MESSAGE)]
+    sizes: Annotated[tuple[int, ...], Column(limits.FILES_PER_MESSAGE)]
+    roots: Annotated[bytes, Blob(SHORT_ROOT_BYTES, SHORT_ROOT_BYTES * limits.FILES_PER_MESSAGE)]
     """8 bytes per file under the session's key."""
-    traits: Annotated[bytes, Blob(TRAITS_BYTES, TRAITS_BYTES * FILES_PER_MESSAGE)]
+    traits: Annotated[bytes, Blob(TRAITS_BYTES, TRAITS_BYTES * limits.FILES_PER_MESSAGE)]
     """9 bytes per file; all ones for a file without features."""
-    coarse: Annotated[bytes, Blob(0, TRAITS_BYTES * FILES_PER_MESSAGE)] = b""
+    coarse: Annotated[bytes, Blob(0, TRAITS_BYTES * limits.FILES_PER_MESSAGE)] = b""
     """Traits in the form of a larger file, for each file of COARSE_FROM to COARSE_BELOW - 1 bytes."""
 
     def root(self, row: int) -> bytes:
@@ -336,7 +317,7 @@ files, whose blocks are a quarter as long."""
 
 KEYED_WIDTHS = (4, 8)
 
-_FINGERPRINTS = (BUNDLE_BYTES * SHORTEN // BUNDLE_BLOCK_MIN + 2 * BUNDLE_FILES) * LEAF_WIDTH
+_FINGERPRINTS = (limits.BUNDLE_BYTES * SHORTEN // BUNDLE_BLOCK_MIN + 2 * limits.BUNDLE_FILES) * LEAF_WIDTH
 
 
 @message(44, by=DESTINATION, when=ASKING, asks="files", feature="bundles", purpose=Purpose.NODES)
@@ -345,10 +326,10 @@ class BundleRequest(AboutFiles, Message):
 
     bundle: Ordinal
     """The bundle's number from now on: bundles are numbered after all entries."""
-    files: Annotated[tuple[int, ...], Gaps(BUNDLE_FILES, ORDINAL_LIMIT)]
+    files: Annotated[tuple[int, ...], Gaps(limits.BUNDLE_FILES, limits.ORDINAL_LIMIT)]
     width: Annotated[int, Integer(*KEYED_WIDTHS)]
     """Bytes of a chunk's reference."""
-    block: Annotated[int, Integer(BUNDLE_BLOCK_MIN, BLOCK_SIZE_MAX)]
+    block: Annotated[int, Integer(BUNDLE_BLOCK_MIN, limits.BLOCK_SIZE_MAX)]
     """Bytes of a block in files of one chunk."""
 
 
@@ -357,14 +338,14 @@ class BundleAnswer(Message):
     """S: the answer to the oldest BundleRequest."""
 
     bundle: Ordinal
-    without: Annotated[tuple[int, ...], Gaps(BUNDLE_FILES, BUNDLE_FILES - 1, may_be_empty=True)]
+    without: Annotated[tuple[int, ...], Gaps(limits.BUNDLE_FILES, limits.BUNDLE_FILES - 1, may_be_empty=True)]
     """Files left out of the bundle, by their position in the request: they are unreadable or differ from
     their listing."""
     digest: Digest
     """BLAKE3 of the bundle's whole content."""
-    lengths: Annotated[tuple[int, ...], Column(BUNDLE_CHUNKS, lowest=1)]
+    lengths: Annotated[tuple[int, ...], Column(limits.BUNDLE_CHUNKS, lowest=1)]
     """Lengths of the chunks of its longer files."""
-    references: Annotated[bytes, Blob(0, FRAME_BYTES // 2)]
+    references: Annotated[bytes, Blob(0, limits.FRAME_BYTES // 2)]
     """Keyed references, one per chunk."""
     fingerprints: Annotated[bytes, Blob(0, _FINGERPRINTS)]
     """Keyed fingerprints of the blocks of its other files, LEAF_WIDTH bytes per block, in order."""
@@ -379,10 +360,10 @@ class RangeRequest(Ranged, Message):
     """D: asks for these bytes of a file, in this order. Without ranges only the claims are checked."""
 
     file: Ordinal
-    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    gaps: Annotated[tuple[int, ...], Column(limits.RANGES_PER_MESSAGE)]
     """Bytes between the end of the previous range (or the file's start) and each range. The ranges are thus
     increasing and disjoint."""
-    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    lengths: Annotated[tuple[int, ...], Column(limits.RANGES_PER_MESSAGE, lowest=1)]
     pack: Annotated[bool, Flag()] = False
     """Whether the bytes may come as Literals: D has everything around them."""
     claims: Annotated[Claims, Claimed()] = NO_CLAIMS
@@ -405,8 +386,8 @@ class RangeRequest(Ranged, Message):
         return cls(file, *columns_of(rows), pack, claims, blank)
 
     def check(self) -> str | None:
-        if self.pack and sum(self.lengths) > PACKED_BYTES:
-            return f"pack: {sum(self.lengths)} bytes, the limit is {PACKED_BYTES}"
+        if self.pack and sum(self.lengths) > limits.PACKED_BYTES:
+            return f"pack: {sum(self.lengths)} bytes, the limit is {limits.PACKED_BYTES}"
         if not self.lengths and (self.pack or not self.claims.cells):
             return "lengths: none"
         if self.blank and (self.pack or not self.claims.cells):
@@ -420,8 +401,10 @@ class Correction(Message):
     requested ranges."""
 
     file: Ordinal
-    cells: Annotated[tuple[int, ...], Gaps(CHECK_BLOCKS_PER_ANSWER, SIZE_LIMIT // CHECK_BLOCK_BYTES)]
-    payload: Annotated[bytes | memoryview, Content(0, CHECK_BLOCKS_PER_ANSWER * CHECK_BLOCK_BYTES)]
+    cells: Annotated[
+        tuple[int, ...], Gaps(limits.CHECK_BLOCKS_PER_ANSWER, limits.SIZE_LIMIT // CHECK_BLOCK_BYTES)
+    ]
+    payload: Annotated[bytes | memoryview, Content(0, limits.CHECK_BLOCKS_PER_ANSWER * CHECK_BLOCK_BYTES)]
     """The content of all these check blocks, in order."""
 
     def check(self) -> str | None:
@@ -436,7 +419,7 @@ class Targets(Message):
     corrected ones."""
 
     file: Ordinal
-    payload: Annotated[bytes | memoryview, Content(1, CHECK_BLOCKS_PER_ANSWER * CHECK_BLOCK_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(1, limits.CHECK_BLOCKS_PER_ANSWER * CHECK_BLOCK_BYTES)]
 
 
 @message(35, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
@@ -444,7 +427,7 @@ class Literals(Message):
     """S: the whole answer to a RangeRequest with `pack`."""
 
     file: Ordinal
-    packed: Annotated[bytes, Blob(1, 2 * PACKED_BYTES)]
+    packed: Annotated[bytes, Blob(1, 2 * limits.PACKED_BYTES)]
     """A zstd frame without magic number. Its prefix is the content around the ranges."""
 
 
@@ -471,17 +454,17 @@ class Holes(Message):
     file: Ordinal
     data: Size
     """Bytes of the file outside of its holes. About: it only says what room they need."""
-    gaps: Annotated[tuple[int, ...], Column(HOLES_PER_MESSAGE)] = ()
+    gaps: Annotated[tuple[int, ...], Column(limits.HOLES_PER_MESSAGE)] = ()
     """Bytes of Data between the end of the previous hole (or what came so far) and each hole. Without holes
     before a TreeAnswer."""
-    lengths: Annotated[tuple[int, ...], Column(HOLES_PER_MESSAGE, lowest=1)] = ()
+    lengths: Annotated[tuple[int, ...], Column(limits.HOLES_PER_MESSAGE, lowest=1)] = ()
     """Bytes of each hole."""
 
     def check(self) -> str | None:
         if len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} holes"
-        if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
-            return f"lengths: the last hole ends past {SIZE_LIMIT}"
+        if sum(self.gaps) + sum(self.lengths) > limits.SIZE_LIMIT:
+            return f"lengths: the last hole ends past {limits.SIZE_LIMIT}"
         return None
 
 
@@ -490,7 +473,7 @@ class Data(Message):
     """S: the next bytes of a file or of its ranges."""
 
     file: Ordinal
-    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(1, limits.DATA_BYTES)]
 
 
 @message(36, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
@@ -498,7 +481,7 @@ class Code(Message):
     """S: the next bytes of a file's ranges, through the x86 filter (operands are absolute)."""
 
     file: Ordinal
-    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(1, limits.DATA_BYTES)]
 
 
 @message(39, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
@@ -507,9 +490,9 @@ class Table(Message):
     rows)."""
 
     file: Ordinal
-    stride: Annotated[int, Integer(TABLE_WORD, TABLE_STRIDE_MAX)]
+    stride: Annotated[int, Integer(TABLE_WORD, limits.TABLE_STRIDE_MAX)]
     """Bytes of a row."""
-    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(1, limits.DATA_BYTES)]
 
     def check(self) -> str | None:
         return f"stride: {self.stride} bytes" if self.stride % TABLE_WORD else None
@@ -520,10 +503,10 @@ class FileBatch(Message):
     """S: small files of the oldest FileRequest that still agree with their listing."""
 
     files: Files
-    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE, highest=DATA_BYTES)]
+    sizes: Annotated[tuple[int, ...], Column(limits.FILES_PER_MESSAGE, highest=limits.DATA_BYTES)]
     digest: Digest
     """BLAKE3 of the payload."""
-    payload: Annotated[bytes | memoryview, Content(0, DATA_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(0, limits.DATA_BYTES)]
     """The contents of the files, concatenated."""
 
     def check(self) -> str | None:
@@ -544,7 +527,7 @@ class FileEnd(Message):
     digest: Annotated[bytes, Blob(0, DIGEST_BYTES)] = b""
     """BLAKE3 of the content for a whole file; empty for ranges."""
     mtime_ns: Mtime = None
-    like: Annotated[int | None, Integer(highest=ORDINAL_LIMIT, optional=True)] = None
+    like: Annotated[int | None, Integer(highest=limits.ORDINAL_LIMIT, optional=True)] = None
     """A file sent whole before that has the same content; no Data came for this one."""
 
     def check(self) -> str | None:

@@ -5,31 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 from operator import le
 
+from rdc import limits
 from rdc.lean.records import replace
 from rdc.lean.typed import Annotated
-from rdc.limits import (
-    ATTRIBUTE_MESSAGE_BYTES,
-    ATTRIBUTE_SET_BYTES,
-    FEATURES_BYTES,
-    FILES_PER_MESSAGE,
-    FRAME_BYTES,
-    FURTHER_BYTES,
-    GONE_BYTES,
-    HELLO_BYTES,
-    ITEMS_BYTES,
-    ITEMS_PER_MESSAGE,
-    NAME_BYTES,
-    ORDINAL_LIMIT,
-    OWNER_NAME_BYTES,
-    OWNERS_PER_MESSAGE,
-    RESCAN_SECONDS,
-    RULES_BYTES,
-    SELECTED_MESSAGE_BYTES,
-    SELECTED_PER_MESSAGE,
-    SOFTWARE_BYTES,
-    TIER_NODES,
-    TOP_NODES,
-)
 from rdc.model.entries import Kind, Listing, Metadata, strings
 from rdc.model.preserved import EVERYTHING, UNREADABLE, Preserved, unpack_attributes
 from rdc.model.runs import Purpose
@@ -109,20 +87,22 @@ PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 
 
-@message(0, by=EITHER, when=GREETING, then=OPENING, keys=("v", "s", "p", "o", "f"), longest=HELLO_BYTES)
+@message(
+    0, by=EITHER, when=GREETING, then=OPENING, keys=("v", "s", "p", "o", "f"), longest=limits.HELLO_BYTES
+)
 class Hello(Message):
     """Both sides, first, in the preamble's raw block. Unknown keys are ignored."""
 
     version: Annotated[int, Integer(0, 65_535)]
     """The newest version of the protocol that the sender speaks."""
-    software: Annotated[str, Text(SOFTWARE_BYTES)]
+    software: Annotated[str, Text(limits.SOFTWARE_BYTES)]
     """Name and version of the program, only for display."""
     params: Annotated[bytes, Blob(PARAMETER_ID_BYTES, PARAMETER_ID_BYTES)]
     """Id of all parameters of chunking and signatures. Roots and records are comparable only under the same
     parameters."""
     oldest: Annotated[int | None, Integer(0, 65_535, optional=True)] = None
     """The oldest version that the sender speaks; None: only `version`."""
-    features: Annotated[str | None, Text(FEATURES_BYTES, optional=True)] = None
+    features: Annotated[str | None, Text(limits.FEATURES_BYTES, optional=True)] = None
     """Names of features that the sender has, separated by single spaces; None for none."""
 
     def check(self) -> str | None:
@@ -142,7 +122,7 @@ class Open(Message):
     secret: Annotated[bytes, Blob(SECRET_BYTES, SECRET_BYTES)]
     """Key of the short references in this session."""
     options: Annotated[SyncOptions, Options()]
-    needs: Annotated[str | None, Text(FEATURES_BYTES, optional=True)] = None
+    needs: Annotated[str | None, Text(limits.FEATURES_BYTES, optional=True)] = None
     """Names of features and added options without which the dialler does not want the session, separated by
     single spaces."""
     added: Annotated[NamedValues | None, AddedOptions()] = None
@@ -155,7 +135,7 @@ class Open(Message):
         """An Open that asks for all of `options`. `selects`: Selected messages follow. Rules that have no
         room in it follow, too (`rules_follow`)."""
         names = []
-        if options.rules and sum(map(rule_bytes, options.rules)) > RULES_BYTES:
+        if options.rules and sum(map(rule_bytes, options.rules)) > limits.RULES_BYTES:
             options = replace(options, rules=())
             names.append(RULE_PARTS)
         added = added_values(options)
@@ -196,7 +176,7 @@ class Selected(Message):
 
     origin: Annotated[bytes, Path()]
     """The directory that they are below, as the answerer's user would write it; b'' if the dialler is S."""
-    names: Annotated[tuple[bytes, ...], Strings(SELECTED_PER_MESSAGE, SELECTED_MESSAGE_BYTES)]
+    names: Annotated[tuple[bytes, ...], Strings(limits.SELECTED_PER_MESSAGE, limits.SELECTED_MESSAGE_BYTES)]
     """As in rdc.model.selection."""
     last: Annotated[bool, Flag()]
     """Whether no other Selected follows."""
@@ -240,7 +220,7 @@ class Describe(Message):
 
 TOP_REFERENCE_BYTES = 4
 ID_LIMIT = 0xFFFF_FFFF
-OWNERS_BYTES = OWNERS_PER_MESSAGE * (OWNER_NAME_BYTES + 1)
+OWNERS_BYTES = limits.OWNERS_PER_MESSAGE * (limits.OWNER_NAME_BYTES + 1)
 
 
 @message(23, by=SOURCE, when=LISTING)
@@ -280,8 +260,8 @@ class ListingPart(Message):
     def check(self) -> str | None:
         if not self.listing and not self.last:
             return "last: a part without entries that is not the last"
-        if self.first + len(self.listing) > ORDINAL_LIMIT:
-            return f"first: {len(self.listing)} entries from {self.first} pass {ORDINAL_LIMIT}"
+        if self.first + len(self.listing) > limits.ORDINAL_LIMIT:
+            return f"first: {len(self.listing)} entries from {self.first} pass {limits.ORDINAL_LIMIT}"
         return None
 
 
@@ -320,7 +300,9 @@ class Manifest(Message):
     covers the whole digest."""
 
     def check(self) -> str | None:
-        return None if len(self.further) in (0, FURTHER_BYTES) else f"further: {len(self.further)} bytes"
+        return (
+            None if len(self.further) in (0, limits.FURTHER_BYTES) else f"further: {len(self.further)} bytes"
+        )
 
 
 @message(57, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
@@ -328,7 +310,7 @@ class MountPoints(Message):
     """S, with the option one_file_system: directories on other file systems that it skipped. Their content is
     unknown."""
 
-    paths: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)]
+    paths: Annotated[tuple[bytes, ...], Strings(limits.ITEMS_PER_MESSAGE, limits.ITEMS_BYTES)]
     """Paths relative to the root."""
 
 
@@ -337,8 +319,8 @@ class HardLinks(Message):
     """S, with the option hard_links, before the entries: the next entries that are further names of earlier
     files."""
 
-    files: Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
-    firsts: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    files: Annotated[tuple[int, ...], Gaps(limits.FILES_PER_MESSAGE, limits.ORDINAL_LIMIT)]
+    firsts: Annotated[tuple[int, ...], Column(limits.FILES_PER_MESSAGE)]
     """For each one, the first entry of the same file."""
 
     def check(self) -> str | None:
@@ -354,11 +336,11 @@ class EntryAttributes(Message):
     """S, with the options acls or xattrs, before the entries: extended attributes of entries that come next.
     Other entries have none."""
 
-    entries: Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
+    entries: Annotated[tuple[int, ...], Gaps(limits.FILES_PER_MESSAGE, limits.ORDINAL_LIMIT)]
     """Ordinal + 1 of each entry; 0 is the root."""
-    numbers: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    numbers: Annotated[tuple[int, ...], Column(limits.FILES_PER_MESSAGE)]
     """For each entry, the number of its set in `sets`."""
-    sets: Annotated[tuple[bytes, ...], Parts(FILES_PER_MESSAGE, ATTRIBUTE_SET_BYTES)]
+    sets: Annotated[tuple[bytes, ...], Parts(limits.FILES_PER_MESSAGE, limits.ATTRIBUTE_SET_BYTES)]
     """Packed attribute sets (rdc.model.preserved); UNREADABLE leaves the entry's attributes unchanged."""
 
     def check(self) -> str | None:
@@ -366,7 +348,7 @@ class EntryAttributes(Message):
             return f"numbers: {len(self.numbers)} for {len(self.entries)} entries"
         if max(self.numbers, default=0) >= len(self.sets):
             return f"numbers: {max(self.numbers)} of {len(self.sets)} sets"
-        if sum(map(len, self.sets)) > ATTRIBUTE_MESSAGE_BYTES or not all(self.sets):
+        if sum(map(len, self.sets)) > limits.ATTRIBUTE_MESSAGE_BYTES or not all(self.sets):
             return "sets: too much, or an empty one"
         for packed in self.sets:
             if packed != UNREADABLE:
@@ -382,11 +364,15 @@ class Owners(Message):
     """S, with options that map owners, before the entries: the names of their users and groups. Once right
     behind Start, about the root or the only entry."""
 
-    users: Annotated[tuple[int, ...], Gaps(OWNERS_PER_MESSAGE, ID_LIMIT, may_be_empty=True)]
-    user_names: Annotated[tuple[bytes, ...], Strings(OWNERS_PER_MESSAGE, OWNERS_BYTES, OWNER_NAME_BYTES)]
+    users: Annotated[tuple[int, ...], Gaps(limits.OWNERS_PER_MESSAGE, ID_LIMIT, may_be_empty=True)]
+    user_names: Annotated[
+        tuple[bytes, ...], Strings(limits.OWNERS_PER_MESSAGE, OWNERS_BYTES, limits.OWNER_NAME_BYTES)
+    ]
     """The name of each user; b"" for none."""
-    groups: Annotated[tuple[int, ...], Gaps(OWNERS_PER_MESSAGE, ID_LIMIT, may_be_empty=True)]
-    group_names: Annotated[tuple[bytes, ...], Strings(OWNERS_PER_MESSAGE, OWNERS_BYTES, OWNER_NAME_BYTES)]
+    groups: Annotated[tuple[int, ...], Gaps(limits.OWNERS_PER_MESSAGE, ID_LIMIT, may_be_empty=True)]
+    group_names: Annotated[
+        tuple[bytes, ...], Strings(limits.OWNERS_PER_MESSAGE, OWNERS_BYTES, limits.OWNER_NAME_BYTES)
+    ]
 
     def check(self) -> str | None:
         if len(self.users) != len(self.user_names):
@@ -401,7 +387,7 @@ class TopTier(Message):
     """S, after a Manifest of more than SMALL_MANIFEST entries: its finest tier of few nodes, sent unasked."""
 
     level: Level
-    references: Annotated[bytes, Blob(TOP_REFERENCE_BYTES, TOP_REFERENCE_BYTES * TOP_NODES)]
+    references: Annotated[bytes, Blob(TOP_REFERENCE_BYTES, TOP_REFERENCE_BYTES * limits.TOP_NODES)]
     """Opaque references, one per node, over all its columns."""
 
     def check(self) -> str | None:
@@ -416,7 +402,7 @@ class TierRequest(Message):
     tier, or the top tier."""
 
     level: Level
-    nodes: Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT, may_be_empty=True)]
+    nodes: Annotated[tuple[int, ...], Gaps(limits.TIER_NODES, limits.ORDINAL_LIMIT, may_be_empty=True)]
     groups: GroupSet
     """Column groups whose references are requested."""
 
@@ -426,10 +412,10 @@ class TierAnswer(Message):
     """S: the answer to the oldest TierRequest, one entry per requested node (one for a whole tier)."""
 
     level: Level
-    firsts: Annotated[tuple[int, ...], Column(TIER_NODES)]
+    firsts: Annotated[tuple[int, ...], Column(limits.TIER_NODES)]
     """Number of each node's first child."""
-    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
-    references: Annotated[bytes, Blob(1, FRAME_BYTES)]
+    counts: Annotated[tuple[int, ...], Column(limits.TIER_NODES, lowest=1)]
+    references: Annotated[bytes, Blob(1, limits.FRAME_BYTES)]
     """Opaque references of all children in order, for each requested group."""
 
     def check(self) -> str | None:
@@ -451,7 +437,7 @@ class RowsRequest(Message):
 class RowsPart(Message):
     """S: the next entries below the next nodes of the oldest RowsRequest."""
 
-    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
+    counts: Annotated[tuple[int, ...], Column(limits.TIER_NODES, lowest=1)]
     """Entries per node in this part. The first node may continue from the last part."""
     last: Annotated[bool, Flag()]
     """Whether the last node is complete."""
@@ -486,10 +472,10 @@ class Notice(Message):
 class Items(Message):
     """D: entries that were changed, or would be in a dry run."""
 
-    changes: Annotated[str, Codes(CODE_LENGTH, ITEMS_PER_MESSAGE)]
+    changes: Annotated[str, Codes(CODE_LENGTH, limits.ITEMS_PER_MESSAGE)]
     """The codes of the changes, concatenated."""
-    paths: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)]
-    targets: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)] = ()
+    paths: Annotated[tuple[bytes, ...], Strings(limits.ITEMS_PER_MESSAGE, limits.ITEMS_BYTES)]
+    targets: Annotated[tuple[bytes, ...], Strings(limits.ITEMS_PER_MESSAGE, limits.ITEMS_BYTES)] = ()
     """The target of each symbolic link, an empty string for each other entry. Empty if there is no link at
     all."""
 
@@ -539,7 +525,7 @@ class Landed(Message):
 class Removed(Message):
     """S: it has removed what it could of the oldest Landed. Each entry that stays came as a Notice."""
 
-    count: Annotated[int, Integer(0, FILES_PER_MESSAGE)]
+    count: Annotated[int, Integer(0, limits.FILES_PER_MESSAGE)]
     """Entries that are gone."""
 
 
@@ -579,7 +565,7 @@ class Watch(Message):
 
 @message(51, by=SOURCE, when=WATCHING, then=LISTING, moves=(DONE, ASKING))
 class Turn(Message):
-    """S, after Done: begins a turn. Requests, ordinals and rounds start anew."""
+    """S, after Done: begins a turn. Requests, ordinals and rounds start again from 0."""
 
     whole: Annotated[bool, Flag()]
     """Whether the trees are compared as at the start of a session. Otherwise S announces changes."""
@@ -616,7 +602,7 @@ class Changed(Message):
     """Metadata of the directory."""
     first: Ordinal
     """Ordinal of the first entry of this part: entries count from 0 over all Changed of the turn."""
-    gone: Annotated[bytes, Blob(0, GONE_BYTES)]
+    gone: Annotated[bytes, Blob(0, limits.GONE_BYTES)]
     """Removed names, strictly increasing, each followed by NUL."""
     listing: Annotated[Listing, ListingColumns()]
     """New or different entries only."""
@@ -624,8 +610,8 @@ class Changed(Message):
     """Rows of `listing`: files whose content may differ even with an equal size and mtime."""
 
     def check(self) -> str | None:
-        if self.first + len(self.listing) > ORDINAL_LIMIT:
-            return f"first: {len(self.listing)} entries from {self.first} pass {ORDINAL_LIMIT}"
+        if self.first + len(self.listing) > limits.ORDINAL_LIMIT:
+            return f"first: {len(self.listing)} entries from {self.first} pass {limits.ORDINAL_LIMIT}"
         if self.gone and self.gone[-1]:
             return "gone: no NUL at the end"
         if self.doubtful and self.doubtful[-1] >= len(self.listing):
@@ -633,7 +619,9 @@ class Changed(Message):
         if any(self.listing.kinds[row] != Kind.FILE for row in self.doubtful):
             return "doubtful: one is no file"
         names = strings(self.gone)
-        if any(not 0 < len(name) <= NAME_BYTES or b"/" in name or name in (b".", b"..") for name in names):
+        if any(
+            not 0 < len(name) <= limits.NAME_BYTES or b"/" in name or name in (b".", b"..") for name in names
+        ):
             return "gone: one is no name"
         if not increasing(tuple(names)):
             return "gone: not strictly increasing"
@@ -656,7 +644,7 @@ class TurnEnd(Message):
 class Follow(Message):
     """D as the dialler, right after Open: S is to watch its tree and send Watch when it can."""
 
-    rescan: Annotated[int, Integer(0, RESCAN_SECONDS)]
+    rescan: Annotated[int, Integer(0, limits.RESCAN_SECONDS)]
     """Seconds between two comparisons of the whole trees; 0 for never."""
     origin: Annotated[bytes, Blob(0, ORIGIN_BYTES)]
     """The origin of Watch in an earlier session whose tree had entries; empty if there was none."""
@@ -681,5 +669,5 @@ class Condition(Message):
 
     state: Annotated[SourceState, Member(SourceState)]
     reason: Line
-    seconds: Annotated[int, Integer(0, RESCAN_SECONDS)]
+    seconds: Annotated[int, Integer(0, limits.RESCAN_SECONDS)]
     """For LIMITED: seconds between two scans."""

@@ -8,25 +8,11 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from operator import add, sub
 
+from rdc import limits
 from rdc.errors import ExitCode
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, replace
 from rdc.lean.typed import Annotated
-from rdc.limits import (
-    CHECK_BLOCKS_PER_MESSAGE,
-    FILES_PER_MESSAGE,
-    FRAME_BYTES,
-    FURTHER_BYTES,
-    MESSAGE_BYTES,
-    NAME_BYTES,
-    NODES_PER_MESSAGE,
-    ORDINAL_LIMIT,
-    PATH_BYTES,
-    ROWS_PER_PART,
-    SIZE_LIMIT,
-    TIER_NODES,
-    TREE_HEIGHT,
-)
-from rdc.model.entries import Kind, Listing, PackedListing, check_sizes
+from rdc.model.entries import NUMBERS, Kind, Listing, PackedListing, check_sizes, sliced
 from rdc.protocol.wire.fields import (
     Blob,
     Gaps,
@@ -48,7 +34,7 @@ from rdc.protocol.wire.fields import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
 
 # Entries on the wire: one packed column per field, checked by whole columns.
@@ -60,7 +46,7 @@ KINDS = bytes(sorted(Kind))
 MODE_LIMIT = 0o7777
 ROW_BYTES = 1 + 2 + 8 + 8 + 4 + 4
 # The columns of a part fill half a frame, so the directory's path and one more link target (16 KiB each) fit.
-PART_BYTES = FRAME_BYTES // 2
+PART_BYTES = limits.FRAME_BYTES // 2
 
 
 class ListingColumns:
@@ -81,7 +67,7 @@ class ListingColumns:
 
     def unpack(self, raw: object) -> Listing:
         columns = of_items(raw, *[bytes] * 8)
-        names = _split("names", columns[0], NAME_BYTES)
+        names = _split("names", columns[0], limits.NAME_BYTES)
         if not increasing(names):
             raise ValueError("names are not strictly increasing")
         if b"/" in columns[0] or not {b".", b".."}.isdisjoint(names):
@@ -94,7 +80,7 @@ class ListingColumns:
         mtimes = decode_fixed("q", columns[4][: 8 * len(kinds)])
         uids = decode_fixed("I", columns[5])
         gids = decode_fixed("I", columns[6])
-        targets = _split("targets", columns[7], PATH_BYTES)
+        targets = _split("targets", columns[7], limits.PATH_BYTES)
         lengths = {len(column) for column in (names, kinds, modes, sizes, mtimes, uids, gids)}
         if len(lengths) != 1:
             raise ValueError("columns differ in length")
@@ -102,8 +88,8 @@ class ListingColumns:
         if names:
             if max(modes) > MODE_LIMIT:
                 raise ValueError(f"mode {max(modes):#o} has more than permission bits")
-            if max(sizes) > SIZE_LIMIT:
-                raise ValueError(f"size {max(sizes)} past {SIZE_LIMIT}")
+            if max(sizes) > limits.SIZE_LIMIT:
+                raise ValueError(f"size {max(sizes)} past {limits.SIZE_LIMIT}")
         check_sizes(kinds, sizes)
         if len(targets) != kinds.count(Kind.SYMLINK):
             raise ValueError(f"{len(targets)} targets for {kinds.count(Kind.SYMLINK)} symlinks")
@@ -145,44 +131,26 @@ def slice_listing(listing: Listing) -> Iterator[Listing]:
                 break
             target += listing.kinds[row] == Kind.SYMLINK
             row += 1
-        yield Listing(
-            listing.names[start:row],
-            listing.kinds[start:row],
-            listing.modes[start:row],
-            listing.sizes[start:row],
-            listing.mtimes[start:row],
-            listing.uids[start:row],
-            listing.gids[start:row],
-            listing.targets[first_link:target],
-        )
+        yield listing.part(start, row, slice(first_link, target))
 
 
 def join_listing(parts: list[Listing]) -> Listing:
     """One directory's parts as one listing. ValueError unless the names increase across parts."""
-    # long because it checks each column against the others before it makes anything
     if len(parts) == 1:
         return parts[0]
     for before, after in pairwise(parts):
         if before.names and after.names and before.names[-1] >= after.names[0]:
             raise ValueError("a directory's names do not increase from part to part")
-    # One comprehension a column: many branches to a counter, none to a reader.
+    columns: dict[str, Any] = {name: array(typecode) for name, typecode in NUMBERS.items()}
+    for part in parts:
+        for name, column in columns.items():
+            column.extend(getattr(part, name))
     return Listing(
         tuple(name for part in parts for name in part.names),
         b"".join(part.kinds for part in parts),
-        _concatenated("H", [part.modes for part in parts]),
-        _concatenated("Q", [part.sizes for part in parts]),
-        _concatenated("q", [part.mtimes for part in parts]),
-        _concatenated("I", [part.uids for part in parts]),
-        _concatenated("I", [part.gids for part in parts]),
-        tuple(target for part in parts for target in part.targets),
+        targets=tuple(target for part in parts for target in part.targets),
+        **columns,
     )
-
-
-def _concatenated(typecode: str, columns: list[array[int]]) -> array[int]:
-    joined: array[int] = array(typecode)
-    for column in columns:
-        joined.extend(column)
-    return joined
 
 
 # Rows
@@ -238,14 +206,7 @@ class Rows:
                 named += self.segments[segment].count
                 segment += 1
             yield Rows(
-                count,
-                self.segments[first:segment],
-                self.kinds[at:to],
-                self.modes[2 * at : 2 * to],
-                self.sizes[8 * at : 8 * to],
-                self.uids[4 * at : 4 * to],
-                self.gids[4 * at : 4 * to],
-                self.mtimes[8 * at : 8 * to],
+                count, self.segments[first:segment], self.kinds[at:to], **sliced(self, NUMBERS, at, to)
             )
             at = to
 
@@ -253,20 +214,13 @@ class Rows:
         """The segments as listings, if all groups are present. Without owners, uids and gids are zero."""
         out = []
         at = 0
-        uids, gids = self.uids or bytes(4 * self.count), self.gids or bytes(4 * self.count)
+        whole = self if self.uids else replace(self, uids=bytes(4 * self.count), gids=bytes(4 * self.count))
         for segment in self.segments:
             to = at + segment.count
+            columns = sliced(whole, NUMBERS, at, to)
             out.append(
                 PackedListing(
-                    segment.count,
-                    segment.names,
-                    self.kinds[at:to],
-                    self.modes[2 * at : 2 * to],
-                    self.sizes[8 * at : 8 * to],
-                    self.mtimes[8 * at : 8 * to],
-                    uids[4 * at : 4 * to],
-                    gids[4 * at : 4 * to],
-                    segment.targets,
+                    segment.count, segment.names, self.kinds[at:to], targets=segment.targets, **columns
                 )
             )
             at = to
@@ -290,8 +244,8 @@ class RowColumns:
 
     def unpack(self, raw: object) -> Rows:
         count, text, kinds, targets, modes, sizes, uids, gids, mtimes = of_items(raw, int, *[bytes] * 8)
-        if not 0 < count <= ROWS_PER_PART:
-            raise ValueError(f"{count} rows, the limit is {ROWS_PER_PART}")
+        if not 0 < count <= limits.ROWS_PER_PART:
+            raise ValueError(f"{count} rows, the limit is {limits.ROWS_PER_PART}")
         _check_columns(count, kinds, modes, sizes, uids, gids, mtimes[: 8 * count])
         mtimes = column_without_times(mtimes, count)
         if not kinds and (text or targets):
@@ -323,8 +277,8 @@ def _check_columns(
         raise ValueError("unknown kind of entry")
     if modes and max(decode_fixed("H", modes)) > MODE_LIMIT:
         raise ValueError("a mode has more than permission bits")
-    if sizes and max(decode_fixed("Q", sizes)) > SIZE_LIMIT:
-        raise ValueError(f"a size past {SIZE_LIMIT}")
+    if sizes and max(decode_fixed("Q", sizes)) > limits.SIZE_LIMIT:
+        raise ValueError(f"a size past {limits.SIZE_LIMIT}")
     if sizes and kinds:
         check_sizes(kinds, decode_fixed("Q", sizes))
 
@@ -336,7 +290,7 @@ def _segments(text: bytes, kinds: bytes, targets: bytes) -> tuple[Segment, ...]:
     links = targets.split(b"\0")
     if links.pop() or not all(links) or len(links) != kinds.count(Kind.SYMLINK):
         raise ValueError("link targets do not match the symlinks")
-    if links and max(map(len, links)) > PATH_BYTES:
+    if links and max(map(len, links)) > limits.PATH_BYTES:
         raise ValueError("a link target is too long")
     segments = []
     at = row = link = 0
@@ -358,10 +312,10 @@ def _segments(text: bytes, kinds: bytes, targets: bytes) -> tuple[Segment, ...]:
 def _check(path: bytes, names: list[bytes]) -> None:
     if not names:
         raise ValueError("a directory without names")
-    if len(path) > PATH_BYTES:
-        raise ValueError(f"a directory's path has {len(path)} bytes, the limit is {PATH_BYTES}")
+    if len(path) > limits.PATH_BYTES:
+        raise ValueError(f"a directory's path has {len(path)} bytes, the limit is {limits.PATH_BYTES}")
     check_inner(path)
-    if max(map(len, names)) > NAME_BYTES or not increasing(names):
+    if max(map(len, names)) > limits.NAME_BYTES or not increasing(names):
         raise ValueError("names are too long or not strictly increasing")
     if not {b".", b".."}.isdisjoint(names) or any(b"/" in name for name in names):
         raise ValueError("a name is '.', '..' or holds a '/'")
@@ -377,27 +331,27 @@ ROOT_BYTES = 32
 DIGEST_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
 
-Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
+Ordinal: TypeAlias = Annotated[int, Integer(highest=limits.ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
 TotalSize: TypeAlias = Annotated[int, Total()]
 """Bytes of several files together."""
 Count: TypeAlias = Annotated[int, Integer()]
 Root: TypeAlias = Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES)]
 Digest: TypeAlias = Annotated[bytes, Blob(DIGEST_BYTES, DIGEST_BYTES)]
-Further: TypeAlias = Annotated[bytes, Blob(0, FURTHER_BYTES)]
+Further: TypeAlias = Annotated[bytes, Blob(0, limits.FURTHER_BYTES)]
 """The first bytes of a digest, or b"" for none."""
-Files: TypeAlias = Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
-Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(NODES_PER_MESSAGE, ORDINAL_LIMIT)]
-Line: TypeAlias = Annotated[str, Text(MESSAGE_BYTES)]
+Files: TypeAlias = Annotated[tuple[int, ...], Gaps(limits.FILES_PER_MESSAGE, limits.ORDINAL_LIMIT)]
+Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(limits.NODES_PER_MESSAGE, limits.ORDINAL_LIMIT)]
+Line: TypeAlias = Annotated[str, Text(limits.MESSAGE_BYTES)]
 Code: TypeAlias = Annotated[ExitCode, Member(ExitCode)]
 Failure: TypeAlias = Annotated[ExitCode, Member(ExitCode, without=(ExitCode.OK,))]
-TierNodes: TypeAlias = Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT)]
+TierNodes: TypeAlias = Annotated[tuple[int, ...], Gaps(limits.TIER_NODES, limits.ORDINAL_LIMIT)]
 GroupSet: TypeAlias = Annotated[int, Integer(1, ALL_GROUPS)]
 Width: TypeAlias = Annotated[int, Integer(*REFERENCE_WIDTHS)]
 Mtime: TypeAlias = Annotated[int | None, Time(optional=True)]
 """Nanoseconds; None for the listed mtime. A file that changed after its listing is sent with its new
 mtime."""
-Level: TypeAlias = Annotated[int, Integer(0, TREE_HEIGHT)]
+Level: TypeAlias = Annotated[int, Integer(0, limits.TREE_HEIGHT)]
 
 
 class AboutFile:
@@ -440,8 +394,8 @@ class Ranged(AboutFile):
     def check_ranges(self) -> str | None:
         if len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
-        if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
-            return f"lengths: the last range ends past {SIZE_LIMIT}"
+        if sum(self.gaps) + sum(self.lengths) > limits.SIZE_LIMIT:
+            return f"lengths: the last range ends past {limits.SIZE_LIMIT}"
         return None
 
 
@@ -486,8 +440,8 @@ class Claimed:
     def pack(self, value: Claims) -> object:
         if len(value.digests) != CHECK_BLOCK_DIGEST_BYTES * len(value.cells):
             raise ValueError(f"{len(value.digests)} bytes of digests for {len(value.cells)} cells")
-        if len(value.cells) > CHECK_BLOCKS_PER_MESSAGE:
-            raise ValueError(f"{len(value.cells)} cells, the limit is {CHECK_BLOCKS_PER_MESSAGE}")
+        if len(value.cells) > limits.CHECK_BLOCKS_PER_MESSAGE:
+            raise ValueError(f"{len(value.cells)} cells, the limit is {limits.CHECK_BLOCKS_PER_MESSAGE}")
         return pack_gaps(value.cells) + value.digests
 
     def unpack(self, raw: object) -> Claims:
@@ -496,12 +450,12 @@ class Claimed:
         if not raw:
             return NO_CLAIMS
         count, rest = divmod(len(raw) - 1, raw[0] + CHECK_BLOCK_DIGEST_BYTES)
-        if rest or count > CHECK_BLOCKS_PER_MESSAGE:
+        if rest or count > limits.CHECK_BLOCKS_PER_MESSAGE:
             raise ValueError(
-                f"{len(raw)} bytes are not at most {CHECK_BLOCKS_PER_MESSAGE} cells with digests"
+                f"{len(raw)} bytes are not at most {limits.CHECK_BLOCKS_PER_MESSAGE} cells with digests"
             )
         column = len(raw) - count * CHECK_BLOCK_DIGEST_BYTES
-        cells = unpack_gaps(raw[:column], count, SIZE_LIMIT // CHECK_BLOCK_BYTES)
+        cells = unpack_gaps(raw[:column], count, limits.SIZE_LIMIT // CHECK_BLOCK_BYTES)
         return Claims(cells, raw[column:])
 
 

@@ -18,7 +18,7 @@ from rdc.model.selection import SelectedName, SelectedPaths, read_name
 from rdc.progress import Problem
 from rdc.session.trees.sites import ServedDirectory, Site
 from rdc.session.trees.source_tree import SourceTree, changes_of, read_policy
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.tree.selection import Selection
 
 TYPE_CHECKING = False

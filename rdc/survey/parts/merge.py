@@ -88,7 +88,7 @@ class MergedDirectories:
 # RowAdder: adds the rows of parts to tables in a thread, while the next rows are read and checked.
 
 THREAD_ROWS = 16_384
-"""With so many rows, adding takes a millisecond, which is worth a thread."""
+"""From this many rows on, adding takes a millisecond, which is worth a thread."""
 
 IN_FLIGHT = 2
 """Rows that wait, in sections: at most 1.5 MB each."""

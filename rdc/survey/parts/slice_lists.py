@@ -128,10 +128,10 @@ ROWS = 16_384
 """Most files of one row: 18 MB if they are objects whose keys are as long as can be."""
 
 PENDING_BYTES = 32 << 20
-"""Rows of all lists are written once they take so much. So no section exceeds it by more than one row."""
+"""Rows of all lists are written once they take this many bytes. A section exceeds it by at most one row."""
 
 FILE_COST = 16 << 10
-"""A file costs as much as so many bytes of content: 17 us to open and count it, .84 ns a byte."""
+"""A file costs as much as this many bytes of content: 17 us to open and count it, .84 ns a byte."""
 
 
 class SliceLists:
@@ -331,10 +331,10 @@ class _Rows:
         if row.kind == SINGLE:
             self._take_single(row)
             return
-        if row.operand != self._operand:
-            self._operand, self._root = row.operand, self._walk.root(row.operand)
+        if self._root is None or row.operand != self._operand:
+            self._root = self._walk.root(row.operand)
+            self._operand = row.operand
         root, files = self._root, row.files
-        assert root is not None  # noqa: S101 - as set above
         met = Met(row.operand, root, row.walked, row.path, files)
         if row.kind != CONTINUED:
             self._gatherer.enter(met)

@@ -25,7 +25,7 @@ from rdc.model.entries import strings
 from rdc.model.selection import are_plain
 from rdc.progress import Problem, Reporter
 from rdc.survey.scan.found_files import FoundFile, ScannedFile, SignedBatch, SmallBatch
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rdc.progress import Event, Problem, Reporter
 from rdc.survey.slices import SliceDivision
 from rdc.survey.walk.file_columns import FileRows, Met
 from rdc.survey.walk.walk_paths import StorageUse, UniqueWalk
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,11 +12,14 @@ from rdc.files.root.root import Root
 from rdc.kernel import equal_rows
 from rdc.lean.records import dataclass
 from rdc.model.entries import (
+    NO_INODES,
     Kind,
     PackedInodes,
     PackedListing,
+    chosen,
     little_endian,
     little_endian_integers,
+    sliced,
     strings,
 )
 from rdc.model.preserved import packed_time
@@ -85,6 +88,9 @@ SECTOR_BYTES = 512
 
 UINT32_MAX = (1 << 32) - 1
 
+_NUMBERS = {"sizes": "Q", "mtimes": "q"}
+"""The columns of numbers of FileRows, and their typecodes."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
@@ -141,34 +147,24 @@ class FileRows:
         if len(rows) == len(self):
             return self
         names = strings(self.names)
-        sizes, mtimes = (little_endian_integers("Q", column) for column in (self.sizes, self.mtimes))
         return FileRows(
             b"".join([names[row] + b"\0" for row in rows]),
-            little_endian(array("Q", map(sizes.__getitem__, rows))),
-            little_endian(array("Q", map(mtimes.__getitem__, rows))),
-            self.inodes.rows(rows),
+            inodes=self.inodes.rows(rows),
+            **chosen(self, _NUMBERS, rows),
         )
 
     def part(self, names: list[bytes], start: int, stop: int) -> FileRows:
         """Rows [start, stop). `names`: those of all rows."""
         if (start, stop) == (0, len(self)):
             return self
-        inodes, wide = self.inodes, slice(8 * start, 8 * stop)
         return FileRows(
             b"".join([name + b"\0" for name in names[start:stop]]),
-            self.sizes[wide],
-            self.mtimes[wide],
-            PackedInodes(
-                inodes.devices[wide],
-                inodes.inodes[wide],
-                inodes.links[4 * start : 4 * stop],
-                inodes.allocated[wide],
-                inodes.ctimes[wide],
-            ),
+            inodes=self.inodes.part(start, stop),
+            **sliced(self, _NUMBERS, start, stop),
         )
 
 
-NO_FILES = FileRows(b"", b"", b"", PackedInodes(b"", b"", b"", b"", b""))
+NO_FILES = FileRows(b"", b"", b"", NO_INODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +257,7 @@ class FileColumns:
 
     def chosen(self, rows: Sequence[int]) -> FileColumns:
         """Only these rows, which must increase, in this order."""
-        chosen = FileColumns()
+        made = FileColumns()
         at = 0
         while at < len(rows):
             number = self._number(rows[at])
@@ -271,15 +267,13 @@ class FileColumns:
             if last - at < end - first:
                 every = strings(names)
                 names = b"".join([every[row - first] + b"\0" for row in rows[at:last]])
-            chosen._starts.append(at)
-            chosen._directories.append(self._directories[number])
-            chosen._names.append(names)
+            made._starts.append(at)
+            made._directories.append(self._directories[number])
+            made._names.append(names)
             at = last
-        chosen.sizes = array("Q", map(self.sizes.__getitem__, rows))
-        chosen.devices = array("Q", map(self.devices.__getitem__, rows))
-        chosen.inodes = array("Q", map(self.inodes.__getitem__, rows))
-        chosen.allocated = array("Q", map(self.allocated.__getitem__, rows))
-        return chosen
+        for name in ("sizes", "devices", "inodes", "allocated"):
+            setattr(made, name, array("Q", map(getattr(self, name).__getitem__, rows)))
+        return made
 
     def _number(self, row: int) -> int:
         """The number of the directory of a row."""

@@ -14,7 +14,7 @@ from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind, PackedListing, strings
 from rdc.progress import Event, Problem, Reporter, StopSignal, check_stop
 from rdc.survey.walk.file_columns import Directory, FileColumns, FileRows
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.tree.filters import FilteredTree, FilterList
 from rdc.tree.walk import WalkedDirectory, measuring_walk
 

@@ -17,7 +17,7 @@ from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.driver import Runner
 from rdc.session.serve import answer, greeting
-from rdc.tree.filter_list import filter_list
+from rdc.tree import filter_list
 from rdc.watching.announced_tree import InodeStamps
 from rdc.watching.events import TreeEvents
 from rdc.watching.follower import Follower, Origin

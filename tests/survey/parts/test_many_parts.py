@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
-from rdc.report.scan.terminal import scan_json
 from rdc.survey.count.counters import Outcome
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.scan.scan import survey
+from rdc.survey.report.terminal import scan_json
+from rdc.survey.scan.scanner import survey
 from rdc.survey.scan.summary import report_of
 from tests.support.trees.linked_tree import linked_tree
 

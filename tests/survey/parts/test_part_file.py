@@ -25,7 +25,7 @@ from rdc.survey.parts import part_file as part_module
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part, write_part
 from rdc.survey.parts.sections import MAGIC, encode_section
-from rdc.survey.scan.scan import survey
+from rdc.survey.scan.scanner import survey
 from rdc.survey.scan.summary import report_of
 from tests.support.share import examples
 from tests.support.trees.mixed_tree import mixed_tree

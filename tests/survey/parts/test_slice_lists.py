@@ -24,7 +24,7 @@ from rdc.survey.parts.part_file import encode_part
 from rdc.survey.parts.sections import MAGIC, encode_section, read_sections
 from rdc.survey.parts.slice_lists import OWN, ListColumns, ListedRow, ListedWalk, SliceLists, directories_in
 from rdc.survey.scan.found_files import Found
-from rdc.survey.scan.scan import survey
+from rdc.survey.scan.scanner import survey
 from rdc.survey.scan.walk import Explorer, Gatherer, Walked, is_single_file
 from rdc.survey.slices import SliceDivision
 from rdc.survey.walk.file_columns import FileRows, Met

@@ -21,13 +21,13 @@ from rdc.files.root.root import Root
 from rdc.model.entries import PackedInodes, strings
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.model.selection import FilterRule, RuleAction
-from rdc.report.scan.terminal import scan_json
 from rdc.survey.container import PartError
 from rdc.survey.count import chunk_counter, chunk_locations
 from rdc.survey.count import counters as outcomes
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.scan.scan import survey
+from rdc.survey.report.terminal import scan_json
+from rdc.survey.scan.scanner import survey
 from rdc.survey.scan.summary import report_of
 from rdc.survey.slices import SliceDivision
 from rdc.survey.walk.file_columns import FileRows, Met

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.files.objects.object_store import ObjectStore
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
-from rdc.report.scan.terminal import scan_json
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.scan.scan import survey
+from rdc.survey.report.terminal import scan_json
+from rdc.survey.scan.scanner import survey
 from rdc.survey.scan.summary import report_of
 from tests.support.share import examples
 

@@ -22,10 +22,10 @@ from rdc.library.scans import scan
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport, ScanSlice
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem
-from rdc.report.scan.terminal import scan_json
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.scan.scan import survey
+from rdc.survey.report.terminal import scan_json
+from rdc.survey.scan.scanner import survey
 from rdc.survey.scan.summary import report_of
 from tests.library.stop_after import StopAfter
 from tests.support.object_server import SECRET, Bucket, object_server

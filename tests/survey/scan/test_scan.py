@@ -24,7 +24,7 @@ from rdc.model.scan import ScanOptions
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
 from rdc.survey.count.chunk_locations import ChunkLocations, suffix_of
-from rdc.survey.scan import scan as scan_module
+from rdc.survey.scan import scanner as scan_module
 from tests.support.running.expected_counts import count
 from tests.support.trees.mixed_tree import agree, mixed_tree
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import RSH_EXAMPLE, Environment, OptionGroup, parse_words, read_command
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
@@ -57,7 +57,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         raise UsageError("rdc install takes one HOST (see rdc install --help)")
     if parsed.has("--remove") and parsed.has("--list"):
         raise UsageError("rdc install takes --remove or --list, not both (see rdc install --help)")
-    host, shell = parsed.operands[0], _shell(parsed)
+    host, command = parsed.operands[0], parsed.value("--rsh")
+    shell = ("ssh",) if command is None else read_command(command, f"-e {command}", RSH_EXAMPLE)
 
     from rdc.install.install import ask_machine, list_versions, remove, send
 
@@ -72,8 +73,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     from rdc.install.wheels import chosen_wheels
 
-    given = parsed.last("--wheels")
-    wheels = chosen_wheels(machine, given.value if given is not None else None)
+    wheels = chosen_wheels(machine, parsed.value("--wheels"))
     if parsed.has("--dry-run"):
         for wheel in wheels:
             environment.data(f"{wheel.sha256}  {printable(wheel.name)}\n")
@@ -83,20 +83,5 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def printable_lines(text: str) -> str:
-    """What the far side said, without control characters."""
+    """Return what the remote side said, without control characters."""
     return "\n".join(printable(line) for line in text.splitlines())
-
-
-def _shell(words: Words) -> tuple[str, ...]:
-    given = words.last("--rsh")
-    if given is None:
-        return ("ssh",)
-    from rdc.transport.pipes import shell_words
-
-    try:
-        argv = tuple(shell_words(given.value))
-    except ValueError as error:
-        raise UsageError(f"-e {given.value}: {error}; quote it as for a shell") from error
-    if not argv:
-        raise UsageError("-e needs a command, such as: -e 'ssh -p 2222'")
-    return argv

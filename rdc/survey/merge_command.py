@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText
-from rdc.cli.verbs.scan import OUTPUT_GROUP, claim_results, print_report, read_memory, read_output, read_part
-from rdc.cli.verbs.similar import (
+from rdc.documents.command import (
     FORMER_DOCUMENT_OPTIONS,
     MERGED_DOCUMENT_GROUP,
+    print_documents,
     read_document_options,
     read_document_output,
     refuse_document_options,
@@ -18,6 +18,14 @@ from rdc.cli.verbs.similar import (
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
 from rdc.model.scan import DEFAULT_MEMORY, MergeOptions
+from rdc.survey.scan_command import (
+    OUTPUT_GROUP,
+    claim_results,
+    print_report,
+    read_memory,
+    read_output,
+    read_part,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,17 +112,15 @@ def _are_documents(names: Sequence[str]) -> bool:
 
 
 def _merge_documents(words: Words, environment: Environment) -> ExitCode:
-    from rdc.cli.verbs.similar import claim_results, print_documents
-
     for key in _SCANS_ONLY:
         if words.has(key):
             raise UsageError(f"{key}: these are parts of documents; it is for scans")
     options, output = read_document_options(words), read_document_output(words, merged=True)
-    claims = claim_results(output)
+    claims = output.claim()
 
     def search(reporter: Reporter) -> DocumentReport:
         from rdc.library.similar import merge_claimed
 
-        return merge_claimed(words.operands, options, output.part_output, claims, reporter=reporter)
+        return merge_claimed(words.operands, options, output.part, claims, reporter=reporter)
 
     return print_documents(search, output, environment)

@@ -8,24 +8,24 @@ import re
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
-from rdc.cli.options.file_options import (
+from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
-    FILTER_GROUP,
-    CatalogChoice,
-    ReadRuleFile,
-    read_choice,
-    read_rule_file,
-    read_rules,
-)
-from rdc.cli.options.resource_options import (
     CLUSTER,
     DEPTH,
+    FILTER_GROUP,
     MAX_RATE,
     OVERWRITE,
     SLICE,
     SLICES,
+    CatalogChoice,
+    OnCluster,
+    OneSlice,
+    ReadRuleFile,
+    RuleFiles,
+    read_choice,
     read_depth,
     read_max_rate,
+    read_rules,
     read_slicing,
 )
 from rdc.cli.verb import HelpText, reporting, stop_requests
@@ -38,11 +38,10 @@ from rdc.limits import SCAN_MEMORY_LEAST, SIZE_LIMIT
 from rdc.model.options import Option
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, MergeOptions, ScanOptions, ScanReport
 from rdc.report.output import TerminalOutput
-from rdc.report.scan.terminal import TABLES
+from rdc.survey.report.terminal import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.cluster.engines import EngineUrl
     from rdc.progress import Reporter, StopSignal
 
 
@@ -64,7 +63,7 @@ OUTPUT_GROUP = OptionGroup(
     ),
 )
 
-SCAN_OPTIONS = (
+OPTIONS = (
     FILTER_GROUP,
     OptionGroup(
         "What is measured",
@@ -85,7 +84,7 @@ SCAN_OPTIONS = (
                 f" (default: {DEFAULT_MEMORY >> 20}m)",
                 "SIZE",
             ),
-            Option(("--time",), "stop after so long, such as 90s, 30m, 2h; files in random order", "TIME"),
+            Option(("--time",), "stop after this time, such as 90s, 30m, 2h; files in random order", "TIME"),
             Option(("--sample",), "read about this part of the bytes, such as 0.1 or 10%", "RATE"),
             Option(("--seed",), "of the random order (default: 0)", "N"),
         ),
@@ -127,29 +126,29 @@ class ScanRequest:
     paths: tuple[str, ...]
     options: ScanOptions
     part: str | None
-    """The part to write; with `cluster`, the directory of parts."""
+    """The part to write."""
     output: Output
     catalog: CatalogChoice
-    cluster: EngineUrl | None = None
-    slices: int | None = None
-    """Number of slices on the cluster; None for a suitable one."""
+    cluster: OnCluster | None
 
 
 def parse_scan(words: list[str]) -> Words:
     """Parses the words after `rdc scan`. Raises UsageError."""
-    return parse_words(words, SCAN_OPTIONS, {}, command="rdc scan")
+    return parse_words(words, OPTIONS, {}, command="rdc scan")
 
 
 def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
     """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     if not words.operands:
         raise UsageError("rdc scan needs a directory or a file (see rdc scan --help)")
-    levels = tuple(dict.fromkeys(given.value for given in words.given if given.key == "--level"))
+    levels = tuple(dict.fromkeys(words.values("--level")))
     for level in levels:
         if level not in FIXED_LEVELS:
             raise UsageError(f"--level={level}: unknown; {' and '.join(FIXED_LEVELS)} can be added")
+    shifts = f"a whole number from 0 to {SHIFT_MOST} is expected"
     part = read_part(words)
     slicing = read_slicing(words, part, "rdcscan")
+    cluster = slicing if isinstance(slicing, OnCluster) else None
     return ScanRequest(
         paths=words.operands,
         options=ScanOptions(
@@ -160,17 +159,16 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
             memory=read_memory(words),
             seconds=_last(words, "--time", _seconds, None),
             sample=_last(words, "--sample", _rate, None),
-            seed=_last(words, "--seed", _seed, 0),
-            shift=_last(words, "--shift", _shift, 0),
-            slice=slicing.slice,
+            seed=words.number("--seed", 0, "a whole number is expected"),
+            shift=words.number("--shift", 0, shifts, most=SHIFT_MOST, digits=3),
+            slice=slicing.slice if isinstance(slicing, OneSlice) else None,
             depth=read_depth(words),
             max_rate=read_max_rate(words),
         ),
-        part=part,
+        part=None if cluster else part,
         output=read_output(words),
         catalog=read_choice(words),
-        cluster=slicing.cluster,
-        slices=slicing.slices,
+        cluster=cluster,
     )
 
 
@@ -238,18 +236,6 @@ def _rate(text: str) -> float:
     return rate
 
 
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise UsageError(f"--seed={text}: a whole number is expected")
-    return int(text)
-
-
-def _shift(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= SHIFT_MOST):
-        raise UsageError(f"--shift={text}: a whole number from 0 to {SHIFT_MOST} is expected")
-    return int(text)
-
-
 def read_part(words: Words) -> str | None:
     """Returns the file of --output, or None if it is absent. Raises UsageError."""
     given = words.last("--output")
@@ -259,8 +245,6 @@ def read_part(words: Words) -> str | None:
         raise UsageError("-o needs a file, such as: -o part.rdcscan")
     return given.value
 
-
-OPTIONS = SCAN_OPTIONS
 
 SUMMARY = "measure what deduplication and compression would save"
 
@@ -295,15 +279,10 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     parsed = parse_scan(list(words))
     if help_text.shown(parsed, environment):
         return ExitCode.OK
-    rule_files: list[bytes] = []
-
-    def read_rules(name: str) -> bytes:
-        rule_files.append(os.fsencode(name))
-        return read_rule_file(name, environment)
-
-    request = read_scan(parsed, read_rules)
-    claims = claim_results(None if request.cluster else request.part, request.output)
-    claims.check_named(rule_files)
+    read_file = RuleFiles(environment, [])
+    request = read_scan(parsed, read_file)
+    claims = claim_results(request.part, request.output)
+    claims.check_named(read_file.named)
     report = _perform(request, claims, environment)
     print_report(report, request.output, environment)
     return report.exit
@@ -321,7 +300,7 @@ def _perform(request: ScanRequest, claims: Claims, environment: Environment) -> 
             from rdc.files.objects.object_store import is_url
 
             claims.check_below(path for path in map(os.fsencode, request.paths) if not is_url(path))
-            return _on_cluster(request, output, stop)
+            return _on_cluster(request, request.cluster, output, stop)
         with request.catalog.store() as catalog:
             return scan_claimed(
                 [os.fsencode(path) for path in request.paths],
@@ -335,17 +314,15 @@ def _perform(request: ScanRequest, claims: Claims, environment: Environment) -> 
             )
 
 
-def _on_cluster(request: ScanRequest, reporter: Reporter, stop: StopSignal) -> ScanReport:
-    """Scans in slices, the tasks of an engine. What is done by then stays in the directory of parts."""
+def _on_cluster(request: ScanRequest, cluster: OnCluster, reporter: Reporter, stop: StopSignal) -> ScanReport:
+    """Scan in slices, the tasks of an engine. What is done by then stays in the directory of parts."""
     from functools import partial
 
     from rdc.cluster.engines import parts_on_engine
     from rdc.library.scans import merge, scan_parts
 
-    assert request.cluster is not None  # noqa: S101 - the caller asked
-    assert request.part is not None  # noqa: S101 - read_scan refuses it
     make = partial(scan_parts, request.paths, options=request.options, reporter=reporter, stop=stop)
-    parts = parts_on_engine(request.cluster, request.slices, request.part, b"rdcscan", make)
+    parts = parts_on_engine(cluster.engine, cluster.slices, cluster.directory, b"rdcscan", make)
     return merge(parts, MergeOptions(request.options.memory), stop=stop)
 
 
@@ -354,7 +331,7 @@ def claim_results(part: str | None, output: Output, kind: OutputKind | None = No
     that of a scan. Raises RdcError if one cannot or may not be written."""
     wanted = [one for one in (_part(part, output, kind), _page(output)) if one is not None]
     if output.parquet is not None:
-        from rdc.report.scan.terminal import parquet_outputs
+        from rdc.survey.report.terminal import parquet_outputs
 
         # The directory is created when it is needed.
         if os.path.lexists(output.parquet):
@@ -371,7 +348,7 @@ def _part(part: str | None, output: Output, kind: OutputKind | None = None) -> O
 def _page(output: Output) -> OutputFile | None:
     if output.html is None:
         return None
-    from rdc.report.scan.page import SCAN_PAGE
+    from rdc.survey.report.page import SCAN_PAGE
 
     return OutputFile(os.fsencode(output.html), SCAN_PAGE, output.overwrite)
 
@@ -383,29 +360,29 @@ def print_report(report: ScanReport, output: Output, environment: Environment) -
     """
     _print_report(report, output, environment)
     if output.parquet is not None:
-        from rdc.report.scan.terminal import write_parquet
+        from rdc.survey.report.terminal import write_parquet
 
         write_parquet(report, output.parquet, overwrite=output.overwrite)
     page = _page(output)
     if page is not None:
-        from rdc.report.scan.page import write_html
+        from rdc.survey.report.page import write_html
 
         write_html(report, page)
 
 
 def _print_report(report: ScanReport, output: Output, environment: Environment) -> None:
     if output.json:
-        from rdc.report.scan.terminal import scan_json
+        from rdc.survey.report.terminal import scan_json
 
         environment.data(scan_json(report))
     elif output.csv is not None:
-        from rdc.report.scan.terminal import scan_csv
+        from rdc.survey.report.terminal import scan_csv
 
         environment.data(scan_csv(report, output.csv))
     else:
         import io
 
-        from rdc.report.scan.terminal import print_scan
+        from rdc.survey.report.terminal import print_scan
 
         text = io.StringIO()
         print_scan(

@@ -6,8 +6,17 @@ import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, parse_words
-from rdc.cli.options.file_options import CATALOG_OPTION, FILTER_GROUP, read_choice, read_rule_file, read_rules
-from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
+from rdc.cli.options.shared_options import (
+    CATALOG_OPTION,
+    DEPTH,
+    FILTER_GROUP,
+    MAX_RATE,
+    read_choice,
+    read_depth,
+    read_max_rate,
+    read_rule_file,
+    read_rules,
+)
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, worse
 from rdc.model.options import Option
@@ -67,7 +76,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     choice, use = read_choice(parsed), StorageUse(read_depth(parsed), read_max_rate(parsed))
     rules = read_rules(parsed, lambda name: read_rule_file(name, environment))
 
-    from rdc.tree.filter_list import filter_list
+    from rdc.tree import filter_list
 
     filters = filter_list(rules)
     terminal = IndexTerminal(environment.talk, environment.progress(quiet=parsed.has("--quiet")))

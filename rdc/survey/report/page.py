@@ -16,7 +16,7 @@ from rdc.errors import UsageError, printable
 from rdc.files.own.output_file import Output, OutputKind, write_output
 from rdc.model.scan import DirectorySummary
 from rdc.report.output import counted, size_text
-from rdc.report.scan.terminal import HEADLINE_LEVEL, headline, level_title, percent, saved_share
+from rdc.survey.report.terminal import HEADLINE_LEVEL, headline, level_title, percent, saved_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def scan_html(report: ScanReport) -> str:
         "sizes": sizes_chart(report),
         "overlaps": overlaps_chart(report),
     }
-    page = string.Template(resources.files("rdc.report.scan").joinpath("page.html").read_text("utf-8"))
+    page = string.Template(resources.files("rdc.survey.report").joinpath("page.html").read_text("utf-8"))
     return page.substitute(
         headline=html.escape(_sentence(headline(report))),
         paths=", ".join(f"<code>{label(path)}</code>" for path in report.paths),

@@ -1,5 +1,5 @@
-"""Identical files, similar files and documents, overlapping folders: as lines of text, as tables, as the
-list of what a training set keeps, and as one page with pictures.
+"""Near-duplicate documents: as lines of text, as the list of those that a training set keeps, and as one
+self-contained page with pictures, without scripts and without the network.
 """
 
 from __future__ import annotations
@@ -12,115 +12,22 @@ from operator import attrgetter
 from rdc.errors import printable
 from rdc.files.own.output_file import OutputKind
 from rdc.report.json_output import json_fields
-from rdc.report.output import counted, csv_name, size_text
+from rdc.report.output import counted, percent, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rdc.model.duplicates import DuplicateGroup, DuplicateSummary
     from rdc.model.scan import ScanSlice
-    from rdc.model.similar import (
-        Document,
-        DocumentGroup,
-        DocumentReport,
-        DocumentSlice,
-        DocumentSummary,
-        SimilarDocument,
-        SimilarFile,
-        SimilarFolders,
-        SimilarGroup,
-        SimilarSummary,
-    )
+    from rdc.model.similar import Document, DocumentGroup, DocumentReport, DocumentSlice, SimilarDocument
 
 
-# Identical files, similar files and overlapping folders: as lines of text, and as CSV tables.
-
-DUPLICATES_HEAD = "group,file,size,path,path_b64\n"
-FILES_HEAD = "group,similarity,contained,size,path,path_b64,like,like_b64\n"
-FOLDERS_HEAD = "overlap,shared,first_bytes,second_bytes,first,first_b64,second,second_b64\n"
-"""Names of the columns. New columns may be added at the end."""
-
-
-def duplicates_text(group: DuplicateGroup) -> str:
-    """One file per line. Its other names follow, indented after an equals sign."""
-    lines = []
-    for file in group.files:
-        lines.append(printable(file.path))
-        lines += [f"  = {printable(link)}" for link in file.links]
-    return "\n".join(lines) + "\n"
-
-
-def duplicate_rows(number: int, group: DuplicateGroup) -> Iterator[str]:
-    """One name per row. Rows with the same `file` number are names of one file.
-
-    A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
-    """
-    for position, file in enumerate(group.files, 1):
-        for name in (file.path, *file.links):
-            yield f"{number},{position},{group.size},{csv_name(name)}\n"
-
-
-def duplicates_summary(summary: DuplicateSummary) -> str:
-    """`123 groups, 456 files, 1.2 GB could be saved`."""
-    groups, files = counted(summary.groups, "group"), counted(summary.files, "file")
-    return f"{groups}, {files}, {size_text(summary.waste)} could be saved"
-
-
-def files_text(files: Iterable[SimilarFile]) -> str:
-    """One file per line: resemblance in per cent, size, name. Copies follow, indented after an equals
-    sign."""
-    lines = []
-    for file in files:
-        lines.append(f"{percent(file.similarity)}  {size_text(file.size):>9}  {printable(file.path)}")
-        lines += [f"{'':16}= {printable(copy)}" for copy in file.copies]
-    return "\n".join(lines) + "\n" if lines else ""
-
-
-def folders_text(pair: SimilarFolders) -> str:
-    """Overlap and shared bytes, then both folders with their sizes."""
-    return (
-        f"{percent(pair.overlap)}  {size_text(pair.shared):>9}\n"
-        f"{size_text(pair.first_bytes):>17}  {printable(pair.first)}\n"
-        f"{size_text(pair.second_bytes):>17}  {printable(pair.second)}\n"
-    )
-
-
-def file_rows(number: int, group: SimilarGroup) -> Iterator[str]:
-    """One file per row. A copy has the resemblance of the file that it equals."""
-    for file in group.files:
-        for path in (file.path, *file.copies):
-            like = csv_name(file.like)
-            yield f"{number},{file.similarity:.4f},{file.contained:.4f},{file.size},{csv_name(path)},{like}\n"
-
-
-def folder_rows(pair: SimilarFolders) -> str:
-    first, second = csv_name(pair.first), csv_name(pair.second)
-    return f"{pair.overlap:.4f},{pair.shared},{pair.first_bytes},{pair.second_bytes},{first},{second}\n"
-
-
-def similar_summary(summary: SimilarSummary) -> str:
-    """`2 groups of 5 similar files, out of 123 with different content; 9 pairs compared, 4 below the
-    threshold`."""
-    found = f"{counted(summary.groups, 'group')} of {counted(summary.grouped, 'similar file')}"
-    text = found if summary.groups else "no similar files"
-    text += f", out of {summary.files:,} with different content"
-    if summary.candidates:
-        text += f"; {counted(summary.candidates, 'pair')} compared"
-    if summary.false_candidates:
-        text += f", {summary.false_candidates:,} below the threshold"
-    if summary.left_out:
-        text += f"; {counted(summary.left_out, 'less likely pair')} not compared"
-    return text
-
-
-def percent(part: float) -> str:
-    """Return a share in per cent. What differs is never shown with 100 %."""
-    return f"{min(part * 100, 99.9 if part < 1 else 100.0):5.1f}"
-
-
-# Near-duplicate documents: as lines of text, as the list of those that a training set keeps, and as one
-# self-contained page with pictures, without scripts and without the network.
+def listed_documents(report: DocumentReport) -> Iterator[str]:
+    """List the groups as text, then the matches."""
+    for number, group in enumerate(report.groups):
+        yield ("\n" if number else "") + "".join(map(document_text, group.documents))
+    for one in report.matches:
+        yield document_text(one, like=True)
 
 
 def document_name(document: Document) -> str:
@@ -139,8 +46,9 @@ def document_text(one: SimilarDocument, *, like: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def summary_text(summary: DocumentSummary) -> str:
+def documents_summary(report: DocumentReport) -> str:
     """`2 groups of 5 documents, out of 123; 120 are kept; 1 copy; 9 pairs compared, 3 similar`."""
+    summary = report.summary
     if summary.groups:
         found = f"{counted(summary.groups, 'group')} of {counted(summary.grouped, 'document')}"
     elif summary.grouped:
@@ -252,14 +160,14 @@ def documents_page(report: DocumentReport) -> Iterator[bytes]:
     counts = _Counts(report)
     summary = report.summary
     yield _HEAD.encode()
-    yield f"<h1>{_text(_sentence(summary_text(summary)))}</h1><ul>".encode()
+    yield f"<h1>{html.escape(_sentence(documents_summary(report)))}</h1><ul>".encode()
     for value, what in (
         (f"{summary.documents:,}", f"documents, {size_text(summary.bytes)} of text"),
         (f"{summary.kept:,}", "to keep"),
         (f"{summary.grouped:,}", "like another" if not summary.groups else counted(summary.groups, "group")),
         (f"{summary.copies:,}", "of equal text"),
     ):
-        yield f"<li><b>{_text(value)}</b>{_text(what)}</li>".encode()
+        yield f"<li><b>{html.escape(value)}</b>{html.escape(what)}</li>".encode()
     yield b"</ul>"
     bins = [(f"{at / BINS:.2f}", count) for at, count in enumerate(counts.resemblances)]
     first = next((at for at, (_, count) in enumerate(bins) if count), BINS)
@@ -296,28 +204,26 @@ def _chart(title: str, rows: Sequence[tuple[str, int]]) -> bytes:
     """Horizontal bars, one a row, with their counts."""
     most = max(count for _, count in rows)
     bars = "".join(
-        f'<text x="60" y="{20 * at + 14}" text-anchor="end">{_text(name)}</text>'
+        f'<text x="60" y="{20 * at + 14}" text-anchor="end">{html.escape(name)}</text>'
         f'<rect x="70" y="{20 * at + 3}" width="{600 * count / most:.1f}" height="14"></rect>'
         f'<text x="{76 + 600 * count / most:.1f}" y="{20 * at + 14}">{count:,}</text>'
         for at, (name, count) in enumerate(rows)
     )
     height = 20 * len(rows) + 6
     return (
-        f'<h2>{_text(title)}</h2><svg viewBox="0 0 760 {height}" width="760" height="{height}" role="img"'
-        f' aria-label="{_text(title)}">{bars}</svg>'
+        f'<h2>{html.escape(title)}</h2><svg viewBox="0 0 760 {height}" width="760" height="{height}"'
+        f' role="img" aria-label="{html.escape(title)}">{bars}</svg>'
     ).encode()
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
     if not rows:
         return b""
-    head = "".join(f"<th>{_text(name)}</th>" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{_text(value)}</td>" for value in row) + "</tr>" for row in rows)
-    return f"<h2>{_text(title)}</h2><table><tr>{head}</tr>{body}</table>".encode()
-
-
-def _text(value: str) -> str:
-    return html.escape(value)
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row) + "</tr>" for row in rows
+    )
+    return f"<h2>{html.escape(title)}</h2><table><tr>{head}</tr>{body}</table>".encode()
 
 
 def _sentence(text: str) -> str:

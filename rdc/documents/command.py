@@ -1,0 +1,291 @@
+"""`rdc similar --text PATH...`: find near-duplicate documents. `rdc merge` prints them the same way."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from rdc.cli.environment import Environment, OptionGroup, Words
+from rdc.cli.options.shared_options import (
+    CLUSTER,
+    OVERWRITE,
+    SLICE,
+    SLICES,
+    OnCluster,
+    OneSlice,
+    RuleFiles,
+    read_depth,
+    read_max_rate,
+    read_rules,
+    read_slicing,
+)
+from rdc.cli.verb import Listing, json_output, keep_freed_memory, perform, reporting, stop_requests
+from rdc.errors import ExitCode, UsageError
+from rdc.files.own.output_file import Claims, claim_outputs, write_output
+from rdc.files.own.output_file import Output as FileOutput
+from rdc.lean.records import dataclass
+from rdc.model.options import Option
+from rdc.model.similar import FORMATS, SHINGLE_UNITS, DocumentOptions, DocumentReport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.model.selection import DirectoryRules, FilterRule
+    from rdc.progress import Reporter
+
+
+# The options of `rdc similar --text` and of a merge of its parts: their table, and what they become.
+
+_KEEP = Option(("--write-kept",), "list the documents that a training set keeps, as JSON lines", "FILE")
+_AGAINST = Option(("--against",), "list what resembles a document of an older corpus, a part", "PART")
+
+FORMER_DOCUMENT_OPTIONS = {"--keep": "this option is --write-kept=FILE now"}
+"""Options that had another name, and what a message says of them."""
+
+DOCUMENT_GROUP = OptionGroup(
+    "Documents (with --text)",
+    (
+        Option(("--text",), "compare texts by their words: plain files, rows of JSONL and of Parquet"),
+        Option(("--field",), "the field or column that holds the text (default: text)", "NAME"),
+        Option(
+            ("--format",),
+            "auto (default), jsonl: every file has JSON lines, or text: every file is one",
+            "FORMAT",
+        ),
+        Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
+        _KEEP,
+        _AGAINST,
+        Option(("--stage",), "keep in DIR what was read, so that a killed run goes on there", "DIR"),
+        Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcdocs", "FILE"),
+        Option(("--html",), "a page with pictures, complete in one file", "FILE"),
+        OVERWRITE,
+        SLICE,
+        CLUSTER,
+        SLICES,
+    ),
+)
+
+MERGED_DOCUMENT_GROUP = OptionGroup(
+    "Parts of documents",
+    (
+        Option(("--threshold",), "resemblance from 0.1 to 1 (default: 0.8)", "PART"),
+        _KEEP,
+        _AGAINST,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOutput:
+    """Where the results go. Without `json` they are printed for people."""
+
+    json: bool
+    quiet: bool
+    kept: FileOutput | None
+    """The list of documents to keep."""
+    part: FileOutput | None
+    """The part for rdc merge."""
+    page: FileOutput | None
+
+    def claim(self, filled: Sequence[bytes] = ()) -> Claims:
+        """Look at the places of all requested files before anything is read. `filled`: directories that the
+        search fills. Raises RdcError if a result cannot or may not be written."""
+        wanted = (self.kept, self.part, self.page)
+        return claim_outputs([one for one in wanted if one is not None], filled)
+
+
+def read_document_options(
+    words: Words, rules: tuple[FilterRule | DirectoryRules, ...] = ()
+) -> DocumentOptions:
+    """Reads what is searched for, and how. Raises UsageError."""
+    shingle = _value(words, "--shingle") or SHINGLE_UNITS[0]
+    if shingle not in SHINGLE_UNITS:
+        raise UsageError(f"--shingle={shingle}: {' or '.join(SHINGLE_UNITS)} is expected")
+    format_ = _value(words, "--format") or FORMATS[0]
+    if format_ not in FORMATS:
+        raise UsageError(f"--format={format_}: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is expected")
+    return DocumentOptions(
+        rules=rules,
+        one_file_system=words.has("--one-file-system"),
+        field=_value(words, "--field") or "text",
+        format=format_,
+        shingle=shingle,
+        threshold=_threshold(words),
+        against=_value(words, "--against"),
+        stage=_value(words, "--stage"),
+        depth=read_depth(words),
+        max_rate=read_max_rate(words),
+    )
+
+
+def read_document_output(words: Words, *, merged: bool = False, parts: bool = False) -> DocumentOutput:
+    """Read where the results go. Raises UsageError for an empty name.
+
+    `merged`: those of a merge, whose part may replace one that is merged. `parts`: -o is no file of this
+    process.
+    """
+    from rdc.documents.parts.part_file import DOCUMENT_PART, MERGED_DOCUMENTS
+    from rdc.documents.report import DOCUMENT_LIST, DOCUMENTS_PAGE
+
+    part_kind = MERGED_DOCUMENTS if merged else DOCUMENT_PART
+    paths = [_value(words, key) for key in ("--write-kept", "--output", "--html")]
+    kept, part, page = (
+        None if path is None else FileOutput(os.fsencode(path), kind, words.has("--overwrite"))
+        for path, kind in zip(paths, (DOCUMENT_LIST, part_kind, DOCUMENTS_PAGE), strict=True)
+    )
+    return DocumentOutput(words.has("--json"), words.has("--quiet"), kept, None if parts else part, page)
+
+
+def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
+    """Raises UsageError if an option of `group` is given. `why` completes `--write-kept: `."""
+    for option in group.options:
+        if words.has(option.key):
+            raise UsageError(f"{option.key}: {why}")
+
+
+def refuse_beside_slices(words: Words, *, cluster: bool) -> None:
+    """Raises UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
+    refused = (
+        ("--stage",)
+        if cluster
+        else ("--stage", "--write-kept", "--against", "--html", "--threshold", "--json")
+    )
+    for key in refused:
+        if words.has(key):
+            beside = "--cluster" if cluster else "--slice"
+            why = "parts that are there are not made again" if key == "--stage" else "give it to rdc merge"
+            raise UsageError(f"{key} and {beside} exclude each other; {why}")
+
+
+def _value(words: Words, key: str) -> str | None:
+    given = words.last(key)
+    if given is not None and not given.value:
+        raise UsageError(f"{key} needs a value (see rdc similar --help)")
+    return None if given is None else given.value
+
+
+def _threshold(words: Words) -> float:
+    given = words.last("--threshold")
+    if given is None:
+        return DocumentOptions().threshold
+    if not re.fullmatch(r"0?\.\d{1,6}|1(\.0*)?", given.value, re.ASCII) or float(given.value) < 0.1:
+        raise UsageError(f"--threshold={given.value}: of documents, a part from 0.1 to 1 is expected")
+    return float(given.value)
+
+
+_OTHERS = (
+    "--to",
+    "--top",
+    "--folders",
+    "--min-size",
+    "--max-size",
+    "--null",
+    "--csv",
+)
+"""Options of the search for similar files that mean nothing for documents. Those of the catalog may come from
+the environment; nothing is kept there."""
+
+
+def run_text(words: Words, environment: Environment) -> ExitCode:
+    """Runs `rdc similar --text`. Raises RdcError, which the caller prints."""
+    for key in _OTHERS:
+        if words.has(key):
+            raise UsageError(f"{key} and --text exclude each other (see rdc similar --help)")
+    read_file = RuleFiles(environment, [])
+    options = read_document_options(words, read_rules(words, read_file))
+    output = read_document_output(words, parts=words.has("--cluster"))
+    slicing = read_slicing(words, _value(words, "--output"), "rdcdocs")
+    if slicing is not None:
+        refuse_beside_slices(words, cluster=isinstance(slicing, OnCluster))
+    if isinstance(slicing, OneSlice):
+        output.claim().check_named(read_file.named)
+        return _write_slice(words, options, slicing, output, environment)
+    from rdc.library.similar import search_claimed, stage_of
+
+    claims = output.claim(stage_of(options))
+    claims.check_named(read_file.named)
+    if isinstance(slicing, OnCluster):
+        from rdc.files.objects.object_store import is_url
+
+        claims.check_below(path for path in map(os.fsencode, words.operands) if not is_url(path))
+
+    def search(reporter: Reporter) -> DocumentReport:
+        if isinstance(slicing, OnCluster):
+            return _search_on_cluster(words, options, slicing, reporter)
+        given = [os.fsencode(path) for path in words.operands]
+        return search_claimed(given, options, output.part, claims, reporter=reporter)
+
+    return print_documents(search, output, environment)
+
+
+def _write_slice(
+    words: Words,
+    options: DocumentOptions,
+    slicing: OneSlice,
+    output: DocumentOutput,
+    environment: Environment,
+) -> ExitCode:
+    """Write the part of one slice, and say how much it is."""
+    from rdc.documents.report import slice_text
+    from rdc.library.similar import document_slice
+
+    _keep_freed_memory()
+    terminal = _listing(output, environment)
+    with reporting(terminal):
+        found = document_slice(
+            words.operands,
+            slicing.slice,
+            slicing.part,
+            options,
+            overwrite=words.has("--overwrite"),
+            reporter=terminal,
+        )
+    if not output.quiet:
+        environment.talk(slice_text(found, slicing.slice) + "\n")
+    return found.exit
+
+
+def _search_on_cluster(
+    words: Words, options: DocumentOptions, cluster: OnCluster, reporter: Reporter
+) -> DocumentReport:
+    from rdc.cluster.engines import parts_on_engine
+    from rdc.library.similar import document_parts, merge_documents
+
+    with stop_requests() as stop:
+        make = partial(document_parts, words.operands, options=options, reporter=reporter, stop=stop)
+        parts = parts_on_engine(cluster.engine, cluster.slices, cluster.directory, b"rdcdocs", make)
+        return merge_documents(parts, options, reporter=reporter, stop=stop)
+
+
+def print_documents(
+    search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
+) -> ExitCode:
+    """Run a search, write its results in the forms that `output` asks for, and return the exit code."""
+    _keep_freed_memory()
+    shown = json_output(environment) if output.json else _listing(output, environment)
+    report = perform(shown, lambda: search(shown))
+    if output.kept is not None:
+        from rdc.documents.report import keep_lines
+
+        write_output(output.kept, keep_lines(report.kept))
+    if output.page is not None:
+        from rdc.documents.report import documents_page
+
+        write_output(output.page, documents_page(report))
+    return report.exit
+
+
+def _listing(output: DocumentOutput, environment: Environment) -> Listing:
+    from rdc.documents.report import documents_summary, listed_documents
+
+    return Listing(environment, listed_documents, documents_summary, quiet=output.quiet)
+
+
+def _keep_freed_memory() -> None:
+    """Make batches of texts take the memory of those before them."""
+    from rdc.limits import BATCH_BYTES
+
+    keep_freed_memory(mapped=2 * BATCH_BYTES, untrimmed=BATCH_BYTES)

@@ -1,0 +1,1 @@
+"""Tests of rdc.checking: what a comparison of two trees promises."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -73,14 +74,12 @@ Find: TypeAlias = "Callable[[Span, int, bytes], Sequence[int]]"
 """(window, size, fingerprints) -> the offset in the base of each block, or NOWHERE."""
 
 
+@dataclass(slots=True)
 class _Block:
-    __slots__ = ("base_offset", "fingerprint", "length", "offset")
-
-    def __init__(self, offset: int, length: int, fingerprint: bytes, base_offset: int) -> None:
-        self.offset = offset
-        self.length = length
-        self.fingerprint = fingerprint
-        self.base_offset = base_offset
+    offset: int
+    length: int
+    fingerprint: bytes
+    base_offset: int
 
     @property
     def found(self) -> Match | None:

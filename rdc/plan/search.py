@@ -447,19 +447,15 @@ class UnmatchedRanges:
         return short
 
 
+@dataclass(slots=True)
 class _Everywhere:
     """A question about some blocks of a large gap. The search starts when the fingerprints of all blocks are
     there."""
 
-    __slots__ = ("fingerprints", "large_gap", "last", "request")
-
-    def __init__(
-        self, request: BlockQuestion, large_gap: LargeGap, fingerprints: bytearray, last: bool
-    ) -> None:
-        self.request = request
-        self.large_gap = large_gap
-        self.fingerprints = fingerprints
-        self.last = last
+    request: BlockQuestion
+    large_gap: LargeGap
+    fingerprints: bytearray
+    last: bool
 
     def take(self, fingerprints: bytes, find: Find, _near: Near) -> None:
         self.fingerprints += fingerprints
@@ -468,16 +464,14 @@ class _Everywhere:
             self.fingerprints.clear()
 
 
+@dataclass(slots=True)
 class _Nearby:
     """A question about unmatched runs of a large gap."""
 
-    __slots__ = ("large_gap", "request", "runs", "step")
-
-    def __init__(self, request: BlockQuestion, large_gap: LargeGap, runs: array[int], step: Step) -> None:
-        self.request = request
-        self.large_gap = large_gap
-        self.runs = runs
-        self.step = step
+    request: BlockQuestion
+    large_gap: LargeGap
+    runs: array[int]
+    step: Step
 
     def take(self, fingerprints: bytes, _find: Find, near: Near) -> None:
         found = near(self.large_gap.base, self.step, self.request.width, self.runs, fingerprints)

@@ -498,30 +498,26 @@ def cost_of(name: str, count: int, size: int, plain: int) -> MessageCost:
     return MessageCost(name, count, size, plain, purpose_of(name))
 
 
+@dataclass(slots=True)
 class _KindTotals:
-    __slots__ = ("bytes", "count", "plain")
+    count: int = 0
+    bytes: int = 0
+    plain: int = 0
 
-    def __init__(self) -> None:
-        self.count = self.bytes = self.plain = 0
 
-
+@dataclass(slots=True)
 class _Frame:
-    __slots__ = ("kind", "left")
-
-    def __init__(self, kind: _KindTotals, left: int) -> None:
-        self.kind = kind
-        self.left = left
-        """Bytes of the frame that no block has covered yet."""
+    kind: _KindTotals
+    left: int
+    """Bytes of the frame that no block has covered yet."""
 
 
+@dataclass(slots=True)
 class _Block:
-    __slots__ = ("content", "size")
-
-    def __init__(self, content: int, size: int) -> None:
-        self.content = content
-        """Bytes of frames in the block that no frame has claimed yet."""
-        self.size = size
-        """Bytes on the wire that these frames share."""
+    content: int
+    """Bytes of frames in the block that no frame has claimed yet."""
+    size: int
+    """Bytes on the wire that these frames share."""
 
 
 class Lane:

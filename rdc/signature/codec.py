@@ -116,7 +116,9 @@ def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -
         )
     tree = _build(params, digests, lengths, counts, traits, column)
     if tree.root != root or tree.levels[0].records != records:
-        raise SignatureError("a signature whose records do not lead to its root; it is damaged: make it anew")
+        raise SignatureError(
+            "a signature whose records do not lead to its root; it is damaged: create it again"
+        )
     return tree
 
 

@@ -165,9 +165,9 @@ def read_index(index: TraitIndex, stream: BinaryIO) -> None:
         index.put(rows)
         files -= len(rows) // _ROW_BYTES
     if _read(stream, digest.digest_size) != digest.digest():
-        raise SimilarityIndexError("the index does not have its checksum; it is damaged: make it anew")
+        raise SimilarityIndexError("the index does not have its checksum; it is damaged: create it again")
     if stream.read(1):
-        raise SimilarityIndexError("there is something after the index; it is damaged: make it anew")
+        raise SimilarityIndexError("there is something after the index; it is damaged: create it again")
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
@@ -176,7 +176,9 @@ def _read(stream: BinaryIO, size: int) -> bytes:
     while size:
         part = stream.read(size)
         if not part:
-            raise SimilarityIndexError(f"the index ends {size} bytes too early; it is damaged: make it anew")
+            raise SimilarityIndexError(
+                f"the index ends {size} bytes too early; it is damaged: create it again"
+            )
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

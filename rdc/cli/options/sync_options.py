@@ -83,14 +83,15 @@ MINUTES = 10**7
 """The most minutes: nineteen years. A longer time is none."""
 
 
+@dataclass(frozen=True, slots=True)
 class Deadline:
     """A StopSignal that is set at a time."""
 
-    def __init__(self, given: str, at: float, clock: Callable[[], float]) -> None:
-        """`given`: the option as the user wrote it. `at`: seconds on `clock`."""
-        self.given = given
-        self.at = at
-        self.clock = clock
+    given: str
+    """The option as the user wrote it."""
+    at: float
+    """Seconds on `clock`."""
+    clock: Callable[[], float]
 
     def is_set(self) -> bool:
         return self.clock() >= self.at

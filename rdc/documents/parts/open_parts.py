@@ -15,6 +15,7 @@ from rdc.documents.parts.part_file import Block, Part, read_part
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.paths import failure
 from rdc.files.root.source_file import read_ranges_into
+from rdc.lean.records import dataclass
 from rdc.limits import OPEN_PARTS
 from rdc.model.entries import little_endian_integers
 
@@ -92,12 +93,12 @@ def _failure(error: OSError, doing: str) -> RdcError:
 # OpenParts: the columns of many parts, of which only some are open at a time.
 
 
+@dataclass(frozen=True, slots=True)
 class PartSource:
     """One part file: a path, or a file without a name."""
 
-    def __init__(self, name: str, file: NamelessFile | None = None) -> None:
-        self.name = name
-        self.file = file
+    name: str
+    file: NamelessFile | None = None
 
 
 class OpenParts:

@@ -175,19 +175,17 @@ class Message:
 M = TypeVar("M", bound=Message)
 
 
+@records.dataclass(frozen=True)
 class _Shape:
     """The wire form of one message class."""
 
-    def __init__(
-        self, message: type[Message], keys: tuple[str, ...] | None, longest: int, grows: bool
-    ) -> None:
-        self.message = message
-        self.keys = keys
-        """Keys of a payload that is a map; None for an array. A key whose value is None is not sent."""
-        self.longest = longest
-        """Limit in bytes of a payload."""
-        self.grows = grows
-        """Later versions may append items, which are ignored. A last item that is None is not sent."""
+    message: type[Message]
+    keys: tuple[str, ...] | None
+    """Keys of a payload that is a map; None for an array. A key whose value is None is not sent."""
+    longest: int
+    """Limit in bytes of a payload."""
+    grows: bool
+    """Later versions may append items, which are ignored. A last item that is None is not sent."""
 
     @cached_property
     def fields(self) -> tuple[tuple[str, Codec], ...]:

@@ -316,8 +316,8 @@ class AlternateFiles:
     # Symlinks and special files
 
     def _make_link_or_node(self, entry: AlternateEntry) -> bool:
-        """Makes what holds no content anew. As in rsync, the report names it only if it differs from what was
-        found."""
+        """Creates a symlink or a special file, which hold no content to share. As in rsync, the report names
+        it only if it differs from what was found."""
         match = entry.match
         path, metadata, kind = entry.path, entry.metadata, Kind(entry.kind)
         listed, owner = self._landing.listed.of(entry.file), self._owner

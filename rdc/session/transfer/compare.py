@@ -105,7 +105,7 @@ def rounds_left(round_: int, trips: int = ROUND_TRIPS) -> int:
 
 
 SEARCH_BYTES = 32 << 20
-"""Bytes of a base searched at a time, in memory. Each search builds its table of fingerprints anew, which
+"""Bytes of a base searched at a time, in memory. Each search builds its own table of fingerprints, which
 takes 3 ms for a hundred thousand."""
 
 SPAN_BYTES = 1 << 20

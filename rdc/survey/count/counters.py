@@ -16,6 +16,7 @@ from xxhash import xxh3_128_intdigest
 from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, UsageError, worse
 from rdc.kernel import Folder
+from rdc.lean.records import dataclass
 from rdc.limits import SCAN_PROBLEMS
 from rdc.model.scan import FIXED_LEVELS, ScanOptions, ScanProblem
 from rdc.signature.codec import ShortSignatures
@@ -224,17 +225,15 @@ def _unit(level: str) -> int:
     return SEGMENT_BYTES if level == FILE_LEVEL else mean_of(level)
 
 
+@dataclass(frozen=True, slots=True)
 class CountedFile:
     """A file whose chunks are few enough to be counted all at once."""
 
-    __slots__ = ("location", "read", "tree")
-
-    def __init__(self, tree: SignatureTree, location: int, read: Callable[[int, int], bytes | None]) -> None:
-        """`read`: reads content of the file again, given offset and length in bytes; None if the file has
-        changed or is gone."""
-        self.tree = tree
-        self.location = location
-        self.read = read
+    tree: SignatureTree
+    location: int
+    read: Callable[[int, int], bytes | None]
+    """Reads content of the file again, given offset and length in bytes; None if the file has changed or is
+    gone."""
 
 
 class Counters:

@@ -5,6 +5,7 @@ Each function loads its session when it is called, so that a start of one loads 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers
     from rdc.model.runs import SyncReport
+    from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.undoing.records import UndoableSync, UndoOptions, UndoReport
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 def _ignore(event: object, /) -> None:
     """A reporter that ignores every event."""
+
+
+_ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"
 
 
 def sync(
@@ -72,7 +77,6 @@ def sync(
         1
     """
     from rdc.model.sync import SyncOptions
-    from rdc.session.sync_run import SyncRun, run_session, selected_of
 
     sources = location_list("sync", source)
     destination = location_of("sync", "destination", destination)
@@ -84,6 +88,7 @@ def sync(
     if source.host is not None and destination.host is not None:
         from rdc.catalog.store import NoCatalog
         from rdc.session.between_hosts import check_between, run_between
+        from rdc.session.sync_run import SyncRun
 
         check_between(sources, destination, options)
         run = SyncRun(source, destination, options, stopping(reporter, stop), NoCatalog(), stop, selected)
@@ -92,13 +97,61 @@ def sync(
         if source.host is None and destination.host is None:
             raise UsageError("a list at the far side: neither source nor destination is on another host")
         options = replace(options, files_from=replace(options.files_from, relative=options.relative))
-    with opened_catalog(catalog, reporter) as store:
+    from rdc.session.far.far_host import dial_early
+
+    far, near = (destination, sources) if source.host is None else (source, ())
+    shell = shell or RemoteShell()
+    with contextlib.ExitStack() as stack:
+        wire = dial_early(far, near, shell)
+        if wire is not None:
+            stack.callback(wire.close)
+        from rdc.session.sync_run import SyncRun, run_session
+
+        store = stack.enter_context(opened_catalog(catalog, reporter))
         run = SyncRun(source, destination, options, stopping(reporter, stop), store, stop, selected)
-        far = destination if source.host is None else source
-        try:
-            return run_session(run, far, shell or RemoteShell(), keys)
-        finally:
-            run.close()
+        stack.callback(run.close)
+        return run_session(run, far, shell, keys, wire)
+
+
+def selected_of(
+    sources: Sequence[Location], options: SyncOptions
+) -> tuple[Location, tuple[SelectedPaths, ...] | None]:
+    """Return where the sources are, and what is selected there, which is None for all that one source means.
+
+    Raises UsageError for sources on several hosts or in several modules, and for more than a run takes.
+    """
+    first = sources[0]
+    if options.files_from is not None:
+        if len(sources) > 1:
+            raise UsageError(_ONE_SOURCE)
+        return first, None
+    if len(sources) == 1 and _is_whole(options):
+        return first, None
+    from rdc.model.selection import check_bounds, select_listed, select_operands
+
+    for other in sources[1:]:
+        if (other.host, other.port) != (first.host, first.port):
+            raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")
+        if first.port is not None and _module(other) != _module(first):
+            raise UsageError(f"{first} and {other} are in two modules: all SRC have to be in one")
+    if options.files is None:
+        selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
+    elif len(sources) > 1:
+        raise UsageError(_ONE_SOURCE)
+    else:
+        selected = select_listed(first.inner or b".", options.files.names, relative=options.relative)
+    check_bounds(selected)
+    return replace(first, path=b"." if first.port is None else _module(first)), selected
+
+
+def _is_whole(options: SyncOptions) -> bool:
+    """Return whether one SRC stands for all that it has."""
+    asks_for_missing = options.delete_missing_args
+    return options.recursive and not (options.relative or asks_for_missing) and options.files is None
+
+
+def _module(source: Location) -> bytes:
+    return source.path.partition(b"/")[0]
 
 
 def check(

@@ -14,7 +14,7 @@ from rdc.progress import stopping
 from rdc.protocol.messages import Describe, Done, ListingEnd, ListingPart, Role
 from rdc.protocol.wire.fields import increasing
 from rdc.session.runtime.commands import Conversation, Receive, Send
-from rdc.session.sync_run import SyncRun, run_session, selected_of
+from rdc.session.sync_run import SyncRun, run_session
 from rdc.session.trees.sites import announced, check_announced, check_included, entry_of
 
 TYPE_CHECKING = False
@@ -45,6 +45,7 @@ class ListedEntry:
 
 def list_source(
     source: Location,
+    selected: Sequence[SelectedPaths] | None,
     options: SyncOptions,
     on_entry: Callable[[ListedEntry], None],
     *,
@@ -53,11 +54,11 @@ def list_source(
     keys: str | os.PathLike[str] | None,
     stop: StopSignal | None = None,
 ) -> SyncReport:
-    """Lists `source` by directories: each with its entries that are no directories, then those below it.
+    """List `source` by directories: each with its entries that are no directories, then those below it.
 
-    Problems go to `reporter` and into the report's exit code. Raises RdcError as rdc.sync does.
+    `source`, `selected`: as `rdc.library.trees.selected_of` returns them. Problems go to
+    `reporter` and into the report's exit code. Raises RdcError as rdc.sync does.
     """
-    source, selected = selected_of((source,), options)
     if options.files_from is not None:
         options = replace(options, files_from=replace(options.files_from, relative=options.relative))
     run = _ListRun(source, options, on_entry, stopping(reporter, stop), stop, selected)

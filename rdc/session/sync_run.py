@@ -10,7 +10,7 @@ import os
 from functools import partial
 
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError, UsageError
+from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError
 from rdc.lean.records import replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell
@@ -40,56 +40,10 @@ if TYPE_CHECKING:
     from rdc.model.selection import SelectedPaths
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages import Done
-    from rdc.session.far.far_host import FarHost
+    from rdc.session.far.far_host import FarHost, Wire
     from rdc.session.runtime.in_process import InProcessLink
     from rdc.session.transfer.destination import Terms
     from rdc.session.trees.source_tree import SourceTree
-
-
-# What is selected of the sources of a run: one location, or several on one host.
-
-_ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"
-
-
-def selected_of(
-    sources: Sequence[Location], options: SyncOptions
-) -> tuple[Location, tuple[SelectedPaths, ...] | None]:
-    """Where the sources are, and what is selected there; None for all that one source means.
-
-    Raises UsageError for sources on several hosts or in several modules, and for more than a run takes.
-    """
-    first = sources[0]
-    if options.files_from is not None:
-        if len(sources) > 1:
-            raise UsageError(_ONE_SOURCE)
-        return first, None
-    if len(sources) == 1 and _is_whole(options):
-        return first, None
-    from rdc.model.selection import check_bounds, select_listed, select_operands
-
-    for other in sources[1:]:
-        if (other.host, other.port) != (first.host, first.port):
-            raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")
-        if first.port is not None and _module(other) != _module(first):
-            raise UsageError(f"{first} and {other} are in two modules: all SRC have to be in one")
-    if options.files is None:
-        selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
-    elif len(sources) > 1:
-        raise UsageError(_ONE_SOURCE)
-    else:
-        selected = select_listed(first.inner or b".", options.files.names, relative=options.relative)
-    check_bounds(selected)
-    return replace(first, path=b"." if first.port is None else _module(first)), selected
-
-
-def _is_whole(options: SyncOptions) -> bool:
-    """Whether one SRC stands for all that it has."""
-    asks_for_missing = options.delete_missing_args
-    return options.recursive and not (options.relative or asks_for_missing) and options.files is None
-
-
-def _module(source: Location) -> bytes:
-    return source.path.partition(b"/")[0]
 
 
 # One session of a sync, as the dialling side holds it. rdc.session.sync_run connects the other side.
@@ -358,12 +312,16 @@ class SyncRun:
 
 
 def run_session(
-    run: SyncRun, far: Location, shell: RemoteShell, keys: str | os.PathLike[str] | None
+    run: SyncRun,
+    far: Location,
+    shell: RemoteShell,
+    keys: str | os.PathLike[str] | None,
+    wire: Wire | None = None,
 ) -> SyncReport:
     """Runs the session of `run` with an rdc at the host of `far`.
 
-    `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory. Raises RdcError if
-    the run as a whole cannot go on.
+    `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory. `wire`: what
+    `dial_early` returned; the caller closes it. Raises RdcError if the run as a whole cannot go on.
     """
     if far.host is None:
         return _here(run)
@@ -371,7 +329,7 @@ def run_session(
 
     if far.port is not None:
         run.options = replace(run.options, timeout=run.options.timeout or DAEMON_TIMEOUT_SECONDS)
-    return _there(run, far_host(far, shell, keys, run.events.report))
+    return _there(run, far_host(far, shell, keys, run.events.report), wire)
 
 
 def _here(run: SyncRun) -> SyncReport:
@@ -398,7 +356,7 @@ def _here(run: SyncRun) -> SyncReport:
         return run.totals(link.run(), link)
 
 
-def _there(run: SyncRun, host: FarHost) -> SyncReport:
+def _there(run: SyncRun, host: FarHost, wire: Wire | None) -> SyncReport:
     """Runs this side against a far side at `host`."""
     from rdc.session.runtime import driver
 
@@ -411,8 +369,9 @@ def _there(run: SyncRun, host: FarHost) -> SyncReport:
             conversation = run.send(tree)
         else:
             conversation = run.fetch()
-        wire = host.dial()
-        stack.callback(wire.close)
+        if wire is None:
+            wire = host.dial()
+            stack.callback(wire.close)
         compress = run.options.compress is not False
         connection = Connection(True, greeting(run.signer.params), compress=compress)
         connection.entries.limit = entries_memory(run.options.max_memory)

@@ -224,9 +224,36 @@ class Process(Protocol):
 def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
     """Start `argv` with these descriptors, which the caller closes, and this process's stderr. OSError or
     ValueError if it cannot be started."""
-    import subprocess  # takes 12 ms: only the dialler of another process needs it
+    return _Child(argv, stdin, stdout)
 
-    return subprocess.Popen(argv, stdin=stdin, stdout=stdout)
+
+class _Child:
+    """A subprocess.Popen whose end wakes whoever waits for it.
+
+    With a timeout, Popen itself looks whether the child has ended, at intervals that grow to 50 ms: 20 ms of
+    each remote sync, between the last byte and the end.
+    """
+
+    def __init__(self, argv: Sequence[str], stdin: int, stdout: int) -> None:
+        import subprocess  # takes 12 ms: only the dialler of another process needs it
+
+        self._popen = subprocess.Popen(argv, stdin=stdin, stdout=stdout)
+        self.poll = self._popen.poll
+        self.terminate = self._popen.terminate
+        self.kill = self._popen.kill
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout is not None and self.poll() is None:
+            with contextlib.suppress(AttributeError, OSError):  # no Linux, or a kernel that refuses it
+                ending = os.pidfd_open(self._popen.pid)
+                try:
+                    ended = select.poll()
+                    ended.register(ending, select.POLLIN)
+                    ended.poll(timeout * 1000)
+                    timeout = 0
+                finally:
+                    os.close(ending)
+        return self._popen.wait(timeout)
 
 
 class ChildTransport(PipeTransport):

@@ -198,3 +198,56 @@ def test_an_interrupt_while_rdc_is_loaded_prints_no_traceback(tmp_path: Path, mo
         ended = subprocess.run([*argv, "--version"], env=environment, capture_output=True, check=False)
         assert ended.returncode == -signal.SIGINT
         assert ended.stdout + ended.stderr == b""
+
+
+DIAL = """
+import json, sys
+from rdc.cli.environment import process_environment
+from rdc.cli.main import run
+from rdc.transport.pipes import ChildTransport
+
+dials = []
+start = ChildTransport.start
+
+
+def dial(*arguments):
+    dials.append(sorted(sys.modules))
+    return start(*arguments)
+
+
+ChildTransport.start = staticmethod(dial)
+code = run(sys.argv[2:], process_environment())
+with open(sys.argv[1], "w") as file:
+    json.dump({"code": code, "dials": dials}, file)
+"""
+
+
+def dials(place: Path, *words: object) -> list[list[str]]:
+    """Return which modules were loaded at each dial of a run whose remote shell ends at once."""
+    account = place / "account"
+    command = [sys.executable, "-I", "-c", DIAL, str(account), "sync", "-e", "false", *map(str, words)]
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(place / "home")}
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environ, check=True)
+    return json.loads(account.read_text())["dials"]  # type: ignore[no-any-return]
+
+
+def test_the_remote_shell_starts_before_this_end_loads_its_session(
+    tmp_path: Path, places: tuple[Path, Path]
+) -> None:
+    source, _ = places
+    for words in ((f"{source}/", "host:copy/"), ("host:data/", f"{tmp_path}/new/")):
+        [modules] = dials(tmp_path, *words)
+        assert "rdc.session.far.far_host" in modules
+        late = (
+            "rdc.session.sync_run",
+            "rdc.protocol",
+            "rdc.session.source",
+            "rdc.session.destination",
+            "rdc.kernel",
+        )
+        assert not [name for name in modules if name.startswith(late)]
+
+
+def test_no_remote_shell_starts_for_a_source_that_is_not_there(tmp_path: Path) -> None:
+    """A mistyped path must not first ask for a password."""
+    assert dials(tmp_path, tmp_path / "missing", "host:copy/") == []

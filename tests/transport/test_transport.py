@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -292,11 +293,27 @@ def test_a_child_has_the_signals_back_that_python_ignores() -> None:
         transport.close()
 
 
-def test_a_wait_for_a_child_ends_with_it_or_with_its_time() -> None:
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_a_wait_for_a_child_ends_with_it_or_with_its_time(
+    has_pidfd: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_pidfd:
+        monkeypatch.delattr(os, "pidfd_open")
     transport = ChildTransport(["cat"])
     assert transport.returncode is transport.wait(0) is transport.wait(0.01) is None
     transport.close_write()
     assert transport.wait(LIMIT) == transport.wait() == transport.returncode == 0
+    transport.close()
+
+
+def test_a_wait_for_a_child_is_woken_and_does_not_look_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """subprocess.Popen sleeps for up to 50 ms between two looks."""
+    naps: list[float] = []
+    monkeypatch.setattr(time, "sleep", naps.append)
+    transport = ChildTransport(["sh", "-c", "read line; exec sleep 0.2"])
+    transport.close_write()
+    assert transport.wait(LIMIT) == 0
+    assert naps == []
     transport.close()
 
 

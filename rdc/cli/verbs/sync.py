@@ -253,13 +253,16 @@ def _list(words: Words, environment: Environment) -> ExitCode:
         read_list=lambda name: read_rule_file(name, environment, limit=SELECTED_LIST_BYTES, of="paths"),
     )
     environment.buffer(request.buffering)
+    from rdc.library.trees import selected_of
     from rdc.session.listing import list_source
 
     output = _Listing(environment, level=request.style.level, quiet=request.style.quiet)
     with reporting(output):
         try:
+            source, selected = selected_of((request.source,), request.options)
             report = list_source(
-                request.source,
+                source,
+                selected,
                 request.options,
                 output.entry,
                 shell=request.shell,

@@ -15,7 +15,7 @@ from rdc.progress import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from rdc.protocol.connection import Connection
@@ -93,6 +93,21 @@ def far_host(
     if location.port is None:
         return ShellHost(location.host, shell)
     return DaemonHost(location.host, location.port, keys, report)
+
+
+def dial_early(far: Location, near: Sequence[Location], shell: RemoteShell) -> ChildTransport | None:
+    """Start the remote shell of `far`, which `near` is synced with, before this end loads its session.
+
+    The shell, the remote rdc and this end then start side by side. Returns None where the session is to dial:
+    in one process; to a daemon, since that connection takes modules of this end; and for a place in `near`
+    that is not there, which must be reported before anybody is asked for a password. Raises RdcError if
+    the shell cannot be started. The caller closes the connection.
+    """
+    if far.host is None or far.port is not None:
+        return None
+    if not all(os.path.lexists(place.path or b".") for place in near):
+        return None
+    return ShellHost(far.host, shell).dial()
 
 
 class ThisHost:

@@ -4,15 +4,8 @@
 
 #include "../binding.h"
 
-/* Each adds the functions of its file to the module, none where the system lacks what they need. Returns -1 with an
- * exception set. */
-int rdc_add_batch_functions(PyObject *module);
-int rdc_add_contents_functions(PyObject *module);
-int rdc_add_leased_functions(PyObject *module);
-int rdc_add_libc_functions(PyObject *module);
-int rdc_add_opened_functions(PyObject *module);
-int rdc_add_ranges_functions(PyObject *module);
-int rdc_add_walk_functions(PyObject *module);
-int rdc_add_xattrs_functions(PyObject *module);
+/* The functions of each file, none where the system lacks what they need. */
+extern PyMethodDef rdc_libc_functions[], rdc_batch_functions[], rdc_contents_functions[], rdc_leased_functions[],
+    rdc_opened_functions[], rdc_xattrs_functions[], rdc_ranges_functions[], rdc_walk_functions[];
 
 #endif

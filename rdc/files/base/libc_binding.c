@@ -211,7 +211,7 @@ static PyObject *full_fsync(PyObject *Py_UNUSED(module), PyObject *args)
 
 #endif
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_libc_functions[] = {
 #ifdef __linux__
     {"fallocate", fallocate_, METH_VARARGS, NULL},
     {"fchmodat2", fchmodat2_, METH_VARARGS, NULL},
@@ -231,8 +231,3 @@ static PyMethodDef functions[] = {
 #endif
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_libc_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

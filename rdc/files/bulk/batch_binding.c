@@ -91,8 +91,6 @@ static PyObject *read_small(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned long long limit;
     int directory;
     size_t total, filled;
-    RDC_OBJECT *content = NULL, *good = NULL;
-    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "iy*y*y*K:read_small", &directory, &names, &sizes, &mtimes, &limit))
         return NULL;
@@ -104,8 +102,7 @@ static PyObject *read_small(PyObject *Py_UNUSED(module), PyObject *args)
     files.names = names.buf;
     files.sizes = sizes.buf;
     files.mtimes = mtimes.buf;
-    content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    good = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)files.count);
+    RDC_OBJECT *content = rdc_new_bytes(total), *good = rdc_new_bytes(files.count);
     if (!content || !good)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -113,9 +110,9 @@ static PyObject *read_small(PyObject *Py_UNUSED(module), PyObject *args)
                             &seen);
     Py_END_ALLOW_THREADS
     /* Sets `content` to NULL where it fails. */
-    if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
-        result = with_seen(PyTuple_Pack(2, content, good), &seen);
-    return result;
+    return (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
+               ? with_seen(PyTuple_Pack(2, content, good), &seen)
+               : NULL;
 }
 
 static PyObject *stage_small(PyObject *Py_UNUSED(module), PyObject *args)
@@ -129,8 +126,6 @@ static PyObject *stage_small(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned long long hole;
     int done;
     size_t total;
-    RDC_OBJECT *fds = NULL, *temporaries = NULL;
-    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*Ky*z*II:stage_small", &directories, &names, &sizes, &mtimes, &modes,
                           &uids, &gids, &ownership.owner, &content, &hole, &random, &expected, &fields, &depth))
@@ -149,8 +144,8 @@ static PyObject *stage_small(PyObject *Py_UNUSED(module), PyObject *args)
     ownership.modes = modes.buf;
     ownership.uids = uids.buf;
     ownership.gids = gids.buf;
-    fds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * sizeof(int32_t)));
-    temporaries = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * RDC_TEMPORARY_SIZE));
+    RDC_OBJECT *fds = rdc_new_bytes(files.count * sizeof(int32_t));
+    RDC_OBJECT *temporaries = rdc_new_bytes(files.count * RDC_TEMPORARY_SIZE);
     if (!fds || !temporaries)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -158,8 +153,7 @@ static PyObject *stage_small(PyObject *Py_UNUSED(module), PyObject *args)
                     rdc_inside(fds),
                     (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries), depth, &seen);
     Py_END_ALLOW_THREADS
-    result = done ? with_seen(PyTuple_Pack(2, fds, temporaries), &seen) : PyErr_NoMemory();
-    return result;
+    return done ? with_seen(PyTuple_Pack(2, fds, temporaries), &seen) : PyErr_NoMemory();
 }
 
 static PyObject *rename_small(PyObject *Py_UNUSED(module), PyObject *args)
@@ -169,8 +163,6 @@ static PyObject *rename_small(PyObject *Py_UNUSED(module), PyObject *args)
     RDC_BUFFER directories = {0}, temporaries = {0}, names = {0}, fds = {0}, expected = {0};
     unsigned depth, fields;
     int done;
-    RDC_OBJECT *errors = NULL;
-    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "y*y*y*y*z*II:rename_small", &directories, &temporaries, &names, &fds, &expected,
                           &fields, &depth))
@@ -181,20 +173,19 @@ static PyObject *rename_small(PyObject *Py_UNUSED(module), PyObject *args)
         !check_column(&fds, count, 4, "fds") || !check_directories(&directories, count) ||
         !check_expected(&expected, count, fields, &looked_at))
         return NULL;
-    errors = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
+    RDC_OBJECT *errors = rdc_new_bytes(count * sizeof(int32_t));
     if (!errors)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     done = rdc_rename_small(directories.buf, count, temporaries.buf, names.buf, fds.buf, expected.buf ? &looked_at : NULL,
                     rdc_inside(errors), depth, &seen);
     Py_END_ALLOW_THREADS
-    result = done ? with_seen(PyTuple_Pack(1, errors), &seen) : PyErr_NoMemory();
-    return result;
+    return done ? with_seen(PyTuple_Pack(1, errors), &seen) : PyErr_NoMemory();
 }
 
 #endif
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_batch_functions[] = {
 #ifdef __linux__
     {"read_small", read_small, METH_VARARGS, NULL},
     {"stage_small", stage_small, METH_VARARGS, NULL},
@@ -203,8 +194,3 @@ static PyMethodDef functions[] = {
 #endif
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_batch_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -35,8 +35,6 @@ static PyObject *read_contents(PyObject *Py_UNUSED(module), PyObject *args)
     rdc_rows_seen seen = {0};
     unsigned long long head, tail;
     RDC_BUFFER paths = {0}, wanted = {0};
-    RDC_OBJECT *data = NULL, *outcomes = NULL, *ctimes = NULL;
-    PyObject *result = NULL;
     uint64_t total = 0;
     if (!PyArg_ParseTuple(args, "iy*y*KKII:read_contents", &fd, &paths, &wanted, &head, &tail, &depth, &most))
         return NULL;
@@ -51,9 +49,8 @@ static PyObject *read_contents(PyObject *Py_UNUSED(module), PyObject *args)
         if (total > RESULT_MOST || head > RESULT_MOST || tail > RESULT_MOST)
             return PyErr_Format(PyExc_ValueError, "read_contents: at most 1 GiB at a time");
     }
-    data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
-    ctimes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int64_t)));
+    RDC_OBJECT *data = rdc_new_bytes(total), *outcomes = rdc_new_bytes(count * sizeof(int32_t));
+    RDC_OBJECT *ctimes = rdc_new_bytes(count * sizeof(int64_t));
     if (!data || !outcomes || !ctimes)
         return NULL;
     /* The buffers of bytes objects are aligned for any of these types; those of a caller's slice may not be. */
@@ -67,20 +64,14 @@ static PyObject *read_contents(PyObject *Py_UNUSED(module), PyObject *args)
                              most, &seen);
     Py_END_ALLOW_THREADS
     free(rows);
-    result = done ? with_seen(PyTuple_Pack(3, data, outcomes, ctimes), &seen) : PyErr_NoMemory();
-    return result;
+    return done ? with_seen(PyTuple_Pack(3, data, outcomes, ctimes), &seen) : PyErr_NoMemory();
 }
 
 #endif
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_contents_functions[] = {
 #ifdef __linux__
     {"read_contents", read_contents, METH_VARARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_contents_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

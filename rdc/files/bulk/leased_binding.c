@@ -49,8 +49,6 @@ static PyObject *lease_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
     RDC_BUFFER directories = {0}, names = {0};
     rdc_attributes attributes = {0};
-    RDC_OBJECT *fds = NULL, *errors = NULL, *facts = NULL;
-    PyObject *result = NULL;
     int done;
 
     if (!PyArg_ParseTuple(args, "y*y*:lease_files", &directories, &names))
@@ -58,33 +56,28 @@ static PyObject *lease_files(PyObject *Py_UNUSED(module), PyObject *args)
     const size_t count = (size_t)directories.len / 4;
     if (!fits(&directories, count, 4, 4) || !has_strings(&names, count)) {
         misfit("directories and names");
-        goto done;
+        return NULL;
     }
-    fds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(4 * count));
-    errors = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(4 * count));
-    facts = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(rdc_leased)));
+    RDC_OBJECT *fds = rdc_new_bytes(4 * count), *errors = rdc_new_bytes(4 * count);
+    RDC_OBJECT *facts = rdc_new_bytes(count * sizeof(rdc_leased));
     if (!fds || !errors || !facts)
-        goto done;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    done = rdc_lease_files(directories.buf, names.buf, count, rdc_inside(fds),
-                           rdc_inside(errors), (rdc_leased *)(void *)PyBytes_AS_STRING(facts),
+    done = rdc_lease_files(directories.buf, names.buf, count, rdc_inside(fds), rdc_inside(errors), rdc_inside(facts),
                            &attributes);
     Py_END_ALLOW_THREADS
-    result = done ? Py_BuildValue("OOOy#", fds, errors, facts, attributes.data, (Py_ssize_t)attributes.size)
-                  : PyErr_NoMemory();
-    if (done && !result) {
-        PyObject *closed = close_files(NULL, fds);
-        Py_XDECREF(closed);
-    }
-done:
-    free(attributes.data);
+    RDC_MEMORY uint8_t *data = attributes.data;
+    if (!done)
+        return PyErr_NoMemory();
+    PyObject *result = Py_BuildValue("OOOy#", fds, errors, facts, data, (Py_ssize_t)attributes.size);
+    if (!result)
+        Py_XDECREF(close_files(NULL, fds));
     return result;
 }
 
 static PyObject *compare_files(PyObject *Py_UNUSED(module), PyObject *args)
 {
     RDC_BUFFER fds = {0}, content = {0};
-    PyObject *equal = NULL;
     int done;
 
     if (!PyArg_ParseTuple(args, "y*y*:compare_files", &fds, &content))
@@ -94,17 +87,16 @@ static PyObject *compare_files(PyObject *Py_UNUSED(module), PyObject *args)
         misfit("descriptors");
         return NULL;
     }
-    equal = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    PyObject *equal = rdc_new_bytes(count);
     if (!equal)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     done = rdc_compare_files(fds.buf, count, content.buf, (size_t)content.len, rdc_inside(equal));
     Py_END_ALLOW_THREADS
-    if (!done) {
-        Py_CLEAR(equal);
-        PyErr_NoMemory();
-    }
-    return equal;
+    if (done)
+        return equal;
+    Py_DECREF(equal);
+    return PyErr_NoMemory();
 }
 
 enum { DIRECTORIES, NAMES, DISPLACED, FILES, ORIGINALS, ORIGINAL_DIRECTORIES, ORIGINAL_NAMES, FDS, FACTS, ATTRIBUTES, FIRSTS, BUFFERS };
@@ -134,21 +126,31 @@ static int are_sound(const Py_buffer *b, size_t count, size_t files)
 
 typedef int step(const rdc_departures *names, uint8_t *outcomes);
 
+static void release_buffers(Py_buffer (*buffers)[BUFFERS])
+{
+    for (int i = 0; i < BUFFERS; i++)
+        PyBuffer_Release(*buffers + i);
+}
+
 static PyObject *take_step(PyObject *args, const char *format, step *take)
 {
-    Py_buffer b[BUFFERS];
+    RDC_CLEANUP(release_buffers) Py_buffer b[BUFFERS] = {{0}};
     rdc_departures names = {0};
-    PyObject *outcomes = NULL;
     int done;
 
-    memset(b, 0, sizeof b);
     if (!PyArg_ParseTuple(args, format, &names.exchange, &b[DIRECTORIES], &b[NAMES], &b[DISPLACED], &b[FILES],
                           &b[ORIGINALS], &b[ORIGINAL_DIRECTORIES], &b[ORIGINAL_NAMES], &b[FDS], &b[FACTS], &b[ATTRIBUTES],
                           &b[FIRSTS]))
         return NULL;
     names.count = (size_t)b[FIRSTS].len;
     if (!are_sound(b, names.count, (size_t)b[FDS].len / 4))
-        goto done;
+        return NULL;
+    RDC_MEMORY const char **starts = starts_of(&b[NAMES], names.count);
+    RDC_MEMORY const char **displaced = starts ? starts_of(&b[DISPLACED], names.count) : NULL;
+    RDC_MEMORY const char **originals = displaced ? starts_of(&b[ORIGINAL_NAMES], names.count) : NULL;
+    PyObject *outcomes = originals ? rdc_new_bytes(names.count) : NULL;
+    if (!outcomes)
+        return NULL;
     names.directories = b[DIRECTORIES].buf;
     names.original_directories = b[ORIGINAL_DIRECTORIES].buf;
     names.files = b[FILES].buf;
@@ -157,27 +159,16 @@ static PyObject *take_step(PyObject *args, const char *format, step *take)
     names.leased = b[FACTS].buf;
     names.attributes = b[ATTRIBUTES].buf;
     names.firsts = b[FIRSTS].buf;
-    names.names = starts_of(&b[NAMES], names.count);
-    names.displaced = names.names ? starts_of(&b[DISPLACED], names.count) : NULL;
-    names.original_names = names.displaced ? starts_of(&b[ORIGINAL_NAMES], names.count) : NULL;
-    if (names.original_names)
-        outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)names.count);
-    if (!outcomes)
-        goto done;
+    names.names = starts;
+    names.displaced = displaced;
+    names.original_names = originals;
     Py_BEGIN_ALLOW_THREADS
     done = take(&names, rdc_inside(outcomes));
     Py_END_ALLOW_THREADS
-    if (!done) {
-        Py_CLEAR(outcomes);
-        PyErr_NoMemory();
-    }
-done:
-    free((void *)names.names);
-    free((void *)names.displaced);
-    free((void *)names.original_names);
-    for (int i = 0; i < BUFFERS; i++)
-        PyBuffer_Release(&b[i]);
-    return outcomes;
+    if (done)
+        return outcomes;
+    Py_DECREF(outcomes);
+    return PyErr_NoMemory();
 }
 
 static PyObject *displace_files(PyObject *Py_UNUSED(module), PyObject *args)
@@ -192,7 +183,7 @@ static PyObject *remove_displaced(PyObject *Py_UNUSED(module), PyObject *args)
 
 #endif
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_leased_functions[] = {
 #ifdef __linux__
     {"lease_files", lease_files, METH_VARARGS, NULL},
     {"compare_files", compare_files, METH_VARARGS, NULL},
@@ -201,8 +192,3 @@ static PyMethodDef functions[] = {
 #endif
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_leased_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

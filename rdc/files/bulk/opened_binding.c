@@ -76,8 +76,6 @@ static PyObject *read_files(PyObject *Py_UNUSED(module), PyObject *args)
     rdc_rows_seen seen = {0};
     unsigned depth;
     RDC_BUFFER fds = {0}, sizes = {0}, mtimes = {0}, ctimes = {0};
-    RDC_OBJECT *content = NULL, *good = NULL;
-    PyObject *result = NULL;
     uint64_t total = 0;
     size_t filled;
 
@@ -95,8 +93,7 @@ static PyObject *read_files(PyObject *Py_UNUSED(module), PyObject *args)
         }
     if (total > RESULT_MOST)
         return PyErr_Format(PyExc_ValueError, "at most 1 GiB is read at a time");
-    content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    good = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    RDC_OBJECT *content = rdc_new_bytes(total), *good = rdc_new_bytes(count);
     if (!content || !good)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -106,9 +103,9 @@ static PyObject *read_files(PyObject *Py_UNUSED(module), PyObject *args)
     if (filled == SIZE_MAX)
         return PyErr_NoMemory();
     /* Sets `content` to NULL where it fails. */
-    if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
-        result = with_seen(PyTuple_Pack(2, content, good), &seen);
-    return result;
+    return (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
+               ? with_seen(PyTuple_Pack(2, content, good), &seen)
+               : NULL;
 }
 
 static PyObject *set_metadata_of_files(PyObject *Py_UNUSED(module), PyObject *args)
@@ -117,8 +114,6 @@ static PyObject *set_metadata_of_files(PyObject *Py_UNUSED(module), PyObject *ar
     rdc_rows_seen seen = {0};
     unsigned depth;
     RDC_BUFFER fds = {0}, ctimes = {0}, rows = {0}, modes = {0}, mtimes = {0}, uids = {0}, gids = {0};
-    RDC_OBJECT *outcomes = NULL;
-    PyObject *result = NULL;
 
     if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*pI:set_metadata_of_files", &fds, &ctimes, &rows, &modes, &mtimes, &uids, &gids,
                           &wanted.owner, &depth))
@@ -137,20 +132,19 @@ static PyObject *set_metadata_of_files(PyObject *Py_UNUSED(module), PyObject *ar
     wanted.mtimes = mtimes.buf;
     wanted.uids = uids.buf;
     wanted.gids = gids.buf;
-    outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    RDC_OBJECT *outcomes = rdc_new_bytes(count);
     if (!outcomes)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     rdc_set_metadata_of_files(fds.buf, count, ctimes.buf, &wanted, rdc_inside(outcomes),
                               depth, &seen);
     Py_END_ALLOW_THREADS
-    result = with_seen(PyTuple_Pack(1, outcomes), &seen);
-    return result;
+    return with_seen(PyTuple_Pack(1, outcomes), &seen);
 }
 
 #endif
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_opened_functions[] = {
 #ifdef __linux__
     {"open_files", open_files, METH_VARARGS, NULL},
     {"read_files", read_files, METH_VARARGS, NULL},
@@ -158,8 +152,3 @@ static PyMethodDef functions[] = {
 #endif
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_opened_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -110,7 +110,7 @@ static PyObject *get_xattr(PyObject *Py_UNUSED(module), PyObject *args)
 
 #endif
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_xattrs_functions[] = {
 #ifdef __linux__
     {"get_xattr", get_xattr, METH_VARARGS, NULL},
     {"go_by_name", go_by_name, METH_NOARGS, NULL},
@@ -118,8 +118,3 @@ static PyMethodDef functions[] = {
 #endif
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_xattrs_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -102,13 +102,8 @@ static PyObject *read_ranges_into(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_ranges_functions[] = {
     {"read_ranges", read_ranges, METH_VARARGS, NULL},
     {"read_ranges_into", read_ranges_into, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_ranges_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -123,15 +123,10 @@ static PyObject *open_directory(PyObject *Py_UNUSED(module), PyObject *args)
 
 #endif
 
-static PyMethodDef functions[] = {
+PyMethodDef rdc_walk_functions[] = {
 #ifdef __linux__
     {"list_directory", list_directory, METH_VARARGS, NULL},
     {"open_directory", open_directory, METH_VARARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };
-
-int rdc_add_walk_functions(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -22,7 +22,6 @@ static PyObject *root_messages(PyObject *Py_UNUSED(module), PyObject *args)
     RDC_BUFFER head = {0}, sizes = {0}, counts = {0}, lengths = {0}, digests = {0};
     Py_ssize_t most, level;
     RDC_OBJECT *messages = NULL, *bytes = NULL;
-    PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*y*y*y*nn:root_messages", &head, &sizes, &counts, &lengths, &digests, &most, &level))
         return NULL;
     if (most < 0 || level < 0 || level > UINT8_MAX || !rdc_is_column(&sizes, 8) || counts.len / 4 != sizes.len / 8 ||
@@ -37,9 +36,9 @@ static PyObject *root_messages(PyObject *Py_UNUSED(module), PyObject *args)
         rdc_root_messages(&streams, head.buf, (size_t)head.len, (uint8_t)level, (size_t)most,
                           rdc_inside(messages), rdc_inside(bytes));
     /* Sets `messages` to NULL where it fails. */
-    if ((Py_ssize_t)written == PyBytes_GET_SIZE(messages) || !_PyBytes_Resize(&messages, (Py_ssize_t)written))
-        result = PyTuple_Pack(2, messages, bytes);
-    return result;
+    return ((Py_ssize_t)written == PyBytes_GET_SIZE(messages) || !_PyBytes_Resize(&messages, (Py_ssize_t)written))
+               ? PyTuple_Pack(2, messages, bytes)
+               : NULL;
 }
 
 static PyObject *node_messages(PyObject *Py_UNUSED(module), PyObject *args)

@@ -9,7 +9,6 @@ static PyObject *short_references(PyObject *Py_UNUSED(module), PyObject *args, P
     static char *names[] = {"key", "records", "stride", "width", NULL};
     RDC_BUFFER key = {0}, records = {0};
     Py_ssize_t stride, width;
-    PyObject *result = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*y*nn:short_references", names, &key, &records, &stride, &width))
         return NULL;
     if (key.len != 16 || stride < 32 || width < 1 || width > 8 || records.len % stride)
@@ -18,7 +17,7 @@ static PyObject *short_references(PyObject *Py_UNUSED(module), PyObject *args, P
                             "bytes (%zd) without a rest (%zd bytes)",
                             key.len, width, stride, records.len);
     Py_ssize_t count = records.len / stride;
-    result = PyBytes_FromStringAndSize(NULL, count * width);
+    PyObject *result = PyBytes_FromStringAndSize(NULL, count * width);
     if (!result)
         return NULL;
     uint8_t *out = rdc_inside(result);
@@ -31,7 +30,6 @@ static PyObject *short_references(PyObject *Py_UNUSED(module), PyObject *args, P
 static PyObject *name_ranks(PyObject *Py_UNUSED(module), PyObject *args)
 {
     RDC_BUFFER key = {0}, names = {0};
-    PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*:name_ranks", &key, &names))
         return NULL;
     const size_t count = rdc_count_names(names.buf, (size_t)names.len);
@@ -39,17 +37,13 @@ static PyObject *name_ranks(PyObject *Py_UNUSED(module), PyObject *args)
         return PyErr_Format(PyExc_ValueError,
                             "name ranks: a key of 16 bytes (found %zd), names each followed by NUL (%zd bytes)", key.len,
                             names.len);
-    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count));
+    PyObject *result = rdc_new_bytes(8 * count);
     if (!result)
         return NULL;
     uint8_t *out = rdc_inside(result);
-    if (names.len >= UNLOCK_FROM) {
-        Py_BEGIN_ALLOW_THREADS
-        rdc_name_ranks(key.buf, names.buf, count, out);
-        Py_END_ALLOW_THREADS
-    } else {
-        rdc_name_ranks(key.buf, names.buf, count, out);
-    }
+    PyThreadState *thread = rdc_unlock((size_t)names.len);
+    rdc_name_ranks(key.buf, names.buf, count, out);
+    rdc_lock(thread);
     return result;
 }
 

@@ -7,7 +7,6 @@
 
 static PyObject *texts_of(const Py_buffer *block, const Py_buffer *field, size_t most)
 {
-    RDC_OBJECT *texts = NULL, *bounds = NULL, *left = NULL;
     PyObject *result = NULL;
     size_t lines = 0, size = 0;
     Py_BEGIN_ALLOW_THREADS
@@ -17,9 +16,7 @@ static PyObject *texts_of(const Py_buffer *block, const Py_buffer *field, size_t
         return PyErr_NoMemory();
     /* Texts are shorter than their lines. What is behind them stays, as shrinking or copying takes longer. */
     const size_t room = (size_t)block->len + RDC_JSON_BLOCK;
-    texts = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)room);
-    bounds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * (lines + 1)));
-    left = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)lines);
+    RDC_OBJECT *texts = rdc_new_bytes(room), *bounds = rdc_new_bytes(8 * (lines + 1)), *left = rdc_new_bytes(lines);
     if (texts && bounds && left) {
         uint8_t *const to = rdc_inside(texts);
         Py_BEGIN_ALLOW_THREADS

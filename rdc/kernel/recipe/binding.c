@@ -152,7 +152,6 @@ static PyObject *instructions_of_ranges(PyObject *Py_UNUSED(module), PyObject *a
 {
     RDC_BUFFER copies = {0}, ranges = {0};
     RDC_OBJECT *instructions = NULL, *totals = NULL;
-    PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*:instructions_of_ranges", &copies, &ranges))
         return NULL;
     const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
@@ -165,9 +164,7 @@ static PyObject *instructions_of_ranges(PyObject *Py_UNUSED(module), PyObject *a
     if (made >= 0)
         rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, rdc_inside(instructions), rdc_inside(totals));
     instructions = filled(instructions, made, sizeof(rdc_instruction));
-    if (instructions)
-        result = PyTuple_Pack(2, instructions, totals);
-    return result;
+    return instructions ? PyTuple_Pack(2, instructions, totals) : NULL;
 }
 
 static PyObject *copies_of_instructions(PyObject *Py_UNUSED(module), PyObject *args)
@@ -203,7 +200,6 @@ static PyObject *plan_reads(PyObject *Py_UNUSED(module), PyObject *args)
     rdc_surroundings around = {0};
     uint64_t close, literals = 0;
     RDC_OBJECT *reads = NULL, *sources = NULL;
-    PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*O&|O&O&y*:plan_reads", &instructions, number, &close, number, &around.back, number,
                           &around.ahead, &sizes))
         return NULL;
@@ -218,9 +214,7 @@ static PyObject *plan_reads(PyObject *Py_UNUSED(module), PyObject *args)
     reads = filled(reads,
                    rdc_plan_reads(instructions.buf, (size_t)count, close, &around, rdc_inside(reads), rdc_inside(sources), &literals),
                    sizeof(rdc_instruction));
-    if (reads)
-        result = Py_BuildValue("(KOO)", (unsigned long long)literals, reads, sources);
-    return result;
+    return reads ? Py_BuildValue("(KOO)", (unsigned long long)literals, reads, sources) : NULL;
 }
 
 static PyObject *assemble(PyObject *Py_UNUSED(module), PyObject *args)

@@ -8,7 +8,6 @@
 static PyObject *move_displacements(PyObject *args, const char *format, rdc_direction direction)
 {
     RDC_BUFFER content = {0}, ranges = {0};
-    PyObject *result = NULL;
     size_t moved = 0;
     if (!PyArg_ParseTuple(args, format, &content, &ranges))
         return NULL;
@@ -25,8 +24,7 @@ static PyObject *move_displacements(PyObject *args, const char *format, rdc_dire
         code += range.length;
     }
     Py_END_ALLOW_THREADS
-    result = PyLong_FromSize_t(moved);
-    return result;
+    return PyLong_FromSize_t(moved);
 }
 
 static PyObject *absolute_displacements(PyObject *Py_UNUSED(module), PyObject *args)

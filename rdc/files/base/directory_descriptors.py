@@ -77,7 +77,7 @@ def stable_fields(device: int) -> ComparedFields:
 def is_unchanged(before: Identity, now: Identity) -> bool:
     """Return whether two identities are of one entry that nobody changed in between, as far as its file
     system tells."""
-    return before == now or is_same_entry(before, now, stable_fields(before.device))
+    return is_same_entry(before, now, stable_fields(before.device))
 
 
 def change_time(identity: Identity) -> int:

@@ -32,7 +32,7 @@ def verb_page(name: str) -> str:
             parts.append(_sentence(explanation.removesuffix(")")))
         parts += [_option(name, option) for option in group.options]
     parts += _blocks(closing)
-    parts.append("The [exit codes](../exit-codes.md) of all verbs are one list.")
+    parts.append("All verbs share one list of [exit codes](../exit-codes.md).")
     return "\n\n".join(parts) + "\n"
 
 
@@ -81,7 +81,7 @@ def more_about(verb: str, option: Option) -> str:
 
 
 def refused_table() -> str:
-    """The options of rsync that fail by name, with the advice that the error message gives."""
+    """Return the unsupported options of rsync, with the advice that the error message gives."""
     advice: dict[str, list[str]] = {}
     for name, text in REFUSED_RSYNC_OPTIONS.items():
         advice.setdefault(text, []).append(name)

@@ -56,9 +56,7 @@ def row(spelled: str) -> Row:
     """What rdc does about one option. Raises MissingNoteError if its tables do not know the option."""
     names = names_of(spelled)
     if names[0] == "--no-OPTION":
-        return Row(
-            spelled, State.DIFFERS, "of those options that rdc can turn off; others fail by name", None
-        )
+        return Row(spelled, State.DIFFERS, "for the options that rdc can turn off; others are rejected", None)
     option = _option(names[0])
     if option is None:
         return Row(spelled, State.NOT_HAD, _advice(names[0]), None)

@@ -34,28 +34,28 @@ def wire_table() -> str:
 
 
 SHOWN = {
-    "Django 4.2.2 to 4.2.16": "Django, 14 releases on",
+    "Django 4.2.2 to 4.2.16": "Django, 14 releases later",
     "TypeScript 5.9.2 to 5.9.3": "TypeScript, next release",
     "MUI icons, 43,000 files": "43,000 icons, next release",
-    "Linux 6.1.190 to 6.1.192": "Linux, 2 releases on",
+    "Linux 6.1.190 to 6.1.192": "Linux, 2 releases later",
     "a SQLite file, 1 % of its rows": "SQLite file, 1 % of rows",
     "a disk image (ext4), some files of it replaced": "disk image, files replaced",
     "an OpenCV wheel whose libraries were renamed": "OpenCV, libraries renamed",
-    "LibreOffice's libraries, built anew": "LibreOffice, built anew",
+    "LibreOffice's libraries, built anew": "LibreOffice, rebuilt",
 }
 """The pairs of the chart, with short names: the best and the worst are among them."""
 
 
 def wire_chart() -> str:
-    """Bytes of rdc in per cent of those of rsync -a -z, pair by pair."""
+    """Draw the bytes of rdc in percent of those of rsync -a -z, pair by pair."""
     rows = [row for row in wire()["rows"] if row["pair"] in SHOWN and row["mtimes"] == "kept"]
     left, width, top = 190, 430, 62
-    drawing = Drawing(740, top + 24 * len(rows) + 34, "Bytes on the wire, rdc in per cent of rsync -a -z")
-    drawing.text(14, 24, "Bytes on the wire to update a copy, in per cent of rsync -a -z", size=15)
+    drawing = Drawing(740, top + 24 * len(rows) + 34, "Bytes on the wire, rdc in percent of rsync -a -z")
+    drawing.text(14, 24, "Bytes on the wire to update a copy, in percent of rsync -a -z", size=15)
     drawing.text(
         14,
         44,
-        "shorter is better; the grey bar is rsync; at the right, what rdc sent",
+        "shorter is better; the grey bar is rsync; on the right, the bytes that rdc sent",
         size=11,
         fill="#666666",
     )

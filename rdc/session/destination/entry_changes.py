@@ -606,7 +606,7 @@ class EntryChanges:
         self._options = context.at.options
         self._manifest = context.at.manifest
         self._landing = context.at.landing
-        self._router = context.transfers
+        self._transfers = context.transfers
         self._events = context.at.events
         self._permissions = permissions
         self._owner = context.at.preserved.owner
@@ -651,17 +651,17 @@ class EntryChanges:
         return True
 
     def _route(self, file: int, path: bytes, size: int, decision: Decision, bases: tuple[bytes, ...]) -> None:
-        """Hands a file whose content may have to change to the router."""
+        """Hands a file whose content may have to change to Transfers."""
         if decision.change is Change.CHECK:
-            self._router.check((file,))
+            self._transfers.check((file,))
         elif decision.change is not Change.CONTENT:
-            self._router.create(file, path, size, bases)
+            self._transfers.create(file, path, size, bases)
         elif self._options.dry_run:
             self._landing.rehearse(file)
         elif Difference.SIZE in decision.difference:
-            self._router.update(file, size, bases)
+            self._transfers.update(file, size, bases)
         else:
-            self._router.touch((file,), size)
+            self._transfers.touch((file,), size)
 
     def start_many(
         self, first: int, listing: Listing, touched_rows: Sequence[int], checked_rows: Sequence[int]
@@ -675,10 +675,10 @@ class EntryChanges:
             touched = [first + row for row in touched_rows]
             if self._options.checksum:
                 self._landing.decide_many(touched, Change.CHECK, Difference.TIME)
-                self._router.check(touched)
+                self._transfers.check(touched)
             else:
                 self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
-                self._router.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
+                self._transfers.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
         if checked_rows:
             self._start_checks([first + row for row in checked_rows], listing, checked_rows)
 
@@ -686,14 +686,14 @@ class EntryChanges:
         """Starts the comparison of files whose content alone may differ; `rows` are theirs in `listing`."""
         if not self._options.rewrites:
             self._landing.decide_many(files, Change.CHECK, Difference.NONE)
-            self._router.check(files)
+            self._transfers.check(files)
             return
         self._landing.decide_many(files, Change.CONTENT, Difference.NONE)
         if self._options.dry_run:
             for file in files:
                 self._landing.rehearse(file)
         else:
-            self._router.touch(files, sum([listing.sizes[row] for row in rows]))
+            self._transfers.touch(files, sum([listing.sizes[row] for row in rows]))
 
     def change_symlink(
         self, path: bytes, target: bytes, metadata: Metadata, decision: Decision, listed: Identity | None
@@ -798,11 +798,11 @@ class EntryChanges:
 
             def create() -> None:
                 self._landing.decide(file, decision)
-                self._router.create(file, path, size)
+                self._transfers.create(file, path, size)
 
             self._blocked.add(path, create)
         else:
             self._landing.decide(file, decision)
             self._landing.hold(file, path)
-            self._router.create(file, path, entry.size)
+            self._transfers.create(file, path, entry.size)
             self._blocked.add(path, lambda: self._landing.put(path), lambda: self._landing.holds(path))

@@ -1,7 +1,8 @@
 """Decides which way the content of each file comes, and passes each answer to the part that asked.
 
-A new file comes whole, and so does a changed file of another size and at most WHOLE_BYTES. Other changed
-files come by delta: large ones singly, the rest in bundles. Every way compares a 32-byte digest before it
+Files that nothing local can help with come whole: new ones without a base, changed ones of another size and
+at most WHOLE_BYTES, and all with --whole-file. Other files come by delta: large ones singly, many small ones
+in bundles. Every way compares a 32-byte digest before it
 hands a file over for commit: the digest of a whole file, or the Merkle root of a rebuilt file.
 """
 

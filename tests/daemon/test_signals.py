@@ -201,7 +201,7 @@ def test_a_fault_with_one_connection_costs_no_other() -> None:
         client.shake()
         loop.turn(0.1)
     (line,) = map(json.loads, lines)
-    assert line["event"] == "internal" and "KeyError: 'secret' at test_daemon_signals.py" in line["message"]
+    assert line["event"] == "internal" and "KeyError: 'secret' at test_signals.py" in line["message"]
     assert [key.fd for key in selector.get_map().values()] == [waiting.fileno()]
     arrivals.close()
     loop.close()

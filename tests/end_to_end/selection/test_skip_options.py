@@ -1,6 +1,6 @@
 """--update, --existing, --ignore-existing and --size-only, whatever way a content would have come.
 
-What they leave alone is compared with rsync's choice in test_sync_rsync.py.
+What they leave alone is compared with rsync's choice in test_same_results.py.
 """
 
 from __future__ import annotations

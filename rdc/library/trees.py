@@ -97,12 +97,14 @@ def sync(
         if source.host is None and destination.host is None:
             raise UsageError("a list at the remote side: neither source nor destination is on another host")
         options = replace(options, files_from=replace(options.files_from, relative=options.relative))
-    from rdc.session.far.far_host import dial_early
-
     far, near = (destination, sources) if source.host is None else (source, ())
     shell = shell or RemoteShell()
+    wire = None
     with contextlib.ExitStack() as stack:
-        wire = dial_early(far, near, shell)
+        if far.host is not None:
+            from rdc.session.far.far_host import dial_early
+
+            wire = dial_early(far, near, shell)
         if wire is not None:
             stack.callback(wire.close)
         from rdc.session.sync_run import SyncRun, run_session

@@ -7,6 +7,7 @@ recursion and each once, so a chain of bases costs its length.
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
@@ -54,7 +55,7 @@ class FrameFacts:
 
 
 class StoreReader:
-    """The open packs of a store. Not for several threads at a time."""
+    """The open packs of a store. Threads may read from it; one alone adds to it."""
 
     def __init__(self, store: PackStore) -> None:
         """Read the directories of all packs. Raises FileError for one that cannot be read."""
@@ -71,6 +72,7 @@ class StoreReader:
         self._decoded: OrderedDict[int, bytes] = OrderedDict()
         self._decoded_bytes = 0
         self.frames_read = 0
+        self._lock = allocate_lock()
         try:
             for name in store.pack_names():
                 self.add(store.open_pack(name))
@@ -146,7 +148,8 @@ class StoreReader:
         number = self._number(key)
         frame = bisect_right(self._firsts, number) - 1
         start = self._starts[number]
-        content = self._content(frame)[start : start + self._lengths[number]]
+        with self._lock:
+            content = self._content(frame)[start : start + self._lengths[number]]
         if self.key_of(content) != key:
             raise damaged(self._frames[frame].pack.path, f"chunk {key.hex()}", "other bytes")
         return content

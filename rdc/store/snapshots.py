@@ -129,11 +129,12 @@ def chosen(snapshots: Sequence[Snapshot], name: bytes, series: bytes | None) -> 
     if name.isdigit():
         found = [one for one in own if one.number == int(name)]
     else:
+        end = None if name == LATEST else _end_of_day(name)
         known = sorted({one.series for one in own})
         if len(known) > 1:
             shown = ", ".join(f"@{printable(one)}/{printable(name)}" for one in known[:8])
             raise UsageError(f"@{text}: the store has several series; name one of {shown}")
-        found = own if name == LATEST else [one for one in own if one.seconds < _end_of_day(name)]
+        found = [one for one in own if end is None or one.seconds < end]
     if not found:
         raise UsageError(f"@{text}: the store has no such snapshot; see rdc store list")
     return found[-1]

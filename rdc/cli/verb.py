@@ -26,6 +26,7 @@ VERBS = {
     "check": "rdc.checking.command",
     "undo": "rdc.undoing.command",
     "watch": "rdc.watching.command",
+    "store": "rdc.store.command",
     "scan": "rdc.cli.verbs.scan",
     "merge": "rdc.cli.verbs.merge",
     "dupes": "rdc.duplicates.dupes_command",

@@ -85,6 +85,8 @@ def put(
     Raises UsageError if one lies in the other in a way that makes no sense, and RdcError if nothing could be
     added. Problems of single entries go to `reporter`.
     """
+    if not 1 <= options.level <= 19:
+        raise UsageError(f"StoreOptions.level: expected 1 to 19, found {options.level}")
     path = os.path.realpath(source)
     name = options.name if options.name is not None else os.path.basename(path)
     series = os.fsencode(name)
@@ -175,9 +177,11 @@ class _Put:
             began = int(time.time())
             snapshots = [self._store.snapshot(number) for number in self._store.numbers()]
             own = [one for one in snapshots if one.series == series]
+            self._reader.forget_lost()
+            for error in self._reader.damaged:
+                self._problem(Problem(error.code, error.path, str(error)))
             if own:
-                self._old = SnapshotTree(self._reader, own[-1])
-                self._similar = _SimilarFiles(self._old)
+                self._take_old(own[-1])
             self._walk()
             tree = self._put_tree()
             self._writer.finish()
@@ -204,6 +208,14 @@ class _Put:
             self._writer.close()
             self._reader.close()
             self._tree.close()
+
+    def _take_old(self, snapshot: Snapshot) -> None:
+        """Walk beside the tree of this snapshot, unless it is damaged: then everything is read again."""
+        try:
+            self._old = SnapshotTree(self._reader, snapshot)
+            self._similar = _SimilarFiles(self._old)
+        except FileError as error:
+            self._problem(Problem(error.code, error.path, f"{error}; every file is read again"))
 
     def _report(self, number: int, series: bytes) -> StoreReport:
         return StoreReport(

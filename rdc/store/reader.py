@@ -58,7 +58,11 @@ class StoreReader:
     """The open packs of a store. Threads may read from it; one alone adds to it."""
 
     def __init__(self, store: PackStore) -> None:
-        """Read the directories of all packs. Raises FileError for one that cannot be read."""
+        """Read the directories of all packs. Raises FileError if they cannot be listed.
+
+        A pack that cannot be read is noted in `damaged` and left out: its chunks are missing, and others are
+        not.
+        """
         self.store = store
         self._packs: dict[bytes, OpenPack] = {}
         self._frames: list[FrameFacts] = []
@@ -67,15 +71,24 @@ class StoreReader:
         self._starts: array[int] = array("I")
         """Offset of each chunk in its frame."""
         self._lengths: array[int] = array("I")
+        self._pack_firsts: dict[bytes, int] = {}
+        """Number of the first chunk of each pack."""
         self._index: dict[bytes, int] = {}
         """The number of the chunk with each key: of several, one that needs the fewest bases."""
         self._decoded: OrderedDict[int, bytes] = OrderedDict()
         self._decoded_bytes = 0
         self.frames_read = 0
+        self.damaged: list[FileError] = []
+        """The errors of packs that cannot be read."""
         self._lock = allocate_lock()
         try:
             for name in store.pack_names():
-                self.add(store.open_pack(name))
+                try:
+                    pack = store.open_pack(name)
+                except FileError as error:
+                    self.damaged.append(error)
+                else:
+                    self.add(pack)
         except BaseException:
             self.close()
             raise
@@ -89,6 +102,7 @@ class StoreReader:
     def add(self, pack: OpenPack) -> None:
         """Take over another pack."""
         self._packs[pack.name] = pack
+        self._pack_firsts[pack.name] = len(self._lengths)
         offset, chunk = 8, 0
         keys, lengths = pack.directory.keys, pack.directory.lengths
         for row in pack.directory.frames:
@@ -161,14 +175,49 @@ class StoreReader:
     def _number(self, key: bytes) -> int:
         number = self._index.get(key)
         if number is None:
-            raise FileError(
-                self.store.label,
-                f"{printable(self.store.label)}: damaged: no pack has chunk {key.hex()}; a pack is missing:"
-                " restore it from a copy of the store",
+            why = (
+                str(self.damaged[0])
+                if self.damaged
+                else "a pack is missing: restore it from a copy of the store"
             )
+            shown = printable(self.store.label)
+            raise FileError(self.store.label, f"{shown}: no pack has chunk {key.hex()}; {why}")
         return number
 
+    def forget_lost(self) -> None:
+        """Leave out chunks of deltas whose bases no pack has, so that a put stores them again."""
+        for frame in sorted(self._frames, key=lambda one: one.depth):
+            bases = [frame.bases[at : at + KEY_BYTES] for at in range(0, len(frame.bases), KEY_BYTES)]
+            if all(key in self._index for key in bases):
+                continue
+            for number, key in enumerate(self.chunks_of(frame)[0], frame.first):
+                if self._index.get(key) == number:
+                    del self._index[key]
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks, those that several packs have included."""
+        return len(self._lengths)
+
+    def chunks_of(self, frame: FrameFacts) -> tuple[list[bytes], array[int]]:
+        """Return the keys and lengths of the chunks of a frame."""
+        first = frame.first - self._pack_firsts[frame.pack.name]
+        keys = frame.pack.directory.keys
+        picked = range(KEY_BYTES * first, KEY_BYTES * (first + frame.chunks), KEY_BYTES)
+        return [keys[at : at + KEY_BYTES] for at in picked], self._lengths[
+            frame.first : frame.first + frame.chunks
+        ]
+
     # Frames, from the bottom up.
+
+    def content(self, frame: int) -> bytes:
+        """Return a decoded frame by its number. Raises FileError."""
+        with self._lock:
+            return self._content(frame)
+
+    def check_bases(self, frame: int) -> None:
+        """Raise FileError unless a frame's bases exist, lie below it and can be decoded in bounded memory."""
+        self._needed(frame)
 
     def _content(self, frame: int) -> bytes:
         """Return a decoded frame. Raises FileError."""

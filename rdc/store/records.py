@@ -11,7 +11,12 @@ from rdc.store.frames import LEVEL
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """The options of a put. Raises TypeError for a wrong type."""
+    """The options of `rdc.store_put`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.StoreOptions(name="home").name
+    'home'
+    """
 
     name: str | bytes | None = None
     """The series that the snapshot belongs to; None: the last component of the directory's path."""
@@ -29,7 +34,13 @@ class StoreOptions:
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """The result of a put."""
+    """The result of `rdc.store_put`.
+
+    >>> import os, rdc
+    >>> os.mkdir("data")
+    >>> rdc.store_put("data", "store", catalog=None).files
+    0
+    """
 
     number: int
     """The snapshot's."""
@@ -54,7 +65,14 @@ class StoreReport:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
-    """One snapshot of a store."""
+    """One snapshot of a store, as `rdc.snapshots` lists them.
+
+    >>> import os, rdc
+    >>> os.mkdir("data")
+    >>> _ = rdc.store_put("data", "store", catalog=None)
+    >>> rdc.snapshots("store")[0].number
+    1
+    """
 
     number: int
     seconds: int
@@ -72,18 +90,15 @@ class SnapshotInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class DamageFound:
-    """A part of a store that is damaged or missing, and a file or directory of a snapshot that it reaches."""
-
-    snapshot: int
-    """0 for a file of the store itself."""
-    path: bytes
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The result of a check of a store."""
+    """The result of `rdc.verify_store`.
+
+    >>> import os, rdc
+    >>> os.mkdir("data")
+    >>> _ = rdc.store_put("data", "store", catalog=None)
+    >>> rdc.verify_store("store").snapshots
+    1
+    """
 
     snapshots: int
     packs: int

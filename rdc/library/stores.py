@@ -53,8 +53,8 @@ def snapshots(store: str | os.PathLike[str]) -> tuple[SnapshotInfo, ...]:
     >>> import os, rdc
     >>> os.mkdir("home")
     >>> _ = rdc.store_put("home", "states", rdc.StoreOptions(name="daily"), catalog=None)
-    >>> [(one.number, one.series) for one in rdc.snapshots("states")]
-    [(1, b'daily')]
+    >>> rdc.snapshots("states")[0].series
+    b'daily'
     """
     check_argument("snapshots", "store", store, str, os.PathLike)
     from rdc.store.place import PackStore

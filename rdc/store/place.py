@@ -11,7 +11,6 @@ Everything is reached from one descriptor of the directory, and no link is follo
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -26,6 +25,7 @@ from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
 from rdc.lean.records import dataclass
+from rdc.store.guard import HEAD_NAME, MAGIC
 from rdc.store.pack_file import (
     ID_BYTES,
     OpenPack,
@@ -40,9 +40,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAGIC = b"RDCSTORE"
 VERSION = 1
-HEAD_NAME = b"store"
 
 _HEAD = struct.Struct("<8sI16sII32s")
 """MAGIC, version, id, smallest and largest chunk, BLAKE3 of what is before."""
@@ -372,39 +370,3 @@ def _fill(directory: int, path: bytes) -> None:
     head = _HEAD.pack(MAGIC, VERSION, os.urandom(16), params.min_size, params.max_size, b"")[:-32]
     with suppress(FileExistsError):
         link_new(head + blake3(head).digest(), HEAD_NAME, directory)
-
-
-def store_above(path: bytes) -> bytes | None:
-    """Return the path of the store that `path` is or lies in, whether it exists or not; None for none."""
-    at = os.path.realpath(path)
-    while True:
-        try:
-            fd = os.open(at, _DIRECTORY)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
-                return None
-        else:
-            try:
-                is_store = _says_store(fd)
-            finally:
-                os.close(fd)
-            if is_store:
-                return at
-        above = os.path.dirname(at)
-        if above == at:
-            return None
-        at = above
-
-
-def _says_store(directory: int) -> bool:
-    """Return whether a directory has a head, a damaged one or one of a later version included."""
-    try:
-        fd = os.open(HEAD_NAME, _READ, dir_fd=directory)
-    except OSError:
-        return False
-    try:
-        return os.read(fd, len(MAGIC)) == MAGIC
-    except OSError:
-        return False
-    finally:
-        os.close(fd)

@@ -38,7 +38,8 @@ from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.progress import Problem, Progressed
 from rdc.signature.tree import TRAITS_BYTES
 from rdc.store.directory import KEY_BYTES
-from rdc.store.place import PackStore, make_store, store_above
+from rdc.store.guard import store_above
+from rdc.store.place import PackStore, make_store
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions, StoreReport
 from rdc.store.snapshot_tree import SnapshotTree

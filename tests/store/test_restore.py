@@ -11,6 +11,7 @@ import pytest
 
 import rdc
 from rdc.errors import ExitCode, FileError, UsageError
+from rdc.model.entries import Kind
 from rdc.progress import Event, Problem
 from rdc.store.records import StoreOptions
 from tests.support.store.stores import put_tree, state_of
@@ -175,6 +176,21 @@ def test_a_path_with_an_at_sign_that_is_no_store_is_an_ordinary_one(tmp_path: Pa
     (tmp_path / "@home" / "@1" / "file").write_bytes(b"x")
     restore(f"{tmp_path}/@home/@1/", tmp_path / "out", rdc.SyncOptions())
     assert (tmp_path / "out" / "file").read_bytes() == b"x"
+
+
+def test_below_a_served_directory(source: Path, store: Path, tmp_path: Path) -> None:
+    """As a daemon and a confined key open it: the store's path is one inside what is served."""
+    from rdc.session.trees.sites import ServedDirectory
+    from rdc.session.trees.source_tree import SourceTree
+
+    site = ServedDirectory(lambda: os.open(tmp_path, os.O_PATH | os.O_DIRECTORY), "the module", b"module")
+    tree = SourceTree.open(b"/st/@1/docs/", site)
+    assert tree.root.kind(b"1.txt") is Kind.FILE
+    with tree.root.open_read(b"1.txt") as file:
+        assert file.whole() == b"text 1\n" * 300
+    tree.release()
+    with pytest.raises(FileError, match="inside the module"):
+        SourceTree.open(b"../st/@1/docs/", site)
 
 
 @pytest.mark.parametrize(

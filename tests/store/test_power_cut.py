@@ -135,7 +135,7 @@ def test_kills_of_two_puts_at_once(tmp_path: Path) -> None:
             report = rdc.verify_store(store, 1.0, reporter=lambda event, to=problems: to.append(str(event)))
             assert report.damaged == 0, problems
     for source in sources:
-        report = put_tree(source, store, rdc.StoreOptions(name=source.name))
+        put_tree(source, store, rdc.StoreOptions(name=source.name))
         out = tmp_path / f"out {source.name}"
         rdc.sync(f"{store}/@{source.name}/latest/", str(out), catalog=None)
         assert state_of(out) == state_of(source)

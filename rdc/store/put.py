@@ -259,9 +259,15 @@ class _Put:
             on_temporaries=lambda _directory, _names: None,
             descend=lambda found, inode: self._descends(device, found, inode),
         )
+        group: list[WalkedDirectory] = []
+        files = 0
         for directory in walk:
-            self._check_stop()
-            self._take(directory)
+            group.append(self._without_store(directory))
+            files += group[-1].listing.count
+            if files >= BATCH_FILES or len(group) >= BATCH_FILES:
+                self._take_group(group)
+                group, files = [], 0
+        self._take_group(group)
         self._flush()
 
     def _descends(self, top: int, device: int, inode: int) -> bool:
@@ -270,20 +276,18 @@ class _Put:
     def _is_own(self, device: int, inode: int) -> bool:
         return (device, inode) == (self._own.st_dev, self._own.st_ino)
 
-    def _take(self, walked: WalkedDirectory) -> None:
-        """Queue a directory, and its files for reading unless they are known to be unchanged."""
-        walked = self._without_store(walked)
+    def _take(self, walked: WalkedDirectory, old: DirectoryRows | None, refs: dict[int, FileRef]) -> None:
+        """Queue a directory, and its files for reading. `refs`: those that are known to be unchanged."""
         path, packed = walked.path, walked.listing
-        old = None if self._old is None else self._old.rows(path)
         waiting = _Waiting(
-            path, packed.unpacked(), self._groups_of(walked), self._attributes_of(walked), old, {}, set()
+            path, packed.unpacked(), self._groups_of(walked), self._attributes_of(walked), old, refs, set()
         )
         self._waiting.append(waiting)
         self._entries += packed.count
         sizes = waiting.listing.sizes
         files = [row for row in packed.rows_of(Kind.FILE) if sizes[row]]
-        for row, ref in self._unchanged(walked, files, old):
-            waiting.refs[row] = ref
+        if len(refs) == len(files):
+            files = []
         columns = _identity_columns(walked)
         for row in files:
             if row in waiting.refs:
@@ -336,33 +340,53 @@ class _Put:
                 found[row] = pack_attributes(attributes)
         return found
 
-    def _unchanged(
-        self, walked: WalkedDirectory, files: Sequence[int], old: DirectoryRows | None
-    ) -> list[tuple[int, FileRef]]:
-        """Return the files that are as in the last snapshot, by size, mtime and what the catalog knows."""
-        if old is None or not files:
-            return []
+    def _candidates(self, walked: WalkedDirectory, old: DirectoryRows | None) -> dict[int, FileRef]:
+        """Return the files of a directory that have the size and mtime of the last snapshot, by row."""
+        found: dict[int, FileRef] = {}
+        if old is None or not old.files:
+            return found
         rows = {name: row for row, name in enumerate(strings(old.listing.names))}
+        numbers = old.file_numbers()
+        names, columns = strings(walked.listing.names), _identity_columns(walked)
         old_sizes, old_times = (
             little_endian_integers("Q", old.listing.sizes),
             little_endian_integers("q", old.listing.mtimes),
         )
-        numbers = old.file_numbers()
-        names = strings(walked.listing.names)
-        columns = _identity_columns(walked)
-        candidates: list[tuple[int, FileRef]] = []
-        for row in files:
+        for row in walked.listing.rows_of(Kind.FILE):
             known = rows.get(names[row])
             if known is None or (number := numbers.get(known)) is None:
                 continue
             if (columns[2][row], columns[3][row]) == (old_sizes[known], old_times[known]):
-                candidates.append((row, old.files[number]))
-        if not candidates:
-            return []
-        chosen = [row for row, _ in candidates]
-        listed = self._listed([join(walked.path, names[row]) for row in chosen], columns, chosen)
-        roots = dict(self._catalog.find_roots(listed, SYNC_PARAMS))
-        return [one for number, one in enumerate(candidates) if roots.get(number) == one[1].root]
+                found[row] = old.files[number]
+        return found
+
+    def _take_group(self, group: Sequence[WalkedDirectory]) -> None:
+        """Queue directories. What is known of their files is asked for all of them at once."""
+        olds = [None if self._old is None else self._old.rows(walked.path) for walked in group]
+        found = [self._candidates(walked, old) for walked, old in zip(group, olds, strict=True)]
+        paths: list[bytes] = []
+        columns = [array(code) for code in "QQQqq"]
+        places: list[tuple[int, int]] = []
+        for number, (walked, rows) in enumerate(zip(group, found, strict=True)):
+            if not rows:
+                continue
+            names, own = strings(walked.listing.names), _identity_columns(walked)
+            for row in rows:
+                paths.append(join(walked.path, names[row]))
+                places.append((number, row))
+            for column, values in zip(columns, own, strict=True):
+                column.extend([values[row] for row in rows])
+        known = dict[int, bytes]()
+        if paths:
+            known = dict(
+                self._catalog.find_roots(self._listed(paths, columns, range(len(paths))), SYNC_PARAMS)
+            )
+        for at, (number, row) in enumerate(places):
+            if known.get(at) != found[number][row].root:
+                del found[number][row]
+        for walked, old, refs in zip(group, olds, found, strict=True):
+            self._check_stop()
+            self._take(walked, old, refs)
 
     def _listed(
         self, paths: Sequence[bytes], columns: Sequence[array[int]], rows: Sequence[int]

@@ -40,6 +40,8 @@ class StoredStream:
             end += reader.length(self.keys[at : at + KEY_BYTES])
             self._ends.append(end)
         self.size = ref.size
+        self._last = -1, b""
+        """The number and bytes of the chunk that was read last: records of a tree are shorter than chunks."""
         if end != ref.size:
             raise damaged(reader.store.label, f"a stream of {ref.size} bytes", f"{end}")
 
@@ -50,11 +52,18 @@ class StoredStream:
         end = offset + length
         while offset < end:
             start = self._ends[number - 1] if number else 0
-            chunk = self._reader.chunk(self.keys[KEY_BYTES * number : KEY_BYTES * (number + 1)])
+            chunk = self._chunk(number)
             parts.append(chunk[offset - start : end - start])
             offset = start + len(chunk)
             number += 1
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _chunk(self, number: int) -> bytes:
+        last, chunk = self._last
+        if number != last:
+            chunk = self._reader.chunk(self.keys[KEY_BYTES * number : KEY_BYTES * (number + 1)])
+            self._last = number, chunk
+        return chunk
 
 
 class SnapshotTree:

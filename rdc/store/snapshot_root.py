@@ -30,6 +30,7 @@ from rdc.model.entries import (
     strings,
 )
 from rdc.model.preserved import PLAIN, AttributeKinds, unpack_attributes
+from rdc.store.guard import head_of
 from rdc.store.place import PackStore, read_head
 from rdc.store.reader import StoreReader
 from rdc.store.snapshot_tree import SnapshotTree, StoredStream
@@ -424,6 +425,21 @@ def open_snapshot(
             store.close()
             raise
     return None
+
+
+def is_in_snapshot(
+    path: bytes, has_directory: Callable[[bytes], bool], open_directory: Callable[[bytes], Root]
+) -> bool:
+    """Return whether `path` leads into a store, by a name that begins with @."""
+    for found in snapshot_paths(path):
+        if has_directory(found.store):
+            directory = open_directory(found.store)
+            try:
+                if head_of(directory.fileno()) is not None:
+                    return True
+            finally:
+                directory.release()
+    return False
 
 
 def _opened(store: PackStore, found: SnapshotPath, path: bytes) -> tuple[SnapshotRoot, bytes | None]:

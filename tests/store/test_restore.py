@@ -208,6 +208,16 @@ def test_what_a_snapshot_cannot_do_is_refused(
         restore(f"{store}/@1/", tmp_path / "out", options)
 
 
+def test_a_snapshot_goes_alone_and_is_not_watched(store: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    with pytest.raises(UsageError, match="the one SRC"):
+        rdc.sync([f"{store}/@1/docs/1.txt", f"{store}/@1/docs/2.txt"], out, catalog=None)
+    with pytest.raises(UsageError, match="the one SRC"):
+        rdc.sync(f"{store}/@1/docs/", out, rdc.SyncOptions(relative=True), catalog=None)
+    with pytest.raises(UsageError, match="nothing to watch"):
+        rdc.watch(f"{store}/@1/", out, catalog=None)
+
+
 def test_a_directory_that_was_unreadable_keeps_what_dst_has(
     source: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

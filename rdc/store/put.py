@@ -19,7 +19,7 @@ from rdc.catalog.small_files import BULK_BYTES, sign_contents
 from rdc.catalog.store import SignatureStore, SmallFiles
 from rdc.chunking import SYNC_PARAMS, ChunkParams
 from rdc.errors import ExitCode, FileChangedError, FileError, RdcError, UsageError, printable, worse
-from rdc.files.base.paths import join
+from rdc.files.base.paths import changed, join
 from rdc.files.base.spool import Spool
 from rdc.files.bulk.open_many import read_contents
 from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes, read_entry_attributes
@@ -45,7 +45,7 @@ from rdc.store.records import StoreOptions, StoreReport
 from rdc.store.snapshot_tree import SnapshotTree
 from rdc.store.snapshots import Snapshot, check_series
 from rdc.store.tree_rows import DirectoryRows, FileRef, StreamRef, encode_rows, link_groups
-from rdc.store.writer import LIST_MEAN, StoreWriter, cut_streams
+from rdc.store.writer import LIST_MEAN, OtherContentError, StoreWriter, cut_streams
 from rdc.tree.filter_list import filter_list
 from rdc.tree.filters import FilteredTree
 from rdc.tree.walk import Walk, WalkedDirectory
@@ -508,8 +508,11 @@ class _Put:
         source.check_unchanged()
         self._catalog.put(source, tree, began)
         old = self._similar_keys(waiting, row, tree.traits, source.size)
-        ref = self._writer.put_stream(keys, lengths, source.pread, old)
-        # The second pass read bytes whose keys are known from the first: unchanged means that they are these.
+        try:
+            ref = self._writer.put_stream(keys, lengths, source.pread, old)
+        except OtherContentError as error:
+            shown = self._root.shown(source.path)
+            raise changed(source.path, shown, "the content that was cut", "another") from error
         source.check_unchanged()
         self._note_read(source.size)
         return FileRef(tree.root, _kept_traits(tree.traits, source.size), ref)

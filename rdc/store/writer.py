@@ -61,6 +61,10 @@ def cut_streams(data: memoryview | bytes, sizes: array[int], params: ChunkParams
     return CutStreams(array("I", counts), measured, keys)
 
 
+class OtherContentError(Exception):
+    """A stream was read again and is not what was cut. Nothing of it was stored under a wrong key."""
+
+
 class StoreWriter:
     """Adds chunks to a store. `finish` makes them durable; `close` ends it in any case."""
 
@@ -209,8 +213,11 @@ class StoreWriter:
         read: Callable[[int, int], bytes],
         old: Sequence[bytes] = (),
     ) -> StreamRef:
-        """Store a stream that was cut into chunks, and return where it is. `read`: returns the bytes of an
-        offset and a length. `old`: keys of the chunks of an older version or of a similar stream."""
+        """Store a stream that was cut into chunks, and return where it is.
+
+        `read`: returns the bytes of an offset and a length. `old`: keys of the chunks of an older version or
+        of a similar stream. Raises OtherContentError if what is read is not what was cut.
+        """
         self._put_chunks(keys, lengths, read, old)
         size, level, joined = sum(lengths), 0, b"".join(keys)
         while len(joined) > INLINE_KEYS * KEY_BYTES and level + 1 < STREAM_LEVELS:
@@ -250,6 +257,9 @@ class StoreWriter:
             chunks = [
                 bytes(content[offsets[at] - start : offsets[at + 1] - start]) for at in range(first, stop)
             ]
+            # A file may change between the pass that cut it and this one, and its times may not show it.
+            if [self._reader.key_of(chunk) for chunk in chunks] != list(keys[first:stop]):
+                raise OtherContentError
             self.add(keys[first:stop], chunks, gaps.bases(first, stop))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rdc
 from rdc.errors import ExitCode, FileChangedError
 from rdc.files.root.source_file import SourceFile
 from rdc.store.writer import StoreWriter
@@ -111,6 +112,32 @@ def test_a_file_has_the_size_and_times_with_which_it_was_read(
     found, now = tmp_path / "out" / "other", (source / "other").stat()
     assert found.read_bytes() == b"another size"
     assert found.stat().st_mtime_ns == now.st_mtime_ns
+
+
+def test_content_that_changes_between_the_two_reads_is_stored_under_no_wrong_key(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where no time shows it: the chunks that are stored are hashed again."""
+    pread = SourceFile.pread
+    seen: set[int] = set()
+
+    def other(self: SourceFile, offset: int, length: int) -> bytes:
+        content = pread(self, offset, length)
+        if self.size == len(LARGE) and offset in seen:
+            return bytes(reversed(content))
+        seen.add(offset)
+        return content
+
+    monkeypatch.setattr(SourceFile, "pread", other)
+    problems = Problems()
+    report = put_tree(source, tmp_path / "st", problems=problems)
+    assert (report.exit, report.files) == (ExitCode.VANISHED, 1)
+    assert "expected the content that was cut, found another" in problems.texts[0]
+    monkeypatch.undo()
+    assert rdc.verify_store(tmp_path / "st", 1.0).damaged == 0
+    assert put_tree(source, tmp_path / "st").exit is ExitCode.OK
+    read_alone(tmp_path / "st", 2, tmp_path / "out")
+    assert (tmp_path / "out" / "large").read_bytes() == LARGE
 
 
 def test_a_directory_that_cannot_be_read_is_said(

@@ -39,6 +39,9 @@ from rdc.library.similar import document_slice as document_slice
 from rdc.library.similar import merge_documents as merge_documents
 from rdc.library.similar import similar as similar
 from rdc.library.similar import similar_documents as similar_documents
+from rdc.library.stores import snapshots as snapshots
+from rdc.library.stores import store_put as store_put
+from rdc.library.stores import verify_store as verify_store
 from rdc.library.streams import BinaryReader as BinaryReader
 from rdc.library.streams import chunks as chunks
 from rdc.library.streams import cuts as cuts
@@ -121,6 +124,10 @@ from rdc.similarity.index import SimilarPair as SimilarPair
 from rdc.similarity.index import SimilarPairs as SimilarPairs
 from rdc.similarity.traits import Estimate as Estimate
 from rdc.similarity.traits import Traits as Traits
+from rdc.store.records import SnapshotInfo as SnapshotInfo
+from rdc.store.records import StoreOptions as StoreOptions
+from rdc.store.records import StoreReport as StoreReport
+from rdc.store.records import VerifyReport as VerifyReport
 from rdc.undoing.records import UndoableSync as UndoableSync
 from rdc.undoing.records import UndoItem as UndoItem
 from rdc.undoing.records import UndoOptions as UndoOptions

@@ -54,6 +54,8 @@ def near_tree(path: bytes, name: bytes | None, only: bytes, entry: Kind) -> Dest
     """
     from rdc.files.root.root import Root
 
+    if b"/@" in b"/" + path and (snapshot := _near_snapshot(path, name, only)) is not None:
+        return snapshot
     if name is None and only:
         single = entry is not Kind.DIRECTORY and not path.endswith(b"/") and not os.path.isdir(path)
         name = os.path.basename(path) if single else only
@@ -63,6 +65,23 @@ def near_tree(path: bytes, name: bytes | None, only: bytes, entry: Kind) -> Dest
     root = Root.open(path)
     if name and root.kind(name) is None:
         root.close()
+        shown = printable(os.path.join(path, name))
+        raise FileError(name, f"{shown}: nothing there to compare; check the path")
+    return DestinationRoot(root, name if name and name != only else None, False)
+
+
+def _near_snapshot(path: bytes, name: bytes | None, only: bytes) -> DestinationRoot | None:
+    """Return this end's tree if `path` leads into a snapshot of a store; None for another path."""
+    from rdc.session.trees.sites import ANYWHERE
+    from rdc.store.snapshot_root import open_snapshot
+
+    found = open_snapshot(path, ANYWHERE.has_directory, ANYWHERE.open)
+    if found is None:
+        return None
+    root, single = found
+    name = single or name or only
+    if name and root.kind(name) is None:
+        root.release()
         shown = printable(os.path.join(path, name))
         raise FileError(name, f"{shown}: nothing there to compare; check the path")
     return DestinationRoot(root, name if name and name != only else None, False)

@@ -7,7 +7,7 @@ from array import array
 from rdc.checking.records import Aspect, CheckOptions
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.paths import join
-from rdc.files.facts.xattrs import read_directory_attributes, read_entry_attributes
+from rdc.files.facts.xattrs import read_directory_attributes, read_top_attributes
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing
 from rdc.model.preserved import (
     ACCESS_ACL,
@@ -330,7 +330,7 @@ def compare_attributes(
     wanted_top = xattrs.of_root()
     if top and wanted_top != UNREADABLE:
         try:
-            own_top = pack_attributes(read_entry_attributes(root.fileno(), b".", xattrs.kinds))
+            own_top = pack_attributes(read_top_attributes(root, xattrs.kinds))
         except OSError as error:
             _report(events, b"", error)
             return

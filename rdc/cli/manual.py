@@ -58,6 +58,7 @@ VERB_EVENTS: dict[str, tuple[str, ...]] = {
     "similar": (*_COMMON, "group", "match", "folders"),
     "dedupe": (*_COMMON, "item"),
     "undo": ("start", "error", "summary", "item", "undoable"),
+    "store": ("start", "snapshot", "error", "progress", "summary"),
 }
 """The events of --json, of each verb that has any."""
 

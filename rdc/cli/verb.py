@@ -36,6 +36,7 @@ VERBS = {
     "catalog": "rdc.cli.verbs.catalog",
     "keys": "rdc.cli.verbs.keys",
     "serve": "rdc.cli.verbs.serve",
+    "store": "rdc.store.command",
     "install": "rdc.install.command",
     "config": "rdc.cli.verbs.config",
     "completions": "rdc.cli.verbs.completions",

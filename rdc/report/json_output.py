@@ -59,6 +59,13 @@ EVENTS: dict[str, tuple[str, str]] = {
     "UndoItem": ("item", ""),
     "UndoableSync": ("undoable", "number began=seconds entries bytes complete left_alone"),
     "UndoReport": ("summary", "number restored removed moved changed left_alone older"),
+    # Stores.
+    "SnapshotInfo": ("snapshot", "number began=seconds series host path entries files bytes stored"),
+    "StoreReport": (
+        "summary",
+        "number series entries files bytes files_read bytes_read new_bytes stored deltas errors",
+    ),
+    "VerifyReport": ("summary", "snapshots packs chunks frames_read bytes_read damaged"),
     # Searches.
     "DuplicateGroup": ("group", "size waste files"),
     "DuplicateFile": ("", "path links?"),

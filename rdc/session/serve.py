@@ -291,11 +291,13 @@ def _answer_as_destination(
         return
     start, round_ = announced(received, None if selection is None else b"")
     from rdc.session.destination.conversation import WholeTurn
+    from rdc.store.guard import check_opened
 
     destination_root = open_destination(
         path, start, options, preserved, site, has_top=terms.has_top(start), knows_nodes=knows_nodes
     )
     try:
+        check_opened(destination_root.root.fileno(), start.only, path, options)
         events = EventRelay(None, items=options.items)
         context = Destination(terms, destination_root, start, events, preserved)
         half = WholeTurn(context, whole=whole, in_sync_store=terms.in_sync_store)

@@ -129,8 +129,10 @@ class SyncRun:
     def check_nesting(self) -> None:
         """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
         from rdc.session.trees.source_tree import check_overlap, check_selected
+        from rdc.store.guard import check_local
 
         options = self.options
+        check_local(self.source.path, self.destination.path)
         if self._selected is not None:
             check_selected(self._selected, self.destination.path, self._filters, options)
             return
@@ -172,6 +174,10 @@ class SyncRun:
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
+            if self.source.host is not None:
+                from rdc.store.guard import check_opened
+
+                check_opened(destination_root.root.fileno(), start.only, self.destination.path, options)
             context = Destination(terms, destination_root, start, self.events, preserved)
             half = WholeTurn(context, whole=whole, in_sync_store=self.signer.catalog)
             done = yield from half.run(round_)

@@ -133,6 +133,8 @@ class Origin:
         nothing is there."""
         tree = self.open()
         try:
+            if tree.root.given is not None:
+                raise UsageError(f"{self._name}: a snapshot does not change, so there is nothing to watch")
             if tree.only is not None and tree.root.kind(tree.only) is not Kind.DIRECTORY:
                 raise UsageError(
                     f"{self._name}: a directory is expected (a link to one needs a '/' at the end)"

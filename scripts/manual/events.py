@@ -33,6 +33,7 @@ from rdc.model.similar import (
 )
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.json_output import JsonOutput
+from rdc.store.records import SnapshotInfo, StoreReport, VerifyReport
 from rdc.undoing.records import UndoableSync, UndoItem, UndoReport
 from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from scripts.manual.notes import MissingNoteError, notes
@@ -158,6 +159,19 @@ def _undo(write: Callable[[str], None]) -> None:
     run.write.finish(sample(UndoReport))
 
 
+def _store(write: Callable[[str], None]) -> None:
+    run = _Run(write, dry_run=False)
+    run.write(sample(SnapshotInfo, series=b"data", host=b"host", path=b"/home/data"))
+    run.common()
+    run.write.finish(sample(StoreReport, series=b"data"))
+
+
+def _store_verify(write: Callable[[str], None]) -> None:
+    run = _Run(write, dry_run=False)
+    run.common()
+    run.write.finish(sample(VerifyReport))
+
+
 def _nothing() -> None:
     """Flushes nothing."""
 
@@ -175,10 +189,14 @@ EVENTS: dict[str, Callable[[Callable[[str], None]], None]] = {
     "similar": _similar,
     "dedupe": _dedupe,
     "undo": _undo,
+    "store": _store,
 }
 """Each verb with events, and what writes one of each kind."""
 
-MODES: dict[str, Callable[[Callable[[str], None]], None]] = {"similar-text": _similar_text}
+MODES: dict[str, Callable[[Callable[[str], None]], None]] = {
+    "similar-text": _similar_text,
+    "store-verify": _store_verify,
+}
 """The same for options that give a verb events of another kind."""
 
 

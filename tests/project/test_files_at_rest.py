@@ -22,6 +22,7 @@ from rdc.errors import RdcError
 from rdc.library.scans import merge
 from rdc.library.similar import merge_documents
 from rdc.similarity import index
+from rdc.store import place
 from rdc.survey.parts import sections
 from tests.support.project_paths import TOP
 
@@ -65,6 +66,7 @@ VERSIONS = {
     "index of `SimilarityIndex.save`": index.VERSION,
     "`.rdcscan` of `scan -o`": sections.MAGIC[-1],
     "`.rdcdocs` of `similar --text -o`; 2 for a slice": part_file.MAGIC_OF_SLICES[-1],
+    "directory of `store put`": place.VERSION,
 }
 
 

@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("signature",),
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
+    ("store",),
     ("session", "survey", "duplicates"),
     ("checking", "daemon", "watching", "report", "install", "documents"),
     ("cluster",),
@@ -64,7 +65,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A
 module imports its own room and lower ones."""
 
-SLICES = ("undoing", "survey", "duplicates", "checking", "watching", "install", "documents")
+SLICES = ("undoing", "survey", "duplicates", "checking", "watching", "install", "documents", "store")
 """Packages that hold a verb as a whole, with the modules that show it and that read its command line."""
 
 SLICE_ENDS = {"report": ("report", ""), "command": ("cli", "verbs")}

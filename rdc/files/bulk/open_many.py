@@ -48,9 +48,9 @@ _extension: ModuleType | None = _files if hasattr(_files, "open_files") else Non
 """The C part, which Linux alone has."""
 
 
-def can_open() -> bool:
-    """Return whether the C part exists."""
-    return _extension is not None
+def can_open(root: Root) -> bool:
+    """Return whether the C part exists and files of `root` have descriptors."""
+    return _extension is not None and root.given is None
 
 
 def most_opened(root: Root | None = None) -> int:
@@ -438,7 +438,7 @@ class Look:
 
 def look(root: Root, paths: Sequence[bytes], most: int = BUNDLED_FILE_BYTES) -> Look:
     """Read the files at `paths` that are regular and have at most `most` bytes each."""
-    if not can_open():
+    if not can_open(root):
         return _look_singly(root, paths, most)
     identities: list[Identity | None] = []
     contents = []
@@ -458,7 +458,7 @@ def look(root: Root, paths: Sequence[bytes], most: int = BUNDLED_FILE_BYTES) -> 
 def identities_of(root: Root, paths: Sequence[bytes]) -> list[Identity | None]:
     """Return the present identity at each path, or None if no file there can be opened."""
     found: list[Identity | None] = []
-    if can_open():
+    if can_open(root):
         for opened in _opened(root, paths):
             failed = set(opened.failed)
             found += [None if row in failed else opened.identity(row) for row in range(len(opened))]

@@ -391,7 +391,7 @@ def read_together(root: Root, files: Sequence[ListedFiles]) -> tuple[bytes, byte
     """
     contents, good = [], []
     for number, one in enumerate(files):
-        if root.depths.opening.now > 1:
+        if root.depths.opening.now > 1 and root.given is None:
             content, fine = _read_opened(root, files[number:])
             contents.append(content)
             good.append(fine)
@@ -408,6 +408,8 @@ def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[by
 
     Such a file did not change while it was read.
     """
+    if root.given is not None:
+        return root.given.contents(directory, listing)
     nothing = b"", bytes(listing.count)
     built = extension()
     if built is None:
@@ -434,7 +436,7 @@ def _read_opened(root: Root, files: Sequence[ListedFiles]) -> tuple[bytes, bytes
     from rdc.files.bulk.open_many import OpenedFiles, can_open, most_opened
 
     good = bytearray(sum([one.listing.count for one in files]))
-    if not can_open():
+    if not can_open(root):
         return b"", bytes(good)
     paths = [join(one.directory, name) + b"\0" for one in files for name in strings(one.listing.names)]
     sizes = little_endian_integers("Q", b"".join([one.listing.sizes for one in files]))

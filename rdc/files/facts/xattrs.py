@@ -136,6 +136,9 @@ def read_directory_attributes(
 
     Raises FileChangedError if the directory is gone or was replaced, FileError if it cannot be opened.
     """
+    if root.given is not None:
+        yield from root.given.attributes(path, names, kinds)
+        return
     if root.reads.followed is not None or (root.reads.fakes and AttributeKinds.ACL in kinds):
         yield from _read_one_by_one(root, path, names, kinds)
         return
@@ -221,6 +224,13 @@ def read_entry_attributes(
         return time + _read_extended(directory, name, extended)
     others = _read_extended(directory, name, extended & ~AttributeKinds.ACL)
     return tuple(sorted((*time, *at_entry(directory, name, faked_acls_at), *others)))
+
+
+def read_top_attributes(root: Root, kinds: AttributeKinds) -> Attributes:
+    """Return the attributes of these kinds of the directory that b"" of `root` shows. Raises OSError."""
+    if root.given is not None:
+        return root.given.top_attributes(kinds)
+    return read_entry_attributes(root.top().fd, b".", kinds, fakes=root.reads.fakes)
 
 
 def _read_extended(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
@@ -453,6 +463,8 @@ _ACLS = (ACCESS_ACL, DEFAULT_ACL)
 def attribute_kinds_of(root: Root, *, fakes: bool = False) -> AttributeKinds:
     """Return the kinds that the file system of `root` itself keeps and this process may set. `fakes`:
     --fake-super keeps ACLs in other attributes."""
+    if root.given is not None:
+        return root.given.facts.keeps.attributes
     if not hasattr(os, "listxattr"):  # macOS
         return AttributeKinds.NONE
     found = AttributeKinds.ACCESS_TIME

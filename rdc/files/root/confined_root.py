@@ -16,7 +16,7 @@ from rdc.files.base.paths import check_name, check_path, failure, refused
 from rdc.files.base.syscalls import file_system_type
 from rdc.files.depth import Depths, Looking
 from rdc.files.root.lister import list_directory, look_at
-from rdc.files.root.policies import ReadPolicy
+from rdc.files.root.policies import GivenTree, ReadPolicy
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.typed import TypeVar
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
@@ -95,6 +95,9 @@ class ConfinedRoot:
         if read_only:
             raise failure(OSError(errno.EROFS, ""), b"", label, "write below it")
         return root
+
+    given: GivenTree | None = None
+    """Answers in place of a file system, if the entries are on none; None: they have descriptors."""
 
     # Where the entries really are. A LayeredRoot shows entries under other paths.
 

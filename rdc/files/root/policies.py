@@ -15,12 +15,13 @@ from rdc.lean.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rdc.errors import FileError
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.depth import ReadRate
-    from rdc.model.entries import Kind, Listed
+    from rdc.model.entries import Kind, Listed, PackedListing
+    from rdc.model.preserved import AttributeKinds, Attributes, FileSystemFacts
     from rdc.progress import Reporter
 
 
@@ -135,6 +136,26 @@ class LinkView(Protocol):
 
     def shown(self, root: Confined, path: bytes, listed: Listed) -> Listed:
         """Return what is shown of the directory at `path` below `root`, given what is there."""
+
+
+class GivenTree(Protocol):
+    """Answers for a tree that is on no file system, such as a snapshot of a store: its entries have no
+    descriptors. The Root that shows it lists and opens them itself."""
+
+    @property
+    def facts(self) -> FileSystemFacts:
+        """What the tree keeps."""
+
+    def attributes(
+        self, path: bytes, names: bytes, kinds: AttributeKinds
+    ) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
+        """Yield what read_directory_attributes yields."""
+
+    def top_attributes(self, kinds: AttributeKinds) -> Attributes:
+        """Return the extended attributes of the tree's top."""
+
+    def contents(self, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
+        """Return what read_small returns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, UsageError, printable
 from rdc.files.base.directory_descriptors import same_entry
 from rdc.files.base.paths import join, refused_component
 from rdc.files.names.entry_names import Moved, make_durable, move_directory, move_file
@@ -30,6 +30,7 @@ from rdc.session.trees.sites import (
     with_made_mode,
     with_made_modes,
 )
+from rdc.store.guard import check_opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -559,6 +560,11 @@ class LiveDestination:
         destination_root = open_destination(
             self._path, start, self._terms.options, self.preserved, self._site
         )
+        try:
+            check_opened(destination_root.root.fileno(), b"", self._path, self._terms.options)
+        except UsageError:
+            destination_root.release()
+            raise
         found = os.fstat(destination_root.root.fileno())
         if self._root is not None and not same_entry(self._root, found):
             destination_root.release()

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 def known_facts(root: Root, catalog: SignatureStore) -> FileSystemFacts:
     """What an earlier run learned of the file system of `root`, or what its type makes one assume."""
+    if root.given is not None:
+        return root.given.facts
     try:
         found = catalog.facts_of(mount_key(root.fileno()))
     except OSError:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from contextlib import closing
 from functools import partial
 
-from rdc.errors import ExitCode, FileError, printable
+from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.paths import join, refused_component
 from rdc.files.root.layered_root import Layer, LayeredRoot, PackedNames
@@ -86,6 +86,20 @@ def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Sel
     return Selection(selected, recursive=options.recursive)
 
 
+def _refuse_snapshots(selected: Sequence[SelectedPaths], site: Site) -> None:
+    """Raises UsageError if a selected path leads into a snapshot, which one SRC alone may name."""
+    from rdc.store.snapshot_root import is_in_snapshot
+
+    for paths in selected:
+        for text in paths.names:
+            path = os.path.join(paths.origin, read_name(text).path)
+            if b"/@" in b"/" + path and is_in_snapshot(path, site.has_directory, site.open):
+                raise UsageError(
+                    f"{printable(path)}: a snapshot is read as the one SRC of a sync: leave out other SRC,"
+                    " --relative and --files-from, or restore its parts one by one"
+                )
+
+
 def open_selected(
     selected: Sequence[SelectedPaths],
     options: SyncOptions,
@@ -106,6 +120,7 @@ def open_selected(
         for paths in selected:
             lookup.add(paths)
         if lookup.problems and not lookup.found:
+            _refuse_snapshots(selected, site)
             raise _nothing_there(lookup.problems)
         base = lookup.base
         layers = _layers(lookup.found, lookup.above_missing, recursive=options.recursive)

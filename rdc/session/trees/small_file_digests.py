@@ -100,7 +100,7 @@ def small_file_digests(
     is read and stores new roots.
     """
     sizes = manifest.sizes_of(files)
-    if not can_open():
+    if not can_open(root):
         return SmallFileDigests.none(len(files), sizes)
     rows: Sequence[int] = range(len(files))
     most = READ_BYTES if sum(sizes) <= TOGETHER_BYTES else SMALL_BYTES

@@ -75,7 +75,9 @@ class SourceTree:
             raise FileError(
                 path, f"{printable(path)}: expected a path, found a name that rdc keeps for itself"
             )
-        if not name:
+        if b"/@" in b"/" + path and (tree := _snapshot_tree(path, site, changes, prunes=prunes)):
+            pass
+        elif not name:
             tree = cls(site.open(path), None, changes, served_path(path, site), prunes=prunes)
         else:
             directory = os.path.dirname(path) or b"."
@@ -134,6 +136,9 @@ class SourceTree:
         """
         if not options.remove_source_files:
             return None
+        if self.root.given is not None:
+            shown = printable(self.root.label)
+            raise UsageError(f"{shown}: a snapshot loses no files; leave out --remove-source-files")
         from rdc.session.trees.source_options import SourceRemoval
 
         return SourceRemoval(self.root, dry=options.dry_run)
@@ -170,6 +175,26 @@ class SourceTree:
         first, *others = [_preserved(root, kinds, store) for root in self.origins or (self.root,)]
         preserved = reduce(Preserved.also, others, first)
         return Start(name, kind, self.metadata(name, kind), preserved)
+
+
+def _snapshot_tree(
+    path: bytes, site: Site, changes: ModeChanges | None, *, prunes: bool
+) -> SourceTree | None:
+    """Returns the tree of a path into a snapshot of a store; None for another path. Raises RdcError."""
+    from rdc.store.snapshot_root import open_snapshot
+
+    found = open_snapshot(path, site.has_directory, site.open)
+    if found is None:
+        return None
+    root, only = found
+    if only is not None:
+        if root.kind(only) is None:
+            root.release()
+            raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+        return SourceTree(
+            root.having(replace(root.reads, only=only, lists_top=False)), only, changes, prunes=prunes
+        )
+    return SourceTree(root, None, changes, prunes=prunes)
 
 
 def read_policy(options: SyncOptions, reads: ReadPolicy = ReadPolicy()) -> ReadPolicy:  # noqa: B008 - frozen

@@ -9,7 +9,7 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, RdcError, printable
 from rdc.files.base.paths import join
-from rdc.files.facts.xattrs import read_directory_attributes, read_entry_attributes
+from rdc.files.facts.xattrs import read_directory_attributes, read_top_attributes
 from rdc.lean.records import dataclass, replace
 from rdc.limits import ATTRIBUTE_SET_BYTES, ATTRIBUTES_PENDING_BYTES
 from rdc.model.entries import NODES, Kind, Listing, PackedListing, strings
@@ -64,8 +64,7 @@ class TreeXattrs:
             return []
         existing: Attributes | OSError
         try:
-            here, kinds = self._root.top().fd, self._kinds.of(Kind.DIRECTORY)
-            existing = read_entry_attributes(here, b".", kinds, fakes=self._root.reads.fakes)
+            existing = read_top_attributes(self._root, self._kinds.of(Kind.DIRECTORY))
         except OSError as error:
             existing = error
         packed = self._packed(b"", b".", existing)

@@ -149,7 +149,7 @@ def test_what_is_not_kept_in_memory_is_read_again(
 
 
 def test_without_the_compiled_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_module, "can_open", lambda: False)
+    monkeypatch.setattr(snapshot_module, "can_open", lambda _: False)
     source, destination = places(tmp_path, OLD, NEW)
     assert counts(synced(source, destination))["BundleAnswer"] == 1
 

@@ -58,7 +58,7 @@ def test_only_what_differs_is_sent(
     if checksum:
         edit(destination / "d4" / "175", MTIME + 175)  # with the source's mtime
     if not built:
-        monkeypatch.setattr("rdc.session.trees.small_file_digests.can_open", lambda: False)
+        monkeypatch.setattr("rdc.session.trees.small_file_digests.can_open", lambda _: False)
     run = run_sync(source, destination, SyncOptions(checksum=checksum))
     assert run.problems == []
     assert read_tree(destination) == read_tree(source)

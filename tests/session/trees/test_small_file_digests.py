@@ -219,7 +219,7 @@ def test_of_listed_files_the_large_ones_are_left(
         manifest.add(path, listing)
     files = [row for name in contents if (row := manifest.row(os.fsencode(name))) is not None]
     if not built:
-        monkeypatch.setattr("rdc.session.trees.small_file_digests.can_open", lambda: False)
+        monkeypatch.setattr("rdc.session.trees.small_file_digests.can_open", lambda _: False)
     with small_file_digests(root, manifest, files, FileSigner(SYNC_PARAMS, NoCatalog()), keep=True) as found:
         assert found.sizes == list(sizes.values())
         assert split(found.roots, found.missing) == [

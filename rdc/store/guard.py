@@ -1,0 +1,130 @@
+"""Keeps syncs out of stores: a DST at or below one is refused, unless SRC is a copy of the same store.
+
+A sync with --delete to a store by mistake would delete its packs. Only the first bytes of a store's head are
+known here, since every sync asks.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import UsageError, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.sync import SyncOptions
+
+MAGIC = b"RDCSTORE"
+HEAD_NAME = b"store"
+_HEAD_BYTES = 68
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def head_of(directory: int) -> bytes | None:
+    """Return the head of the store that is open as `directory`, whatever else it says; None for no store."""
+    try:
+        fd = os.open(HEAD_NAME, _READ, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        data = os.read(fd, _HEAD_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return data if data.startswith(MAGIC) else None
+
+
+def levels_to_store(directory: int) -> int | None:
+    """Return how many directories above the open `directory` a store is: 0 if it is one itself, None for no
+    store."""
+    at, levels = os.dup(directory), 0
+    try:
+        while head_of(at) is None:
+            here = os.fstat(at)
+            above = os.open(b"..", _DIRECTORY, dir_fd=at)
+            os.close(at)
+            at = above
+            if os.path.samestat(here, os.fstat(at)):
+                return None
+            levels += 1
+    except OSError:
+        return None
+    finally:
+        os.close(at)
+    return levels
+
+
+def store_above(path: bytes) -> bytes | None:
+    """Return the path of the store that `path` is or lies in, whether it exists or not; None for none."""
+    at = os.path.realpath(path)
+    while True:
+        try:
+            fd = os.open(at, _DIRECTORY)
+        except OSError:
+            pass  # not there yet, or no directory: the one above it decides
+        else:
+            try:
+                if head_of(fd) is not None:
+                    return at
+            finally:
+                os.close(fd)
+        above = os.path.dirname(at)
+        if above == at:
+            return None
+        at = above
+
+
+def check_local(source: bytes, destination: bytes) -> None:
+    """Raise UsageError if a sync of these local paths would change a store, unless SRC is the same store."""
+    name = (
+        b"" if source.endswith((b"/", b"/.", b"/..")) or source in (b".", b"..") else os.path.basename(source)
+    )
+    target = os.path.join(destination, name) if name and os.path.isdir(source) else destination
+    store = store_above(target)
+    if store is None:
+        return
+    is_store = store == os.path.realpath(target)
+    if not (is_store and _head_at(source) == _head_at(store)):
+        raise _refusal(target, is_store=is_store)
+
+
+def _head_at(path: bytes) -> bytes | None:
+    try:
+        fd = os.open(path, _DIRECTORY)
+    except OSError:
+        return None
+    try:
+        return head_of(fd)
+    finally:
+        os.close(fd)
+
+
+def check_opened(directory: int, entry: bytes, shown: bytes, options: SyncOptions) -> None:
+    """Raise UsageError if a sync from another machine into the open `directory` would change a store.
+
+    `entry`: the one entry of it that the sync is about, b"" for all. Whether SRC is the same store is not
+    known. So new files are taken at a store itself, as an off-site copy needs them, and a sync that deletes
+    or writes into files is refused.
+    """
+    levels = levels_to_store(directory)
+    if levels is None and entry:
+        try:
+            fd = os.open(entry, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        except OSError:
+            return
+        try:
+            levels = None if head_of(fd) is None else 0
+        finally:
+            os.close(fd)
+    if levels or (levels == 0 and (options.delete or options.delete_excluded or options.inplace)):
+        raise _refusal(shown, is_store=levels == 0)
+
+
+def _refusal(destination: bytes, *, is_store: bool) -> UsageError:
+    what = "is a store" if is_store else "lies in a store"
+    return UsageError(
+        f"{printable(destination)} {what}, and SRC is not a copy of it: a sync would change or delete its"
+        " packs; name another DST, or add a snapshot with rdc store put"
+    )

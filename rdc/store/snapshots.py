@@ -1,0 +1,156 @@
+"""Snapshots: the record of one put to bytes and back, and which one of a store a name means."""
+
+from __future__ import annotations
+
+import re
+import struct
+import time
+
+from blake3 import blake3
+
+from rdc.errors import UsageError, printable
+from rdc.lean.records import dataclass, replace
+from rdc.model.entries import Metadata
+from rdc.model.preserved import unpack_attributes
+from rdc.store.tree_rows import LENGTH, Parts, StreamRef, check_ref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAGIC = b"RDCSNAP1"
+SNAPSHOT_BYTES = 1 << 20
+"""Most bytes of a snapshot's file: two paths, a set of attributes and the keys of a short list."""
+
+_FIXED = struct.Struct("<QqQQQQHqIIQB")
+"""Number, time, entries, files, bytes, stored bytes, mode, mtime, uid, gid, bytes and level of the tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One state of a directory."""
+
+    number: int
+    """Later puts have higher numbers, whatever the clock says."""
+    seconds: int
+    """When the put began, by the store's clock: seconds since 1970."""
+    series: bytes
+    """The name under which states of one directory are kept."""
+    host: bytes
+    path: bytes
+    """The directory, absolute."""
+    entries: int
+    files: int
+    size: int
+    """Bytes of all files."""
+    stored: int
+    """Bytes that the put added to the packs."""
+    top: Metadata
+    """Of the directory itself."""
+    attributes: bytes
+    """The packed extended attributes of the directory itself."""
+    tree: StreamRef
+
+    def numbered(self, number: int) -> Snapshot:
+        """Return the snapshot with another number."""
+        return replace(self, number=number)
+
+
+def encode_snapshot(snapshot: Snapshot, key: bytes) -> bytes:
+    """Return the file of a snapshot. `key`: of the store."""
+    top, tree = snapshot.top, snapshot.tree
+    fixed = _FIXED.pack(
+        snapshot.number,
+        snapshot.seconds,
+        snapshot.entries,
+        snapshot.files,
+        snapshot.size,
+        snapshot.stored,
+        top.mode,
+        top.mtime_ns,
+        top.uid,
+        top.gid,
+        tree.size,
+        tree.level,
+    )
+    parts = (snapshot.series, snapshot.host, snapshot.path, snapshot.attributes, tree.keys)
+    data = MAGIC + fixed + b"".join([LENGTH.pack(len(part)) + part for part in parts])
+    return data + blake3(data, key=key).digest()
+
+
+def decode_snapshot(data: bytes, key: bytes) -> Snapshot:
+    """Return the snapshot in `data`. Raises ValueError for anything that encode_snapshot does not write."""
+    if not data.startswith(MAGIC) or len(data) > SNAPSHOT_BYTES:
+        raise ValueError(f"{len(data)} bytes that begin with {data[:8]!r}")
+    if blake3(data[:-32], key=key).digest() != data[-32:]:
+        raise ValueError("bytes with another digest, or of another store")
+    parts = Parts(data[len(MAGIC) : -32])
+    number, seconds, entries, files, size, stored, mode, mtime, uid, gid, tree, level = _FIXED.unpack(
+        parts.take(_FIXED.size)
+    )
+    texts = [parts.take(*LENGTH.unpack(parts.take(LENGTH.size))) for _ in range(5)]
+    if parts.left or not number or mode > 0o7777:
+        raise ValueError("lengths or numbers that no snapshot has")
+    series, host, path, attributes, keys = texts
+    unpack_attributes(attributes)
+    ref = StreamRef(tree, level, keys)
+    check_ref(ref)
+    top = Metadata(mode, mtime, uid, gid)
+    return Snapshot(number, seconds, series, host, path, entries, files, size, stored, top, attributes, ref)
+
+
+# Names of snapshots: @17, @latest, @2026-11-28, and the last two of one series, @data/latest.
+
+_DATE = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+LATEST = b"latest"
+
+
+def check_series(name: bytes) -> None:
+    """Raise UsageError if no series can have this name, because a path could not name it."""
+    if not name or b"/" in name or b"\0" in name or name in (b".", b"..") or len(name) > 255:
+        raise UsageError(
+            f"'{printable(name)}': expected the name of a series, without slashes; use --name=NAME"
+        )
+    if name.isdigit() or name == LATEST or _DATE.fullmatch(name):
+        raise UsageError(
+            f"'{printable(name)}': a series cannot have the name of a number, of a date or 'latest', which"
+            " stand for snapshots; use --name=NAME"
+        )
+
+
+def chosen(snapshots: Sequence[Snapshot], name: bytes, series: bytes | None) -> Snapshot:
+    """Return the snapshot that `name` means: a number, b"latest", or a date for the last one by its end.
+
+    `series`: of this series alone; None: of all. `snapshots`: all, in order of their numbers. Raises
+    UsageError if there is none, or if snapshots of several series are meant.
+    """
+    own = [one for one in snapshots if series in (None, one.series)]
+    text = printable(name if series is None else series + b"/" + name)
+    if name.isdigit():
+        found = [one for one in own if one.number == int(name)]
+    else:
+        end = None if name == LATEST else _end_of_day(name)
+        known = sorted({one.series for one in own})
+        if len(known) > 1:
+            shown = ", ".join(f"@{printable(one)}/{printable(name)}" for one in known[:8])
+            raise UsageError(f"@{text}: the store has several series; name one of {shown}")
+        found = [one for one in own if end is None or one.seconds < end]
+    if not found:
+        raise UsageError(f"@{text}: the store has no such snapshot; see rdc store list")
+    return found[-1]
+
+
+def _end_of_day(name: bytes) -> float:
+    """Return when a day ends by local time, in seconds since 1970. Raises UsageError."""
+    date = _DATE.fullmatch(name)
+    try:
+        if date is None:
+            raise ValueError("no date")
+        year, month, day = map(int, date.groups())
+        time.strptime(name.decode(), "%Y-%m-%d")
+        return time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"@{printable(name)}: expected a number, 'latest', a date such as @2026-11-28, or a series before"
+            " one of these, such as @data/latest"
+        ) from error

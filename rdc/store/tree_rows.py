@@ -1,0 +1,242 @@
+"""The rows of one directory of a snapshot, to bytes and back.
+
+A tree is a stream of such records in walk order. Names, kinds, modes, sizes, times and owners are the columns
+of a listing. For each regular file with content there are its root, its traits and where its content is.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+
+from rdc.lean.records import dataclass
+from rdc.limits import PATH_BYTES
+from rdc.model.entries import (
+    DEVICE_LIMIT,
+    DEVICES,
+    Kind,
+    PackedListing,
+    little_endian,
+    little_endian_integers,
+    strings,
+)
+from rdc.model.preserved import unpack_attributes
+from rdc.signature.tree import DIGEST_BYTES, TRAITS_BYTES
+from rdc.store.directory import KEY_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STREAM_LEVELS = 4
+"""Most levels of a stream. Level 0 names the chunks of the content. Each further one names the chunks of the
+list of keys below."""
+
+RECORD_BYTES = 1 << 30
+"""Most bytes of a directory's record."""
+
+_HEAD = struct.Struct("<IIIIIIII")
+"""Bytes of the path, rows, bytes of names, of targets, 1 if there are groups, attribute sets, bytes of these,
+files with content."""
+
+_LISTED_WIDTHS = (1, 2, 8, 8, 4, 4)
+"""Bytes of kind, mode, size, mtime, uid and gid of a row."""
+
+LENGTH = struct.Struct("<I")
+"""The length of a record, before it."""
+
+_KINDS = frozenset(int(kind) for kind in Kind) - {int(Kind.SPECIAL)}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRef:
+    """Where a stream of bytes is in the store."""
+
+    size: int
+    level: int
+    """0: `keys` are those of its chunks. Else they are those of the chunks of the list of keys of the level
+    below."""
+    keys: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """The content of a regular file."""
+
+    root: bytes
+    """The root of its signature for SYNC_PARAMS."""
+    traits: bytes
+    """TRAITS_BYTES; zeros: unknown or without features."""
+    content: StreamRef
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRows:
+    """One directory of a snapshot."""
+
+    path: bytes
+    listing: PackedListing
+    """The kinds of special files are those they have; SPECIAL is none."""
+    groups: bytes
+    """u32 a row: files with equal numbers other than 0 are names of one file. Empty if all are 0."""
+    attributes: tuple[bytes, ...]
+    """The packed sets of extended attributes that rows of this directory have."""
+    attribute_numbers: bytes
+    """u32 a row: 0 for none, else one more than the number of its set. Empty without sets."""
+    files: tuple[FileRef, ...]
+    """Of each regular file with content, in row order."""
+
+    def file_numbers(self) -> dict[int, int]:
+        """Return the number in `files` of each row that has one."""
+        sizes = little_endian_integers("Q", self.listing.sizes)
+        rows = [row for row in self.listing.rows_of(Kind.FILE) if sizes[row]]
+        return {row: number for number, row in enumerate(rows)}
+
+    def group_of(self, row: int) -> int:
+        return int.from_bytes(self.groups[4 * row : 4 * row + 4], "little")
+
+    def attributes_of(self, row: int) -> bytes:
+        """Return the packed set of one row; b"" for none."""
+        number = int.from_bytes(self.attribute_numbers[4 * row : 4 * row + 4], "little")
+        return self.attributes[number - 1] if number else b""
+
+
+def encode_rows(rows: DirectoryRows) -> bytes:
+    """Return the record of a directory, its length before it."""
+    listing, files = rows.listing, rows.files
+    sets = b"".join([LENGTH.pack(len(one)) + one for one in rows.attributes])
+    head = _HEAD.pack(
+        len(rows.path),
+        listing.count,
+        len(listing.names),
+        len(listing.targets),
+        bool(rows.groups),
+        len(rows.attributes),
+        len(sets),
+        len(files),
+    )
+    record = b"".join(
+        (
+            head,
+            rows.path,
+            listing.names,
+            listing.targets,
+            listing.kinds,
+            listing.modes,
+            listing.sizes,
+            listing.mtimes,
+            listing.uids,
+            listing.gids,
+            rows.groups,
+            sets,
+            rows.attribute_numbers,
+            b"".join([file.traits for file in files]),
+            bytes([file.content.level for file in files]),
+            little_endian(array("I", [len(file.content.keys) // KEY_BYTES for file in files])),
+            b"".join([file.root + file.content.keys for file in files]),
+        )
+    )
+    return LENGTH.pack(len(record)) + record
+
+
+class Parts:
+    """Takes the parts of a record, in order. ValueError for one that it does not have."""
+
+    def __init__(self, record: bytes) -> None:
+        self._record = record
+        self._at = 0
+
+    def take(self, length: int) -> bytes:
+        part = self._record[self._at : self._at + length]
+        if len(part) != length:
+            raise ValueError(f"expected {length} bytes of a record, found {len(part)}")
+        self._at += length
+        return part
+
+    @property
+    def left(self) -> int:
+        return len(self._record) - self._at
+
+
+def decode_rows(record: bytes) -> DirectoryRows:
+    """Return the directory of a record without the length before it. Raises ValueError."""
+    parts = Parts(record)
+    path, count, names, targets, grouped, sets, set_bytes, files = _HEAD.unpack(parts.take(_HEAD.size))
+    if path > PATH_BYTES or grouped > 1 or max(count, names, targets, files) > len(record):
+        raise ValueError("expected the head of a directory, found something else")
+    path_text = parts.take(path)
+    name_text, target_text = parts.take(names), parts.take(targets)
+    kinds, modes, sizes, mtimes, uids, gids = (parts.take(width * count) for width in _LISTED_WIDTHS)
+    listing = PackedListing(count, name_text, kinds, modes, sizes, mtimes, uids, gids, target_text)
+    _check_listing(listing)
+    groups = parts.take(4 * count) if grouped else b""
+    attributes = _attribute_sets(parts.take(set_bytes), sets)
+    numbers = parts.take(4 * count) if sets else b""
+    if numbers and max(little_endian_integers("I", numbers), default=0) > sets:
+        raise ValueError("expected the number of a set of attributes, found a higher one")
+    found = _files(parts, files, listing)
+    if parts.left:
+        raise ValueError(f"expected the end of a record, found {parts.left} bytes more")
+    return DirectoryRows(path_text, listing, groups, attributes, numbers, found)
+
+
+def _check_listing(listing: PackedListing) -> None:
+    names = strings(listing.names)
+    if len(names) != listing.count or (listing.names and not listing.names.endswith(b"\0")):
+        raise ValueError(f"expected {listing.count} names, found {len(names)}")
+    before = b""
+    for name in names:
+        if name <= before or b"/" in name or name in (b".", b".."):
+            raise ValueError(f"expected names of entries in order, found {name[:80]!r}")
+        before = name
+    if not _KINDS.issuperset(listing.kinds):
+        raise ValueError("expected kinds of entries, found another")
+    modes, sizes = little_endian_integers("H", listing.modes), little_endian_integers("Q", listing.sizes)
+    if max(modes, default=0) > 0o7777:
+        raise ValueError(f"expected permission bits, found {max(modes):o}")
+    for kind, size in zip(listing.kinds, sizes, strict=True):
+        if size >= (1 << 63 if kind == Kind.FILE else DEVICE_LIMIT if kind in DEVICES else 1):
+            raise ValueError(f"expected the size of an entry of kind {kind}, found {size}")
+    if len(strings(listing.targets)) != listing.kinds.count(Kind.SYMLINK) or (
+        listing.targets and not listing.targets.endswith(b"\0")
+    ):
+        raise ValueError("expected a target of each symlink, found another number")
+
+
+def _attribute_sets(data: bytes, count: int) -> tuple[bytes, ...]:
+    parts, sets = Parts(data), []
+    for _ in range(count):
+        (length,) = LENGTH.unpack(parts.take(LENGTH.size))
+        one = parts.take(length)
+        unpack_attributes(one)
+        sets.append(one)
+    if parts.left:
+        raise ValueError("expected the end of the sets of attributes")
+    return tuple(sets)
+
+
+def _files(parts: Parts, count: int, listing: PackedListing) -> tuple[FileRef, ...]:
+    all_sizes = little_endian_integers("Q", listing.sizes)
+    sizes = [size for row in listing.rows_of(Kind.FILE) if (size := all_sizes[row])]
+    if len(sizes) != count:
+        raise ValueError(f"expected the contents of {len(sizes)} files, found {count}")
+    traits, levels = parts.take(TRAITS_BYTES * count), parts.take(count)
+    counts = little_endian_integers("I", parts.take(4 * count))
+    found = []
+    for number, size in enumerate(sizes):
+        root = parts.take(DIGEST_BYTES)
+        ref = StreamRef(size, levels[number], parts.take(KEY_BYTES * counts[number]))
+        check_ref(ref)
+        found.append(FileRef(root, traits[TRAITS_BYTES * number : TRAITS_BYTES * (number + 1)], ref))
+    return tuple(found)
+
+
+def check_ref(ref: StreamRef) -> None:
+    """Raise ValueError if no stream has this reference."""
+    if ref.level >= STREAM_LEVELS or bool(ref.size) != bool(ref.keys) or len(ref.keys) % KEY_BYTES:
+        raise ValueError(f"expected the place of {ref.size} bytes, found level {ref.level}")
+
+
+def link_groups(numbers: Sequence[int]) -> bytes:
+    """Return the column of groups; empty if no file has several names."""
+    return little_endian(array("I", numbers)) if any(numbers) else b""

@@ -1,0 +1,1 @@
+"""Tests of rdc.store: packs, snapshots, and restoring them."""

@@ -1,0 +1,92 @@
+"""A full disk, or another refusal of the file system, at each call of a put: no snapshot, no harm, and 11."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rdc
+from rdc.errors import ExitCode, OutOfSpaceError, RdcError
+from tests.support.store.stores import put_tree, read_alone, state_of
+
+CALLS = ("write", "fdatasync", "fsync", "rename", "link", "mkdir")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    top = tmp_path / "tree"
+    top.mkdir()
+    (top / "file").write_bytes(b"content" * 1000)
+    return top
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, name: str, number: int, error: int) -> list[int]:
+    """Let the call with this number fail. Return a list whose item says how many are left to come before."""
+    call, left = getattr(os, name), [number]
+
+    def refuse(*arguments: Any, **rest: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(error, os.strerror(error))
+        return call(*arguments, **rest)
+
+    monkeypatch.setattr(os, name, refuse)
+    return left
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("first", [True, False], ids=["first put", "later put"])
+def test_a_full_disk_adds_nothing_and_says_so(source: Path, tmp_path: Path, name: str, first: bool) -> None:
+    for number in range(1, 20):
+        store = tmp_path / f"st {number}"
+        if not first:
+            put_tree(source, store)
+            (source / "file").write_bytes(b"%d" % number * 900)
+        with pytest.MonkeyPatch.context() as patch:
+            left = refusing(patch, name, number, errno.ENOSPC)
+            try:
+                put_tree(source, store)
+            except RdcError as error:
+                assert isinstance(error, OutOfSpaceError), error
+                assert error.code is ExitCode.FILE_IO
+                assert "No space left on device" in str(error)
+            else:
+                assert left[0] > 0, "the refusal was passed over"
+                break
+        listed = [one.number for one in rdc.snapshots(store)] if (store / "store").exists() else []
+        assert listed in ([], [1], [1, 2])
+        again = put_tree(source, store).number
+        out = tmp_path / f"out {number}"
+        read_alone(store, again, out)
+        assert state_of(out) == state_of(source)
+        assert rdc.verify_store(store, 1.0).damaged == 0
+    else:
+        pytest.fail("no end of calls")
+
+
+def test_a_file_system_without_hard_links_is_named(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_tree(source, tmp_path / "st")
+    refusing(monkeypatch, "link", 1, errno.EPERM)
+    with pytest.raises(RdcError, match=r"snapshots/2: cannot write it: Operation not permitted"):
+        put_tree(source, tmp_path / "st")
+    monkeypatch.undo()
+    assert [one.number for one in rdc.snapshots(tmp_path / "st")] == [1]
+
+
+def test_a_file_system_without_locks_is_named(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_tree(source, tmp_path / "st")
+
+    def refuse(_fd: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(RdcError, match=r"st/lock: cannot lock it: No locks available"):
+        put_tree(source, tmp_path / "st")

@@ -1,0 +1,264 @@
+"""`put`: what the store's snapshots hold, restored by a reader that knows nothing of rdc."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from rdc.catalog.catalog import Catalog
+from rdc.errors import ExitCode, FileError, RdcError, UsageError
+from rdc.model.selection import FilterRule, RuleAction
+from rdc.store.place import PackStore
+from rdc.store.records import StoreOptions
+from tests.support.store.stores import Problems, put_tree, read_alone, state_of
+
+NOISE = random.Random(5).randbytes(9_000_000)
+TEXT = b"".join(b"line %d of a text\n" % number for number in range(20_000))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    top = tmp_path / "tree"
+    (top / "docs" / "deep").mkdir(parents=True)
+    (top / "empty").mkdir()
+    (top / "docs" / "text").write_bytes(TEXT)
+    (top / "docs" / "deep" / "noise").write_bytes(NOISE)
+    (top / "docs" / "nothing").write_bytes(b"")
+    (top / "link").symlink_to("docs/text")
+    return top
+
+
+def restored(store: Path, number: int, tmp_path: Path) -> dict[str, object]:
+    destination = tmp_path / f"restored-{number}"
+    read_alone(store, number, destination)
+    return state_of(destination)
+
+
+def pack_bytes(store: Path) -> int:
+    return sum(path.stat().st_size for path in (store / "packs").rglob("*.pack"))
+
+
+def test_each_snapshot_is_restored_as_the_tree_was(source: Path, tmp_path: Path) -> None:
+    store, states = tmp_path / "st", []
+    put_tree(source, store)
+    states.append(state_of(source))
+    (source / "docs" / "text").write_bytes(TEXT.replace(b"line 77 ", b"a changed line "))
+    (source / "docs" / "deep" / "noise").write_bytes(NOISE[:4_000_000] + b"more" + NOISE[4_000_000:])
+    (source / "docs" / "new").write_bytes(NOISE[:1000])
+    os.rename(source / "empty", source / "renamed")
+    put_tree(source, store)
+    states.append(state_of(source))
+    for number, state in enumerate(states, 1):
+        assert restored(store, number, tmp_path) == state
+
+
+def test_every_kind_and_all_metadata_are_kept(tmp_path: Path) -> None:
+    top = tmp_path / "tree"
+    top.mkdir()
+    (top / "a").write_bytes(b"several names")
+    os.link(top / "a", top / "b")
+    os.mkfifo(top / "fifo", 0o640)
+    os.mknod(top / "null", 0o20666, os.makedev(1, 3))
+    with socket.socket(socket.AF_UNIX) as made:
+        os.chdir(top)
+        made.bind("socket")
+        os.chdir("/")
+    name = os.fsdecode(b"not \xff utf-8\n")
+    (top / name).write_bytes(b"x")
+    os.setxattr(top / "a", "user.note", b"y" * 3000)
+    os.setxattr(top, "user.top", b"z")
+    (top / "setuid").write_bytes(b"s")
+    os.chown(top / "setuid", 12, 34)
+    os.chmod(top / "setuid", 0o4751)  # noqa: S103 - all bits are kept
+    os.utime(top / "setuid", ns=(5, -7_000_000_001))
+    with (top / "hole").open("wb") as file:
+        file.truncate(8 << 20)
+    store = tmp_path / "st"
+    put_tree(top, store)
+    assert restored(store, 1, tmp_path) == state_of(top)
+    assert pack_bytes(store) < 8000
+
+
+def test_an_acl_is_kept(tmp_path: Path) -> None:
+    top = tmp_path / "tree"
+    top.mkdir()
+    (top / "file").write_bytes(b"x")
+    entries = [(1, 6, -1), (2, 4, 1000), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
+    packed = b"\2\0\0\0" + b"".join(
+        tag.to_bytes(2, "little") + bits.to_bytes(2, "little") + (number & 0xFFFF_FFFF).to_bytes(4, "little")
+        for tag, bits, number in entries
+    )
+    os.setxattr(top / "file", "system.posix_acl_access", packed)
+    store = tmp_path / "st"
+    put_tree(top, store)
+    assert restored(store, 1, tmp_path) == state_of(top)
+
+
+def test_an_equal_tree_costs_one_small_file(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    before = pack_bytes(store)
+    report = put_tree(source, store)
+    assert (report.number, report.stored, report.new_bytes) == (2, 0, 0)
+    assert pack_bytes(store) == before
+    assert (store / "snapshots" / "2").stat().st_size < 500
+
+
+def test_unchanged_files_are_not_read(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    for path in source.rglob("*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000), follow_symlinks=False)
+    with Catalog(str(tmp_path / "catalog")) as catalog:
+        time.sleep(2.5)  # the catalog takes no ctime for final that is as young as this
+        first = put_tree(source, store, catalog=catalog)
+        assert (first.files_read, first.bytes_read) == (2, len(TEXT) + len(NOISE))
+        again = put_tree(source, store, catalog=catalog)
+        assert (again.files_read, again.bytes_read) == (0, 0)
+        # Another content with the old size and times: the ctime shows it.
+        (source / "docs" / "text").write_bytes(TEXT[::-1])
+        os.utime(source / "docs" / "text", (1_600_000_000, 1_600_000_000))
+        third = put_tree(source, store, catalog=catalog)
+    assert third.files_read == 1
+    assert restored(store, 3, tmp_path) == state_of(source)
+
+
+def test_a_small_change_is_stored_as_a_delta(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    (source / "docs" / "deep" / "noise").write_bytes(NOISE[:5_000_000] + b"new" + NOISE[5_000_000:])
+    report = put_tree(source, store)
+    assert report.deltas
+    assert report.stored < 4000
+    off = put_tree(source, tmp_path / "other", StoreOptions(name="tree", deltas=False))
+    assert off.deltas == 0
+
+
+def test_a_renamed_and_changed_file_finds_the_old_one(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    (source / "docs" / "deep" / "noise").unlink()
+    scattered = bytearray(NOISE)
+    for at in range(0, len(scattered), 600_000):
+        scattered[at] ^= 1
+    (source / "elsewhere").write_bytes(scattered)
+    report = put_tree(source, store)
+    assert report.stored < 30_000
+
+
+def test_a_thousand_generations_stay_ten_frames_deep(tmp_path: Path) -> None:
+    top, store = tmp_path / "tree", tmp_path / "st"
+    top.mkdir()
+    drawn = random.Random(9)
+    content = bytearray(drawn.randbytes(20_000))
+    for number in range(100):
+        content[drawn.randrange(len(content))] ^= 0xFF
+        (top / "file").write_bytes(content)
+        os.utime(top / "file", (number, number))
+        put_tree(top, store)
+    from rdc.store.reader import StoreReader
+
+    with PackStore.open(os.fsencode(store)) as opened:
+        reader = StoreReader(opened)
+        assert max(frame.generation for frame in reader.frames) > 60
+        assert max(frame.depth for frame in reader.frames) <= 8
+        reader.close()
+    assert restored(store, 100, tmp_path) == state_of(top)
+
+
+def test_filters_leave_out_and_rdcs_own_names_stay_out(source: Path, tmp_path: Path) -> None:
+    for name in (".rdc-undo", ".rdc-unite"):
+        (source / name).mkdir()
+        (source / name / "kept").write_bytes(b"x")
+    (source / "docs" / "a.tmp").write_bytes(b"x")
+    rule = FilterRule(RuleAction.EXCLUDE, b"*.tmp")
+    store = tmp_path / "st"
+    put_tree(source, store, StoreOptions(name="tree", rules=(rule,)))
+    found = restored(store, 1, tmp_path)
+    assert not any(".rdc" in path or path.endswith(".tmp") for path in found)
+    assert "docs/text" in found
+
+
+def test_series_have_their_own_newest_tree_and_share_chunks(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store, StoreOptions(name="one"))
+    report = put_tree(source, store, StoreOptions(name="two"))
+    assert report.number == 2
+    assert report.stored == 0
+
+
+@pytest.mark.parametrize("name", ["", "17", "latest", "2026-11-28", "a/b", "."])
+def test_names_that_no_path_could_have_are_refused(source: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="--name"):
+        put_tree(source, tmp_path / "st", StoreOptions(name=name))
+
+
+def test_the_store_in_the_tree_is_left_out_and_said(source: Path) -> None:
+    problems = Problems()
+    store = source / "docs" / "st"
+    put_tree(source, store, problems=problems)
+    report = put_tree(source, store, problems=problems)
+    assert report.exit is ExitCode.OK
+    assert any("left out, as it is the store itself" in text for text in problems.texts)
+    destination = source.parent / "restored"
+    read_alone(store, 2, destination)
+    assert not (destination / "docs" / "st").exists()
+    assert (destination / "docs" / "text").exists()
+
+
+def test_a_tree_in_the_store_is_refused(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    with pytest.raises(UsageError, match="lies in the store"):
+        put_tree(store / "packs", store)
+
+
+def test_a_directory_that_is_no_store_is_not_made_one(source: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "file").write_bytes(b"x")
+    with pytest.raises(UsageError, match="expected a store"):
+        put_tree(source, other)
+    assert [path.name for path in other.iterdir()] == ["file"]
+
+
+def test_a_missing_source_is_refused_and_makes_no_store(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="expected a directory"):
+        put_tree(tmp_path / "missing", tmp_path / "st")
+    assert not (tmp_path / "st").exists()
+
+
+def test_a_store_that_others_may_write_into_is_refused(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    store.chmod(0o777)
+    with pytest.raises(RdcError, match="nobody else may write"):
+        put_tree(source, store)
+
+
+def test_a_store_of_a_later_version_is_refused(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    head = bytearray((store / "store").read_bytes())
+    head[8] = 2
+    (store / "store").chmod(0o600)
+    (store / "store").write_bytes(head)
+    with pytest.raises(FileError, match="version 2, this rdc reads 1"):
+        put_tree(source, store)
+
+
+def test_a_clock_set_back_changes_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    (source / "docs" / "text").write_bytes(b"newer")
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    assert put_tree(source, store).number == 2
+    monkeypatch.undo()
+    with PackStore.open(os.fsencode(store)) as opened:
+        assert [opened.snapshot(number).number for number in opened.numbers()] == [1, 2]

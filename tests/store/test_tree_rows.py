@@ -1,0 +1,102 @@
+"""Rows of a directory: what is encoded is decoded, and a hostile record is refused."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rdc.lean.records import replace
+from rdc.model.entries import DEVICE_LIMIT, DEVICES, Kind, Listing, little_endian
+from rdc.model.preserved import pack_attributes
+from rdc.store.tree_rows import LENGTH, DirectoryRows, FileRef, StreamRef, decode_rows, encode_rows
+
+KINDS = [kind for kind in Kind if kind is not Kind.SPECIAL]
+
+
+@st.composite
+def rows_of_directories(draw: st.DrawFn) -> DirectoryRows:
+    name = st.binary(min_size=1, max_size=12).filter(
+        lambda one: b"/" not in one and b"\0" not in one and one not in (b".", b"..")
+    )
+    names = tuple(sorted(draw(st.sets(name, max_size=6))))
+    count = len(names)
+    kinds = [draw(st.sampled_from(KINDS)) for _ in names]
+    limits = [1 << 63 if kind is Kind.FILE else DEVICE_LIMIT if kind in DEVICES else 1 for kind in kinds]
+    sizes = [draw(st.integers(0, limit - 1)) for limit in limits]
+    targets = tuple(b"target" for kind in kinds if kind is Kind.SYMLINK)
+    u32 = st.integers(0, (1 << 32) - 1)
+    listing = Listing(
+        names,
+        bytes(kinds),
+        array("H", [draw(st.integers(0, 0o7777)) for _ in names]),
+        array("Q", sizes),
+        array("q", [draw(st.integers(-(1 << 63), (1 << 63) - 1)) for _ in names]),
+        array("I", [draw(u32) for _ in names]),
+        array("I", [draw(u32) for _ in names]),
+        targets,
+    )
+    sets = (pack_attributes(((b"user.a", b"value"),)), pack_attributes(((b"user.b", b""),)))
+    has_sets, has_groups = draw(st.booleans()), draw(st.booleans())
+    numbers = array("I", [draw(st.integers(0, 2)) for _ in names])
+    files = []
+    for kind, size in zip(kinds, sizes, strict=True):
+        if kind is Kind.FILE and size:
+            keys = bytes(16 * draw(st.integers(1, 3)))
+            root, traits = draw(st.binary(min_size=32, max_size=32)), draw(st.binary(min_size=9, max_size=9))
+            files.append(FileRef(root, traits, StreamRef(size, draw(st.integers(0, 3)), keys)))
+    return DirectoryRows(
+        draw(st.sampled_from([b"", b"a", b"a/b"])),
+        listing.packed(),
+        little_endian(array("I", range(count))) if has_groups else b"",
+        sets if has_sets else (),
+        little_endian(numbers) if has_sets else b"",
+        tuple(files),
+    )
+
+
+@given(rows_of_directories())
+def test_a_directory_is_decoded_as_it_was_encoded(rows: DirectoryRows) -> None:
+    record = encode_rows(rows)
+    assert LENGTH.unpack_from(record)[0] == len(record) - LENGTH.size
+    found = decode_rows(record[LENGTH.size :])
+    if not rows.listing.count:
+        rows = replace(rows, groups=b"", attribute_numbers=b"")
+    assert found == rows
+
+
+@given(rows_of_directories(), st.integers(0), st.integers(1, 255))
+def test_a_changed_record_is_refused_or_sound(rows: DirectoryRows, place: int, change: int) -> None:
+    record = bytearray(encode_rows(rows)[LENGTH.size :])
+    record[place % len(record)] ^= change
+    try:
+        found = decode_rows(bytes(record))
+    except ValueError:
+        return
+    listing = found.listing.unpacked()
+    assert list(listing.names) == sorted(set(listing.names))
+    assert not any(b"/" in name or name in (b"", b".", b"..") for name in listing.names)
+    assert all(kind in KINDS for kind in listing.kinds)
+    assert len(listing.targets) == listing.kinds.count(Kind.SYMLINK)
+    assert [file.content.size for file in found.files] == [
+        size for kind, size in zip(listing.kinds, listing.sizes, strict=True) if kind == Kind.FILE and size
+    ]
+    for row in range(listing.kinds.count(Kind.FILE)):
+        found.attributes_of(row)
+
+
+@given(rows_of_directories(), st.integers(0))
+def test_a_short_record_is_refused(rows: DirectoryRows, length: int) -> None:
+    record = encode_rows(rows)[LENGTH.size :]
+    with pytest.raises(ValueError, match="expected"):
+        decode_rows(record[: length % len(record)])
+
+
+@pytest.mark.parametrize("name", [b"..", b".", b"a/b", b""])
+def test_a_name_that_leads_elsewhere_is_refused(name: bytes) -> None:
+    one = array("I", [0])
+    listing = Listing((name,), b"\1", array("H", [0o755]), array("Q", [0]), array("q", [0]), one, one, ())
+    with pytest.raises(ValueError, match="names"):
+        decode_rows(encode_rows(DirectoryRows(b"", listing.packed(), b"", (), b"", ()))[LENGTH.size :])

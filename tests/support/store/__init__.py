@@ -1,0 +1,1 @@
+"""What tests of stores share: making them, and the reader that knows nothing of rdc."""

@@ -16,7 +16,7 @@ import rdc
 from tests.support.project_paths import PACKAGE, TOP, modules, name_of
 
 ARCHITECTURE = PACKAGE / "ARCHITECTURE.md"
-ARCHITECTURE_LINES = 150
+ARCHITECTURE_LINES = 160
 BEGIN, END = "<!-- drawn by tests/project/test_layers.py -->\n", "<!-- end of the drawing -->"
 
 LAYERS: tuple[tuple[str, ...], ...] = (

@@ -12,12 +12,17 @@ PATHS = (
     b"n/d/b", b"n/d/e", b"r/.git", b"r/.git/x", b"r", b"r/.git/y",
 )  # fmt: skip
 
+USERS_STEPS = (
+    "write", "write", "write", "mkdir", "mkdir", "move", "move", "remove", "link", "touch", "mode",
+    "same", "back",
+)  # fmt: skip
+
 Step = tuple[str, int, int, int]
 
 side = st.integers(0, 1)
 number = st.integers(0, len(PATHS) - 1)
 steps = st.tuples(
-    st.sampled_from("write write write mkdir mkdir move move remove link touch mode same back".split()),
+    st.sampled_from(USERS_STEPS),
     side, number, number,
 )  # fmt: skip
 users = st.lists(steps, min_size=1, max_size=10)

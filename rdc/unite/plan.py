@@ -124,6 +124,8 @@ class Plan:
     """Rows that the next ancestor has from this one, by paths after the renames."""
     journal: Mapping[bytes, Intent]
     """What must be on disk before the first step, by paths after the renames."""
+    journal_dropped: frozenset[bytes]
+    """Paths whose ancestor's row an interrupted run made worthless."""
     renamed_twice: tuple[tuple[bytes, bytes], ...]
     """Left and right path of entries that both sides renamed differently. Both names appear."""
     stricter: int
@@ -181,6 +183,7 @@ def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Pl
         settled=merge.settled,
         kept=merge.kept,
         journal=merge.journal(base),
+        journal_dropped=frozenset(merge.uncertain),
         renamed_twice=tuple(accepted.twice),
         stricter=merge.stricter,
     )
@@ -458,9 +461,16 @@ class _Merge:
             if row.content != content:
                 final = other._replace(mode=wanted, mtime_ns=mtime_ns)
                 self.writes[side].append(Write(path, final, row, returns=False))
-            elif (row.mode, row.mtime_ns) != (wanted, mtime_ns) and row.kind != SYMLINK:
-                self.fields[side].append(SetFields(path, row, wanted, mtime_ns))
+            else:
+                self._set(path, side, row, wanted, mtime_ns)
         self._settle(path, left._replace(content=content), agreed_mode, mtime_ns)
+
+    def _set(self, path: bytes, side: int, row: Row, mode: int, mtime_ns: int) -> None:
+        """Set what differs. Times of directories and anything of symlinks take no part."""
+        if row.kind != FILE:
+            mtime_ns = row.mtime_ns
+        if row.kind != SYMLINK and (row.mode, row.mtime_ns) != (mode, mtime_ns):
+            self.fields[side].append(SetFields(path, row, mode, mtime_ns))
 
     def _mode(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> tuple[int | None, int]:
         """The mode that both sides get, None if each keeps its own; and the mode of the next ancestor."""
@@ -523,8 +533,8 @@ class _Merge:
             else:
                 if before.content != after.content:
                     self.writes[loser].append(Write(where, after, before, returns=False))
-                elif (before.mode, before.mtime_ns) != (after.mode, after.mtime_ns) and after.kind != SYMLINK:
-                    self.fields[loser].append(SetFields(where, before, after.mode, after.mtime_ns))
+                else:
+                    self._set(where, loser, before, after.mode, after.mtime_ns)
                 self._settle(where, after, after.mode, after.mtime_ns)
                 todo += [(where + b"/" + name, _kid(old, name), _kid(new, name)) for name in _names(old, new)]
 

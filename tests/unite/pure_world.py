@@ -116,7 +116,7 @@ class World:
 
     def mkdir(self, side: int, path: bytes) -> None:
         if self.may_make(side, path) and path not in self.disks[side]:
-            self.disks[side][path] = Thing(DIRECTORY, b"", 0o755, 0, self.inode(), self.tick())
+            self.disks[side][path] = Thing(DIRECTORY, b"", 0o755, self.tick(), self.inode(), self.ticks)
 
     def change(self, side: int, path: bytes, *, mode: int | None = None, mtime: int | None = None) -> None:
         thing = self.disks[side].get(path)

@@ -75,6 +75,7 @@ class Listing:
         self.recent: list[bytes] = []
         """Paths that changed so shortly before that a further change may leave no trace."""
         self._barred: dict[bytes, str] = {}
+        self._temporaries: list[tuple[bytes, list[bytes]]] = []
         self.device = os.fstat(root.fileno()).st_dev
         self._list()
 
@@ -91,7 +92,12 @@ class Listing:
         hints = self.root.stable.inode
         other_devices: set[bytes] = set()
         walk = Walk(
-            self.root, self._filters, self._report, on_special=self._special, descend=self._is_of_this_device
+            self.root,
+            self._filters,
+            self._report,
+            on_temporaries=self._note_temporaries,
+            on_special=self._special,
+            descend=self._is_of_this_device,
         )
         for directory in walk:
             listing, inodes = directory.listing, directory.inodes
@@ -131,6 +137,16 @@ class Listing:
 
     def _is_of_this_device(self, device: int, _inode: int) -> bool:
         return device == self.device
+
+    def _note_temporaries(self, directory: bytes, names: list[bytes]) -> None:
+        self._temporaries.append((directory, names))
+
+    def sweep(self) -> None:
+        """Remove the temporaries that interrupted runs left."""
+        from rdc.files.replace.commit_group import sweep_temporaries
+
+        for directory, names in self._temporaries:
+            sweep_temporaries(self.root, directory, names)
 
     def settle_recent(self) -> None:
         """Look once more at entries that changed just now, so that a later change shows in their stamps."""

@@ -153,6 +153,8 @@ class _Run:
             for side, step in plan.steps:
                 self._report(items_of(step, side))
         else:
+            for each in sides:
+                each.sweep()
             steps = self._do(plan, base, pairs)
         conflicts = self._name_conflicts(plan)
         entries = len(plan.settled) + len(plan.kept)
@@ -363,7 +365,8 @@ class _Run:
                 self._stamp(described.views[side], steps.stamps[side], path, settled.kind)
                 for side in (LEFT, RIGHT)
             ]
-            rows[path] = Ancestor(*settled, (stamps[LEFT], stamps[RIGHT]))
+            content = steps.digests.get(path, settled.content)
+            rows[path] = Ancestor(*settled._replace(content=content), (stamps[LEFT], stamps[RIGHT]))
         if failed:
             for path, row in original.items():
                 if under_any(path, failed) and path not in rows and path not in plan.journal_dropped:

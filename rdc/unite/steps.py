@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from functools import partial
 
+from blake3 import blake3
+
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.base.metadata import ANYTHING, identity_of, stat_entry
 from rdc.files.base.syscalls import rename_no_replace_between
@@ -22,6 +24,7 @@ from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import packed_time
 from rdc.progress import Problem
+from rdc.unite.ancestor_file import DIGEST_BYTES
 from rdc.unite.plan import Remove, SetFields, Write
 from rdc.unite.records import UniteItem
 from rdc.unite.renames import MakeDirectory, Rename
@@ -36,6 +39,10 @@ if TYPE_CHECKING:
 
 SIDES = ("left", "right")
 """The names of the sides."""
+
+KNOWN_BYTES = 16 << 20
+"""Bytes of the longest file whose content is known once it is copied. It is in memory then, so this costs the
+hash alone; a later run knows by it whether a touched file was edited."""
 
 _UNTIMED = frozenset({Kind.DIRECTORY, Kind.SYMLINK})
 _NO_UNDO = "leave out --keep-undo"
@@ -90,6 +97,8 @@ class Steps:
         """Paths at each side at which a step was not done; of a rename both paths."""
         self.stamps: tuple[dict[bytes, Stamp], dict[bytes, Stamp]] = ({}, {})
         """What the entries are at which a step was done, by side and path."""
+        self.digests: dict[bytes, bytes] = {}
+        """The contents of copied files, by path."""
         self.changed = [0, 0]
         self.bytes = [0, 0]
         self._identities: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
@@ -274,6 +283,11 @@ class Steps:
             cloned = may_clone(root, source.identity.device, os.fstat(root.fileno()).st_dev)
             with Replacement(root, step.path, expected_size=source.size, reserved=not cloned) as temporary:
                 copy_whole(temporary, source, source.size, cloned=cloned)
+                if source.size <= KNOWN_BYTES and len(row.content) != DIGEST_BYTES:
+                    state = blake3()
+                    for span in source.spans():
+                        state.update(span)
+                    self.digests[step.path] = state.digest(DIGEST_BYTES)
                 source.check_unchanged()
                 metadata = Metadata(row.mode, row.mtime_ns, 0, 0)
                 self._staged[side][step.path] = step

@@ -25,6 +25,7 @@ VERBS = {
     "sync": "rdc.cli.verbs.sync",
     "check": "rdc.checking.command",
     "undo": "rdc.undoing.command",
+    "unite": "rdc.unite.command",
     "watch": "rdc.watching.command",
     "scan": "rdc.cli.verbs.scan",
     "merge": "rdc.cli.verbs.merge",

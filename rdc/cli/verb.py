@@ -25,7 +25,7 @@ VERBS = {
     "sync": "rdc.cli.verbs.sync",
     "check": "rdc.checking.command",
     "undo": "rdc.undoing.command",
-    "unite": "rdc.unite.command",
+    "unite": "rdc.uniting.command",
     "watch": "rdc.watching.command",
     "scan": "rdc.cli.verbs.scan",
     "merge": "rdc.cli.verbs.merge",

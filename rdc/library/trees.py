@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter, StopSignal
     from rdc.undoing.records import UndoableSync, UndoOptions, UndoReport
     from rdc.undoing.undo import UndoReporter
-    from rdc.unite.records import UniteOptions, UnitePair, UniteReport
-    from rdc.unite.run import UniteReporter
+    from rdc.uniting.records import UniteOptions, UnitePair, UniteReport, UniteReporter
     from rdc.watching.records import WatchOptions, WatchReport, WatchReporter
 
 
@@ -283,8 +282,8 @@ def unite(
         >>> report.left, report.right, sorted(os.listdir("two"))[1:]
         (1, 1, ['of one', 'of two'])
     """
-    from rdc.unite.records import UniteOptions
-    from rdc.unite.run import unite as run_unite
+    from rdc.uniting.records import UniteOptions
+    from rdc.uniting.run import unite as run_unite
 
     check_argument("unite", "left", left, str, os.PathLike)
     check_argument("unite", "right", right, str, os.PathLike)
@@ -303,7 +302,7 @@ def unite_status(left: str | os.PathLike[str], right: str | os.PathLike[str]) ->
     >>> rdc.unite_status("one", "two") is None
     True
     """
-    from rdc.unite.run import pairs_of
+    from rdc.uniting.run import pairs_of
 
     check_argument("unite_status", "left", left, str, os.PathLike)
     check_argument("unite_status", "right", right, str, os.PathLike)
@@ -323,7 +322,7 @@ def forget_united(left: str | os.PathLike[str], right: str | os.PathLike[str]) -
     >>> rdc.forget_united("one", "two")
     2
     """
-    from rdc.unite.run import forget
+    from rdc.uniting.run import forget
 
     check_argument("forget_united", "left", left, str, os.PathLike)
     check_argument("forget_united", "right", right, str, os.PathLike)

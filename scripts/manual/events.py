@@ -34,6 +34,7 @@ from rdc.model.similar import (
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.json_output import JsonOutput
 from rdc.undoing.records import UndoableSync, UndoItem, UndoReport
+from rdc.uniting.records import UniteConflict, UniteItem, UnitePair, UniteReport
 from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from scripts.manual.notes import MissingNoteError, notes
 
@@ -158,6 +159,16 @@ def _undo(write: Callable[[str], None]) -> None:
     run.write.finish(sample(UndoReport))
 
 
+def _unite(write: Callable[[str], None]) -> None:
+    run = _Run(write, dry_run=False)
+    run.write(sample(UniteItem, side="right", action="edited", path=b"a.txt"))
+    conflict = sample(UniteConflict, path=b"b.txt", about="content")
+    run.write(conflict)
+    run.write(sample(Problem, code=ExitCode.PARTIAL, message="c.txt: Permission denied"))
+    run.write(sample(UnitePair, place=b"/mnt/work", conflicts=(conflict,)))
+    run.write.finish(sample(UniteReport))
+
+
 def _nothing() -> None:
     """Flushes nothing."""
 
@@ -175,6 +186,7 @@ EVENTS: dict[str, Callable[[Callable[[str], None]], None]] = {
     "similar": _similar,
     "dedupe": _dedupe,
     "undo": _undo,
+    "unite": _unite,
 }
 """Each verb with events, and what writes one of each kind."""
 

@@ -20,8 +20,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("signature",),
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
-    ("session", "survey", "duplicates"),
-    ("checking", "daemon", "watching", "unite", "report", "install", "documents"),
+    ("session", "survey", "duplicates", "uniting"),
+    ("checking", "daemon", "watching", "report", "install", "documents"),
     ("cluster",),
     ("library",),
     ("cli",),
@@ -56,7 +56,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A
 module imports its own room and lower ones."""
 
-SLICES = ("undoing", "duplicates", "checking", "watching", "unite")
+SLICES = ("undoing", "duplicates", "checking", "watching", "uniting")
 """Packages that hold a verb as a whole, with the modules that show it and that read its command line."""
 
 SLICE_ENDS = {"report": ("report", ""), "command": ("cli", "verbs")}
@@ -89,7 +89,7 @@ def place_of(module: str) -> tuple[str, str, Rank]:
 PURE = {"rabin", "kernel", "chunking", "signature", "similarity", "plan", "protocol"}
 """Packages that do no I/O and read no clock."""
 
-PURE_MODULES = {"unite/rows.py", "unite/renames.py", "unite/plan.py"}
+PURE_MODULES = {"uniting/rows.py", "uniting/renames.py", "uniting/plan.py"}
 """Modules of other packages for which the same holds."""
 
 IMPURE_MODULES = {

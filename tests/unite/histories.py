@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from rdc.unite.rows import FILE, is_below
+from rdc.uniting.rows import FILE, is_below
 from tests.unite.pure_world import World
 
 PATHS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rdc.lean.records import replace as with_fields
-from rdc.unite.plan import (
+from rdc.uniting.plan import (
     Intent,
     Plan,
     Remove,
@@ -18,8 +18,8 @@ from rdc.unite.plan import (
     Write,
     make_plan,
 )
-from rdc.unite.renames import MakeDirectory, Rename
-from rdc.unite.rows import (
+from rdc.uniting.renames import MakeDirectory, Rename
+from rdc.uniting.rows import (
     DIRECTORY,
     FILE,
     LEFT,

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from rdc.progress import Problem
-from rdc.unite.records import UniteConflict, UniteItem, UniteOptions, UniteReport
-from rdc.unite.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK
-from rdc.unite.run import unite
+from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UniteReport
+from rdc.uniting.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK
+from rdc.uniting.run import unite
 from tests.unite.pure_world import Disk, World
 
 SIDES = ("left", "right")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rdc.unite.plan import Choice, Plan, Remove, Rules, SetFields, Write, make_plan
-from rdc.unite.renames import MakeDirectory, Rename
-from rdc.unite.rows import (
+from rdc.uniting.plan import Choice, Plan, Remove, Rules, SetFields, Write, make_plan
+from rdc.uniting.renames import MakeDirectory, Rename
+from rdc.uniting.rows import (
     BARRED,
     DIRECTORY,
     FILE,

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from rdc.lean.records import replace
-from rdc.unite.plan import Rules
-from rdc.unite.records import UniteItem
-from rdc.unite.rows import FILE, LEFT, RIGHT, SYMLINK
-from rdc.unite.run import unite
+from rdc.uniting.plan import Rules
+from rdc.uniting.records import UniteItem
+from rdc.uniting.rows import FILE, LEFT, RIGHT, SYMLINK
+from rdc.uniting.run import unite
 from tests.support.share import examples
 from tests.unite.histories import PATHS, USERS_STEPS, populate, take_step
 from tests.unite.real_world import (

@@ -9,8 +9,8 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.unite.plan import Plan, Rules
-from rdc.unite.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK, Node, is_below
+from rdc.uniting.plan import Plan, Rules
+from rdc.uniting.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK, Node, is_below
 from tests.unite import path_model
 from tests.unite.histories import Step, populate, take_step, users
 from tests.unite.path_model import Entry

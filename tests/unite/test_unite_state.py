@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.unite.ancestor_file import DamagedError, Head, SharedRow, decode, encode
-from rdc.unite.rows import DIRECTORY, FILE, NO_STAMP, SYMLINK, Stamp
-from rdc.unite.state import OpenPlan, read_plans
+from rdc.uniting.ancestor_file import DamagedError, Head, SharedRow, decode, encode
+from rdc.uniting.rows import DIRECTORY, FILE, NO_STAMP, SYMLINK, Stamp
+from rdc.uniting.state import OpenPlan, read_plans
 from tests.support.project_paths import TOP
 
 FIXTURES = TOP / "fixtures" / "at_rest"
@@ -107,7 +107,7 @@ PLAN = OpenPlan(
 def written(tmp_path: Path, *plans: OpenPlan) -> bytes:
     import os
 
-    from rdc.unite.state import PairDirectory
+    from rdc.uniting.state import PairDirectory
 
     fd = os.open(tmp_path, os.O_RDONLY)
     pair = PairDirectory(b"shown", b"name", fd, fd)

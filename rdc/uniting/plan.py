@@ -1,6 +1,6 @@
 """The plan of a two-way sync: what each side has to do so that both have all changes. Pure: no I/O.
 
-Renames that both sides can follow are taken first (rdc.unite.renames). Then each path is decided by three
+Renames that both sides can follow are taken first (rdc.uniting.renames). Then each path is decided by three
 rows: the ancestor's, the left one and the right one.
 
 - A row that equals the ancestor's follows the other side: new content, another kind, a deletion.
@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
-from rdc.unite.renames import MakeDirectory, Rename, accept_renames
-from rdc.unite.rows import (
+from rdc.uniting.renames import MakeDirectory, Rename, accept_renames
+from rdc.uniting.rows import (
     BARRED,
     DIRECTORY,
     FILE,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from rdc.unite.rows import Stamp
+    from rdc.uniting.rows import Stamp
 
 UNITS = frozenset({b".git", b".hg", b".svn", b".jj", b".bzr"})
 """Names of directories that are one unit: a repository of both sides' files would be damaged."""

@@ -16,28 +16,26 @@ from rdc.files.root.root import Root
 from rdc.lean.records import dataclass
 from rdc.progress import Problem
 from rdc.tree.filter_list import filter_list
-from rdc.unite.ancestor_file import DIGEST_BYTES, Head, SharedRow, encode
-from rdc.unite.conflicts import Choices
-from rdc.unite.describe import Listing, base_rows, describe
-from rdc.unite.plan import UNITS, Remove, Rules, Write, make_plan
-from rdc.unite.records import UniteConflict, UniteOptions, UnitePair, UniteReport
-from rdc.unite.rows import DIRECTORY, FILE, LEFT, NO_STAMP, RIGHT, SYMLINK, Ancestor, Row, Stamp
-from rdc.unite.state import OpenConflict, OpenPlan, PairDirectory, RootState, common_base, pair_name
-from rdc.unite.steps import SIDES, Steps, items_of, under_any, writable
+from rdc.uniting.ancestor_file import DIGEST_BYTES, Head, SharedRow, encode
+from rdc.uniting.conflicts import Choices
+from rdc.uniting.describe import Listing, base_rows, describe
+from rdc.uniting.plan import UNITS, Remove, Rules, Write, make_plan
+from rdc.uniting.records import UniteConflict, UniteOptions, UnitePair, UniteReport
+from rdc.uniting.rows import DIRECTORY, FILE, LEFT, NO_STAMP, RIGHT, SYMLINK, Ancestor, Row, Stamp
+from rdc.uniting.state import OpenConflict, OpenPlan, PairDirectory, RootState, common_base, pair_name
+from rdc.uniting.steps import SIDES, Steps, items_of, under_any, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TypeAlias
+    from collections.abc import Mapping
 
     from rdc.progress import Event, StopSignal
-    from rdc.unite.describe import Described
-    from rdc.unite.plan import Conflict, Intent, Plan
-    from rdc.unite.records import UniteItem
-    from rdc.unite.rows import Node
-    from rdc.unite.state import Base
+    from rdc.uniting.describe import Described
+    from rdc.uniting.plan import Conflict, Intent, Plan
+    from rdc.uniting.records import UniteItem, UniteReporter
+    from rdc.uniting.rows import Node
+    from rdc.uniting.state import Base
 
-    UniteReporter: TypeAlias = Callable[["UniteItem | UniteConflict | Event"], None]
 
 GUARDED_ENTRIES = 100
 """A side with fewer entries is not guarded: half of ten files are soon deleted."""

@@ -7,8 +7,14 @@ from enum import Enum
 from rdc.errors import ExitCode
 from rdc.lean.checks import check_fields
 from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.model.options import KeepUndo
 from rdc.model.selection import FilterRule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.progress import Event
+
 
 GUARD_PERCENT = 50
 """The most of one side, in percent, that a run deletes or replaces unless it is told otherwise."""
@@ -133,6 +139,12 @@ class UniteConflict:
     left_mtime_ns: int
     """Nanoseconds since 1970."""
     right_mtime_ns: int
+
+
+class UniteReporter(Protocol):
+    """Receives what a run does at both sides, its conflicts and its problems."""
+
+    def __call__(self, event: UniteItem | UniteConflict | Event, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

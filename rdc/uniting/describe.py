@@ -21,8 +21,8 @@ from rdc.model.entries import Identity, little_endian_integers, strings
 from rdc.model.preserved import packed_time
 from rdc.progress import Problem
 from rdc.tree.walk import Walk
-from rdc.unite.ancestor_file import DIGEST_BYTES, OwnAncestor
-from rdc.unite.rows import (
+from rdc.uniting.ancestor_file import DIGEST_BYTES, OwnAncestor
+from rdc.uniting.rows import (
     BARRED,
     DIRECTORY,
     FILE,

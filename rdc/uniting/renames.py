@@ -9,7 +9,7 @@ path decide. An inode number that lies therefore changes how content gets somewh
 from __future__ import annotations
 
 from rdc.lean.typed import NamedTuple
-from rdc.unite.rows import DIRECTORY, FILE, LEFT, RIGHT, Ancestor, Node, Row, is_below, required
+from rdc.uniting.rows import DIRECTORY, FILE, LEFT, RIGHT, Ancestor, Node, Row, is_below, required
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

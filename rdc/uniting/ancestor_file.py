@@ -11,11 +11,12 @@ from array import array
 
 from blake3 import blake3
 
+from rdc.errors import ExitCode, RdcError
 from rdc.files.base.paths import is_reserved
 from rdc.lean.records import dataclass
 from rdc.lean.zstd import zstandard
 from rdc.limits import PATH_BYTES, UNITE_HEAD_BYTES, UNITE_ROWS
-from rdc.unite.rows import DIRECTORY, FILE, SYMLINK, Stamp
+from rdc.uniting.rows import DIRECTORY, FILE, SYMLINK, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ _LEVEL = 3
 _SIZE_BYTES = 8
 
 
-class DamagedError(ValueError):
+class DamagedError(RdcError):
     """The file is not one that rdc wrote. Its text says what was expected."""
+
+    code = ExitCode.FILE_IO
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ from rdc.files.own.record_log import (
 )
 from rdc.lean.records import dataclass
 from rdc.limits import UNITE_FILE_BYTES
-from rdc.unite.ancestor_file import DamagedError, OwnAncestor, decode
-from rdc.unite.rows import LEFT, NO_STAMP, RIGHT, Stamp
+from rdc.uniting.ancestor_file import DamagedError, OwnAncestor, decode
+from rdc.uniting.rows import LEFT, NO_STAMP, RIGHT, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rdc.files.root.root import Root
-    from rdc.unite.plan import Intent
+    from rdc.uniting.plan import Intent
 
 ID_BYTES = 16
 NO_GENERATION = bytes(8)

@@ -24,18 +24,18 @@ from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import packed_time
 from rdc.progress import Problem
-from rdc.unite.ancestor_file import DIGEST_BYTES
-from rdc.unite.plan import Remove, SetFields, Write
-from rdc.unite.records import UniteItem
-from rdc.unite.renames import MakeDirectory, Rename
-from rdc.unite.rows import DIRECTORY, FILE, Row, Stamp
+from rdc.uniting.ancestor_file import DIGEST_BYTES
+from rdc.uniting.plan import Remove, SetFields, Write
+from rdc.uniting.records import UniteItem
+from rdc.uniting.renames import MakeDirectory, Rename
+from rdc.uniting.rows import DIRECTORY, FILE, Row, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.options import KeepUndo
     from rdc.progress import StopSignal
-    from rdc.unite.plan import Plan, Step
-    from rdc.unite.run import UniteReporter
+    from rdc.uniting.plan import Plan, Step
+    from rdc.uniting.records import UniteReporter
 
 SIDES = ("left", "right")
 """The names of the sides."""

@@ -7,7 +7,7 @@ import time
 from rdc.errors import printable
 from rdc.limits import UNITE_LISTED
 from rdc.report.output import TerminalOutput, counted, size_text
-from rdc.unite.records import UniteConflict, UniteItem, UnitePair, UniteReport
+from rdc.uniting.records import UniteConflict, UniteItem, UnitePair, UniteReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

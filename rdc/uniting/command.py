@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import dataclass
 from rdc.model.options import Option, parse_keep_undo
 from rdc.model.selection import FilterRule
-from rdc.unite.records import COPIES, GUARD_PERCENT, Prefer, Resolution, Resolve, UniteOptions
+from rdc.uniting.records import COPIES, GUARD_PERCENT, Prefer, Resolution, Resolve, UniteOptions
 
 _FILTERS = tuple(option for option in FILTER_GROUP.options if option.key in ("--exclude", "--include"))
 
@@ -57,8 +57,8 @@ UNITE_OPTIONS = (
                 ("--prefer",),
                 "the version that wins: left, right, newer, older, larger or smaller",
                 "WHICH",
-                note="""For all conflicts of this run. Where both are equally new or large, the conflict stays.
-                The other version is kept for `rdc undo`.""",
+                note="""For all conflicts of this run. Where both are equally new or large, the conflict
+                stays. The other version is kept for `rdc undo`.""",
                 example="--prefer=newer ~/work /mnt/work",
             ),
             Option(
@@ -90,7 +90,7 @@ UNITE_OPTIONS = (
                 ("--guard",),
                 f"stop before more than PERCENT of a side is deleted or replaced (default: {GUARD_PERCENT})",
                 "PERCENT",
-                note="A side with fewer than 100 entries is not guarded. Renamed entries are not deleted.",
+                note="A side with fewer than 100 entries is not guarded. Renamed entries count as kept.",
                 example="--guard=100 ~/work /mnt/work",
             ),
             Option(
@@ -308,7 +308,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
             return ExitCode.OK
         request = read_unite(parsed)
     from rdc.library.trees import forget_united, unite, unite_status
-    from rdc.unite.report import UniteTerminal
+    from rdc.uniting.report import UniteTerminal
 
     output = (
         json_output(environment, dry_run=request.options.dry_run)

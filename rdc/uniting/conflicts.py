@@ -6,13 +6,13 @@ from __future__ import annotations
 import socket
 import time
 
-from rdc.unite.plan import Choice
-from rdc.unite.records import Prefer, Resolution, UniteOptions
-from rdc.unite.rows import FILE, LEFT, RIGHT, is_below
+from rdc.uniting.plan import Choice
+from rdc.uniting.records import Prefer, Resolution, UniteOptions
+from rdc.uniting.rows import FILE, LEFT, RIGHT, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.unite.rows import Row
+    from rdc.uniting.rows import Row
 
 COPY_MARK = b".conflict-"
 """What the name of a version has that lost its own name. Such a name gets no second one."""

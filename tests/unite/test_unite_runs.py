@@ -24,6 +24,7 @@ from rdc import (
     UniteOptions,
 )
 from rdc.errors import UsageError
+from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Problem
@@ -153,6 +154,29 @@ def test_prefer_chooses_the_version(torn: Pair, prefer: str, text: str) -> None:
     assert torn.unite().conflicts == 0
 
 
+@pytest.mark.parametrize(
+    ("prefer", "text"),
+    [
+        ("left", "left version"), ("right", "right"), ("newer", "left version"), ("older", "right"),
+        ("larger", "left version"), ("smaller", "right"),
+    ],
+)  # fmt: skip
+def test_prefer_chooses_in_a_first_run(pair: Pair, prefer: str, text: str) -> None:
+    for side, content, when in ((pair.left, "left version", 9), (pair.right, "right", 1)):
+        (side / "f").write_text(content)
+        os.utime(side / "f", (when, when))
+    assert pair.unite(prefer=Prefer(prefer)).exit is ExitCode.OK
+    assert pair.texts("f") == [text, text]
+    other = pair.left if text == "right" else pair.right
+    assert rdc.undo(other).restored == 1
+
+
+def test_the_preferred_version_keeps_the_name_beside_a_copy(torn: Pair) -> None:
+    torn.unite(prefer=Prefer.LEFT, keep_both=True)
+    (copy,) = (path.name for path in torn.left.glob("f.conflict-*"))
+    assert (torn.texts("f"), torn.texts(copy)) == (["left", "left"], ["right!", "right!"])
+
+
 @pytest.mark.parametrize("prefer", ["newer", "older", "larger", "smaller"])
 def test_a_rule_that_names_no_winner_decides_nothing(pair: Pair, prefer: str) -> None:
     pair.both("f", "old")
@@ -220,6 +244,15 @@ def test_a_repository_that_both_changed_is_one_conflict(pair: Pair) -> None:
     assert (pair.conflicts(), report.conflicts) == ([b"p/.git"], 1)
     assert pair.texts("p/.git/new") == ["1", None]
     assert pair.texts("p/code") == ["edited", "edited"]
+
+
+def test_other_names_can_be_units(pair: Pair) -> None:
+    pair.both("a.bundle/one", "0")
+    pair.unite()
+    (pair.left / "a.bundle/two").write_text("2")
+    (pair.right / "a.bundle/three").write_text("3")
+    assert pair.unite(units=(b"a.bundle",)).conflicts == 1
+    assert pair.conflicts() == [b"a.bundle"]
 
 
 # Guards
@@ -450,6 +483,125 @@ def test_links_are_entries_and_are_never_followed(pair: Pair, tmp_path: Path) ->
     assert (tmp_path / "outside").read_text() == "secret"
 
 
+def test_a_rule_for_the_top_is_about_the_top(pair: Pair) -> None:
+    (pair.left / "name").write_text("1")
+    (pair.left / "s").mkdir()
+    (pair.left / "s/name").write_text("2")
+    (pair.right / "name").write_text("3")
+    assert pair.unite(rules=(FilterRule(RuleAction.EXCLUDE, b"/name"),)).exit is ExitCode.OK
+    assert pair.texts("s/name") == ["2", "2"]
+    assert pair.texts("name") == ["1", "3"]
+
+
+def test_rules_are_about_paths_as_they_are(pair: Pair) -> None:
+    """A rule names a path, so an entry takes part once its directory has another name."""
+    rules = (FilterRule(RuleAction.EXCLUDE, b"/p/s"),)
+    pair.both("p/f", "f")
+    (pair.left / "p/s").write_text("here alone")
+    pair.unite(rules=rules)
+    (pair.right / "p").rename(pair.right / "q")
+    assert pair.unite(rules=rules).exit is ExitCode.OK
+    assert pair.unite(rules=rules).exit is ExitCode.OK
+    assert pair.texts("q/s") == ["here alone", "here alone"]
+
+
+def test_nothing_behind_a_link_is_deleted(pair: Pair, tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/f").write_text("outside")
+    pair.both("link/f", "text")
+    pair.both("stays", "text")
+    pair.unite()
+    (pair.left / "link/f").unlink()
+    shutil.rmtree(pair.right / "link")
+    (pair.right / "link").symlink_to(tmp_path / "target")
+    pair.unite()
+    assert (tmp_path / "target/f").read_text() == "outside"
+
+
+def test_hard_links_prove_no_rename(pair: Pair) -> None:
+    pair.both("a", "text")
+    pair.unite()
+    os.link(pair.left / "a", pair.left / "b")
+    (pair.left / "a").unlink()
+    os.link(pair.left / "b", pair.left / "c")
+    (pair.right / "a").write_text("edited")
+    assert pair.unite().exit is ExitCode.OK
+    assert snapshot(pair.left) == snapshot(pair.right)
+    assert pair.texts("a") == ["edited", "edited"]
+
+
+def test_temporaries_take_no_part(pair: Pair) -> None:
+    (pair.left / ".rdc-0123456789abcdef.tmp").write_text("mine")
+    (pair.left / "f.swp").write_text("an editor's")
+    pair.unite()
+    assert sorted(os.listdir(pair.right)) == [".rdc-undo", ".rdc-unite", "f.swp"]
+
+
+def test_a_file_that_cannot_be_read_stays(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests run as root, who can read all: the call fails by itself."""
+    pair.both("f", "text")
+    pair.both("g", "text")
+    pair.unite()
+    (pair.left / "f").write_text("edited")
+    (pair.left / "g").write_text("edited")
+    whole = Root.open_read
+
+    def refuse(self: Root, path: bytes) -> object:
+        if path == b"f":
+            raise self.failure(PermissionError(13, "Permission denied"), path, "open it for reading")
+        return whole(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Root, "open_read", refuse)
+        assert pair.unite().exit is ExitCode.PARTIAL
+    assert (pair.texts("f"), pair.texts("g")) == (["edited", "text"], ["edited", "edited"])
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("f") == ["edited", "edited"]
+
+
+@pytest.mark.parametrize("call", ["make_directory", "remove_file", "replace_symlink", "set_metadata"])
+def test_what_one_side_cannot_hold_is_held(pair: Pair, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """A name too long, an immutable file, a directory that nobody may write: the rest goes on."""
+    for name in ("gone", "mode", "kept"):
+        pair.both(name, "text")
+    pair.unite()
+    (pair.left / "gone").unlink()
+    (pair.left / "mode").chmod(0o700)
+    (pair.left / "link").symlink_to("kept")
+    (pair.left / "d").mkdir()
+    (pair.left / "d/f").write_text("deep")
+    (pair.left / "kept").write_text("edited")
+
+    def refuse(self: Root, path: bytes, *_: object, **__: object) -> object:
+        raise self.failure(PermissionError(1, "Operation not permitted"), path, "change it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Root, call, refuse)
+        report = pair.unite()
+    assert report.exit is ExitCode.PARTIAL
+    assert report.held >= 1
+    assert pair.texts("kept") == ["edited", "edited"]
+    assert pair.unite().exit is ExitCode.OK
+    assert snapshot(pair.left) == snapshot(pair.right)
+    assert "gone" not in os.listdir(pair.left)
+
+
+def test_what_appears_while_a_run_works_is_seen_by_the_next(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pair.left / "f").write_text("one")
+
+    def act() -> None:
+        for number in range(50):
+            (pair.left / f"new{number}").write_text("new")
+
+    with monkeypatch.context() as patch:
+        during(patch, act)
+        assert pair.unite().exit is ExitCode.OK
+    assert sorted(os.listdir(pair.right)) == [".rdc-undo", ".rdc-unite", "f"]
+    assert pair.unite().right == 50
+
+
 # Content, times and permissions
 
 
@@ -515,6 +667,20 @@ def test_undo_at_one_side_is_never_repeated_at_the_other(pair: Pair) -> None:
     assert pair.conflicts() == [b"edited"]
     assert pair.texts("deleted") == ["old", "old"]
     assert pair.texts("made") == ["made", "made"]
+
+
+def test_undo_at_both_sides_decides_nothing(pair: Pair) -> None:
+    pair.both("f", "old")
+    pair.both("g", "old")
+    pair.unite()
+    (pair.left / "f").write_text("newer")
+    (pair.right / "g").write_text("newer")
+    pair.unite()
+    rdc.undo(pair.left)
+    rdc.undo(pair.right)
+    assert (pair.texts("f"), pair.texts("g")) == (["newer", "old"], ["old", "newer"])
+    pair.unite()
+    assert pair.conflicts() == [b"f", b"g"]
 
 
 def test_what_a_run_replaces_can_be_brought_back(pair: Pair) -> None:

@@ -87,6 +87,11 @@ class Listing:
     def _special(self, path: bytes) -> None:
         self._barred[path] = "it is neither file, directory nor symlink"
 
+    @property
+    def has_barred(self) -> bool:
+        """Whether an entry takes no part."""
+        return bool(self._barred)
+
     def _list(self) -> None:
         began = time.time_ns() - TICK_NS
         hints = self.root.stable.inode
@@ -206,6 +211,24 @@ class Listing:
                 node = nodes[parent].kids[name] = Node(name, nodes[parent])
                 node.row = Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP)
         return top
+
+
+def is_unchanged(base: dict[bytes, Ancestor], sides: tuple[Listing, Listing]) -> bool:
+    """Return whether both sides are as their own stamps say: then there is nothing to decide."""
+    for number, side in enumerate(sides):
+        if side.has_barred or len(side.rows) != len(base):
+            return False
+        for path, row in side.rows.items():
+            known, now = base.get(path), row.stamp
+            if known is None or known.kind != row.kind:
+                return False
+            before = known.stamps[number]
+            if row.kind == DIRECTORY:
+                if (before.inode, before.mode) != (now.inode, now.mode):
+                    return False
+            elif before != now or not before.ctime_ns:
+                return False
+    return True
 
 
 def unknown(size: int, mtime_ns: int) -> bytes:

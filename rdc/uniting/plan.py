@@ -124,17 +124,14 @@ class Plan:
     """Rows that the next ancestor has from this one, by paths after the renames."""
     journal: Mapping[bytes, Intent]
     """What must be on disk before the first step, by paths after the renames."""
+    renames: frozenset[tuple[bytes, bytes]]
+    """Old and new path of each rename that is repeated, for the journal."""
     journal_dropped: frozenset[bytes]
     """Paths whose ancestor's row an interrupted run made worthless."""
     renamed_twice: tuple[tuple[bytes, bytes], ...]
     """Left and right path of entries that both sides renamed differently. Both names appear."""
     stricter: int
     """Entries whose modes differed without an ancestor: both get the permissions that both have."""
-
-    @property
-    def renames(self) -> frozenset[tuple[bytes, bytes]]:
-        """Old and new path of each rename, for the journal."""
-        return frozenset((step.old, step.new) for _, step in self.steps if isinstance(step, Rename))
 
     @property
     def is_empty(self) -> bool:
@@ -183,6 +180,9 @@ def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Pl
         settled=merge.settled,
         kept=merge.kept,
         journal=merge.journal(base),
+        renames=frozenset(
+            (step.old, step.new) for side in accepted.steps for step in side if isinstance(step, Rename)
+        ),
         journal_dropped=frozenset(merge.uncertain),
         renamed_twice=tuple(accepted.twice),
         stricter=merge.stricter,

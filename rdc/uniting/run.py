@@ -18,7 +18,7 @@ from rdc.progress import Problem
 from rdc.tree.filter_list import filter_list
 from rdc.uniting.ancestor_file import DIGEST_BYTES, Head, SharedRow, encode
 from rdc.uniting.conflicts import Choices
-from rdc.uniting.describe import Listing, base_rows, describe
+from rdc.uniting.describe import Listing, base_rows, describe, is_unchanged
 from rdc.uniting.plan import UNITS, Remove, Rules, Write, make_plan
 from rdc.uniting.records import UniteConflict, UniteOptions, UnitePair, UniteReport
 from rdc.uniting.rows import DIRECTORY, FILE, LEFT, NO_STAMP, RIGHT, SYMLINK, Ancestor, Row, Stamp
@@ -115,6 +115,7 @@ class _Run:
         self._reporter = reporter
         self._stop = stop
         self._held = 0
+        self._has_begun = False
         self._filters = filter_list(options.rules)
 
     def _report(self, event: UniteItem | UniteConflict | Event, /) -> None:
@@ -141,6 +142,8 @@ class _Run:
         original = dict(rows)
         sides = (self._listing(LEFT), self._listing(RIGHT))
         self._check_emptied(states, rows, sides)
+        if not base.plans and not base.notice and is_unchanged(rows, sides):
+            return UniteReport(0, 0, 0, 0, len(rows), 0, self._held, first, self._code(conflicts=False))
         undone = (self._was_undone(base, LEFT), self._was_undone(base, RIGHT))
         described = describe(rows, sides, self._filters, checksum=self._options.checksum, undone=undone)
         plan = make_plan(described.base, *described.views, self._rules(base))
@@ -329,11 +332,8 @@ class _Run:
     # Doing it
 
     def _do(self, plan: Plan, base: Base, pairs: list[PairDirectory | None]) -> Steps:
-        journal = OpenPlan(base.generation, plan.journal, plan.renames)
-        if base.ancestors is not None and (plan.steps or plan.journal):
-            for pair in pairs:
-                if pair is not None:
-                    pair.begin(journal)
+        if plan.steps or plan.journal:
+            self._begin(OpenPlan(base.generation, plan.journal, plan.renames), base, pairs)
         keep = self._options.keep_undo
         roots = (
             writable(self._roots[LEFT], keep, fsync=self._options.fsync),
@@ -349,6 +349,13 @@ class _Run:
             if root.writes.undo is not None:
                 root.writes.undo.close()
         return steps
+
+    def _begin(self, plan: OpenPlan, base: Base, pairs: list[PairDirectory | None]) -> None:
+        """Have the journals of both sides on disk. Without an ancestor there is nothing to be in doubt."""
+        self._has_begun = True
+        for pair in pairs:
+            if pair is not None and base.ancestors is not None:
+                pair.begin(plan)
 
     def _next_rows(
         self, plan: Plan, described: Described, steps: Steps, original: Mapping[bytes, Ancestor]
@@ -395,6 +402,9 @@ class _Run:
             return
         if base.ancestors is not None and rows == original and not base.plans and not base.notice:
             return
+        if not self._has_begun:
+            # A kill between the two ends is then known for what it is.
+            self._begin(OpenPlan(base.generation, {}, frozenset()), base, pairs)
         paths = sorted(rows)
         shared = [_shared(rows[path]) for path in paths]
         generation = secrets.token_bytes(8)
@@ -417,13 +427,16 @@ class _Run:
             items = [items_of(step, side) for side, step in plan.steps]
             changed = [sum(item.side == side for item in items) for side in SIDES]
             copied = [sum(item.copied for item in items if item.side == side) for side in SIDES]
-        code = ExitCode.CONFLICTS if plan.conflicts else ExitCode.OK
-        if self._held:
-            code = ExitCode.PARTIAL
+        code = self._code(conflicts=bool(plan.conflicts))
         return UniteReport(
             changed[LEFT], changed[RIGHT], copied[LEFT], copied[RIGHT], entries, len(plan.conflicts),
             self._held, first, code,
         )  # fmt: skip
+
+    def _code(self, *, conflicts: bool) -> ExitCode:
+        if self._held:
+            return ExitCode.PARTIAL
+        return ExitCode.CONFLICTS if conflicts else ExitCode.OK
 
 
 def conflict_event(conflict: Conflict) -> UniteConflict:

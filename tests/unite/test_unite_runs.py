@@ -28,6 +28,8 @@ from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Problem
+from rdc.uniting.plan import Plan
+from rdc.uniting.renames import Rename
 from rdc.uniting.steps import Steps
 from tests.unite.real_world import every_stat, snapshot
 
@@ -208,6 +210,24 @@ def test_both_versions_get_names_and_no_copy_of_a_copy(torn: Pair) -> None:
     assert torn.unite(keep_both=True).conflicts == 1
     assert len(list(torn.left.iterdir())) == 5  # `stays`, and the two stores
     assert torn.unite(keep_both=True, prefer=Prefer.LEFT).conflicts == 1
+
+
+def test_a_kill_after_a_version_got_its_name_moves_nothing_else(
+    torn: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_the_rename(self: Steps, plan: Plan) -> None:
+        (rename,) = (each for each in plan.steps if isinstance(each[1], Rename))
+        self._do(*rename)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Steps, "run", only_the_rename)
+        with pytest.raises(KeyboardInterrupt):
+            torn.unite(keep_both=True)
+    torn.unite()
+    (copy,) = (path.name for path in torn.left.glob("f.conflict-*"))
+    assert torn.texts("f") == ["right!", "right!"]
+    assert torn.texts(copy) == ["left", "left"]
 
 
 def test_no_more_copies_than_allowed(pair: Pair) -> None:

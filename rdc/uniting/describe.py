@@ -373,9 +373,14 @@ class Contents:
                 if old is None or old[0] == path:
                     continue
                 before, known = old[1], old[1].stamps[side]
-                if (known.size, known.mtime_ns) != (row.stamp.size, row.stamp.mtime_ns):
+                if known.size != row.stamp.size:
                     continue
                 content = before.content
+                if known.mtime_ns != row.stamp.mtime_ns:
+                    # Touched and moved, perhaps with its directory: its content tells.
+                    if len(content) == DIGEST_BYTES and self._digest(side, path, row) == content:
+                        rows[path] = row._replace(content=content)
+                    continue
                 # A time of whole seconds may be one that a program sets to all files alike.
                 if known.mtime_ns % WHOLE_SECOND == 0 and len(content) == DIGEST_BYTES:
                     content = self._digest(side, path, row) or row.content

@@ -363,6 +363,7 @@ class _Run:
         """Return what both sides have in common now, with each side's own stamps."""
         failed = steps.failed[LEFT] | steps.failed[RIGHT]
         rows = {path: row for path, row in plan.kept.items() if not under_any(path, failed)}
+        torn = {conflict.path for conflict in plan.conflicts if conflict.about == "mode"}
         for path, settled in plan.settled.items():
             if under_any(path, failed):
                 continue
@@ -370,6 +371,9 @@ class _Run:
                 self._stamp(described.views[side], steps.stamps[side], path, settled.kind)
                 for side in (LEFT, RIGHT)
             ]
+            if path in torn:
+                # Both modes have to be changes in the next run, too.
+                stamps = _with_former_modes(stamps, described.base.find(path))
             content = steps.digests.get(path, settled.content)
             rows[path] = Ancestor(*settled._replace(content=content), (stamps[LEFT], stamps[RIGHT]))
         if failed:
@@ -450,6 +454,17 @@ def conflict_event(conflict: Conflict) -> UniteConflict:
         left.stamp.mtime_ns,
         right.stamp.mtime_ns,
     )
+
+
+def _with_former_modes(stamps: list[Stamp], node: Node | None) -> list[Stamp]:
+    """The stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
+    known = node.row if node is not None else None
+    if not isinstance(known, Ancestor):
+        return stamps
+    return [
+        stamp._replace(mode=before.mode, ctime_ns=0)
+        for stamp, before in zip(stamps, known.stamps, strict=True)
+    ]
 
 
 def _drop_orphans(rows: dict[bytes, Ancestor]) -> None:

@@ -670,6 +670,38 @@ def test_permissions_go_over_beside_an_edit(pair: Pair) -> None:
     assert pair.texts("f") == ["edited", "edited"]
 
 
+def test_different_permissions_are_a_conflict_until_they_are_solved(pair: Pair) -> None:
+    pair.both("f", "text")
+    pair.both("d/g", "text")
+    pair.unite()
+    for name, left, right in (("f", 0o600, 0o755), ("d", 0o700, 0o711)):
+        (pair.left / name).chmod(left)
+        (pair.right / name).chmod(right)
+    for _ in range(3):
+        assert pair.unite().exit is ExitCode.CONFLICTS
+        assert sorted(pair.conflicts()) == [b"d", b"f"]
+    (pair.right / "f").write_text("edited")
+    assert pair.unite().conflicts == 2
+    assert pair.texts("f") == ["edited", "edited"]
+    modes = [(side / "f").stat().st_mode & 0o777 for side in (pair.left, pair.right)]
+    assert modes == [0o600, 0o755]
+    assert pair.unite(prefer=Prefer.LEFT).exit is ExitCode.OK
+    assert [(side / "d").stat().st_mode & 0o777 for side in (pair.left, pair.right)] == [0o700, 0o700]
+    assert pair.unite().exit is ExitCode.OK
+
+
+def test_a_touched_file_below_a_renamed_directory_is_no_edit(pair: Pair) -> None:
+    (pair.left / "d").mkdir()
+    (pair.left / "d/f").write_text("text")
+    (pair.left / "d/g").write_text("text")
+    pair.unite()
+    (pair.left / "d").rename(pair.left / "e")
+    os.utime(pair.left / "e/f", (50, 50))
+    (pair.right / "d/f").write_text("edited")
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("e/f") == ["edited", "edited"]
+
+
 # State, undo
 
 

@@ -142,7 +142,7 @@ class _Run:
         original = dict(rows)
         sides = (self._listing(LEFT), self._listing(RIGHT))
         self._check_emptied(states, rows, sides)
-        if not base.plans and not base.notice and is_unchanged(rows, sides):
+        if base.ancestors and not base.plans and not base.notice and is_unchanged(rows, sides):
             return UniteReport(0, 0, 0, 0, len(rows), 0, self._held, first, self._code(conflicts=False))
         undone = (self._was_undone(base, LEFT), self._was_undone(base, RIGHT))
         described = describe(rows, sides, self._filters, checksum=self._options.checksum, undone=undone)
@@ -180,11 +180,8 @@ class _Run:
             self._stack.callback(state.close)
             found[side] = state
         if found[LEFT].id is not None and found[LEFT].id == found[RIGHT].id:
-            raise RdcError(
-                f"{printable(found[RIGHT].shown)}: both directories have the same id; remove this one, and"
-                " run again",
-                code=ExitCode.FILE_IO,
-            )
+            # One is a copy of the other, at the top of its file system: both have the same inode number.
+            found[RIGHT].renew()
         return found[LEFT], found[RIGHT]
 
     def _pairs(self, states: tuple[RootState, RootState]) -> list[PairDirectory | None]:

@@ -96,6 +96,7 @@ class RootState:
     def __init__(self, root: Root, *, write: bool) -> None:
         """Open the directory, and make and lock it if the run writes. Raises RdcError."""
         self._root = root
+        self._writes = write
         self.shown = root.shown(UNITE_NAME)
         self._fd = self._lock = -1
         self.id: bytes | None = None
@@ -159,6 +160,11 @@ class RootState:
             return None
         # In a copy of the tree the inode number is another one: a copy is a root of its own.
         return body[len(_ROOT_MAGIC) : -8] if body[-8:] == inode.to_bytes(8, "little") else None
+
+    def renew(self) -> None:
+        """Give the root another id, as one that has none: it is a copy. Raises RdcError."""
+        with _failing(self.shown, "write in it"):
+            self.id = self._make_id() if self._writes else None
 
     def _make_id(self) -> bytes:
         made = secrets.token_bytes(ID_BYTES)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -775,6 +776,25 @@ def test_a_state_that_is_worth_nothing_deletes_nothing(
     assert pair.texts("a") == ["a", "a"]
     assert pair.texts("b") == ["b", "edited"]
     assert pair.unite(prefer=Prefer.RIGHT).exit is ExitCode.OK
+
+
+def test_a_copy_with_the_same_id_gets_one_of_its_own(pair: Pair) -> None:
+    """Tops of two file systems have the same inode number, so a copy of one cannot be told by it."""
+    pair.both("a", "a")
+    pair.unite()
+    for each in pair.right.glob(".rdc-unite/*"):
+        if each.is_dir():
+            shutil.rmtree(each)
+    copied = bytearray((pair.left / ".rdc-unite/root").read_bytes()[:-4])
+    copied[-8:] = pair.right.stat().st_ino.to_bytes(8, "little")
+    (pair.right / ".rdc-unite/root").write_bytes(copied + crc32(copied).to_bytes(4, "little"))
+    (pair.left / "a").unlink()
+    (pair.left / "b").write_text("b")
+    assert pair.unite(dry_run=True).first
+    report = pair.unite()
+    assert (report.first, report.exit) == (True, ExitCode.OK)
+    assert pair.texts("a") == ["a", "a"]
+    assert not pair.unite().first
 
 
 def test_a_state_of_another_user_is_refused_with_advice(pair: Pair) -> None:

@@ -125,6 +125,7 @@ class _Run:
 
     def run(self) -> UniteReport:
         """Run once. Raises RdcError."""
+        self._check_bare()
         states = self._states()
         pairs = self._pairs(states)
         base = common_base(pairs, states, [place.inode for place in self._places])
@@ -233,12 +234,27 @@ class _Run:
                 continue
             had = len(rows) or self._known_entries(states[1 - side], side)
             if had:
-                raise RdcError(
-                    f"{printable(self._places[side].given)}: expected {had:,} entries, as in the last run,"
-                    " found an empty directory; nothing was done: mount it, or use --force-empty to delete"
-                    " them at the other side, too",
-                    code=ExitCode.FILE_IO,
-                )
+                raise self._emptied(side, had)
+
+    def _check_bare(self) -> None:
+        """Stop before anything is written into a directory without any entry that the other side knows to
+        have had some: a mount point without its file system."""
+        if self._options.force_empty:
+            return
+        for side in (LEFT, RIGHT):
+            if not os.listdir(self._places[side].path):
+                with RootState(self._roots[1 - side], write=False) as other:
+                    had = self._known_entries(other, side)
+                if had:
+                    raise self._emptied(side, had)
+
+    def _emptied(self, side: int, had: int) -> RdcError:
+        entries = "1 entry" if had == 1 else f"{had:,} entries"
+        return RdcError(
+            f"{printable(self._places[side].given)}: expected {entries}, as in the last run, found an empty"
+            " directory; nothing was done: mount it, or use --force-empty to go on with it as it is",
+            code=ExitCode.FILE_IO,
+        )
 
     def _known_entries(self, state: RootState, side: int) -> int:
         """How many entries the other side remembers of a directory at the place of `side`."""

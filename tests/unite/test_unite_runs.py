@@ -298,7 +298,9 @@ def test_an_empty_mount_point_is_known_without_a_state_of_its_own(pair: Pair) ->
     pair.right.mkdir()
     with pytest.raises(RdcError, match="found an empty directory"):
         pair.unite()
-    assert os.listdir(pair.right) in ([], [".rdc-unite"])
+    assert os.listdir(pair.right) == []
+    assert pair.unite(force_empty=True).exit is ExitCode.OK
+    assert pair.texts("a") == ["a", "a"]
 
 
 def test_another_directory_in_the_place_of_one_costs_conflicts_and_no_file(pair: Pair) -> None:

@@ -119,7 +119,8 @@ class Steps:
     def run(self, plan: Plan) -> None:
         """Do all steps. Raises RdcError for what ends the run."""
         try:
-            self._run(plan)
+            with self._groups[0], self._groups[1]:
+                self._run(plan)
         except RdcError as error:
             if _NO_UNDO in str(error):
                 raise RdcError(

@@ -25,6 +25,8 @@ from rdc import (
     UniteOptions,
 )
 from rdc.errors import UsageError
+from rdc.files.replace import cloning
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.selection import FilterRule, RuleAction
@@ -607,6 +609,30 @@ def test_what_one_side_cannot_hold_is_held(pair: Pair, monkeypatch: pytest.Monke
     assert pair.unite().exit is ExitCode.OK
     assert snapshot(pair.left) == snapshot(pair.right)
     assert "gone" not in os.listdir(pair.left)
+
+
+def test_a_full_disk_ends_the_run_and_leaves_no_temporary(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pair.left / "a").write_text("a")
+    (pair.left / "b").write_text("b")
+    (pair.right / "c").write_text("c")
+    whole = Replacement.copy_from
+
+    def full(self: Replacement, *arguments: Any, **options: Any) -> int:
+        if self.path == b"b":
+            raise self.root.failure(OSError(28, "No space left on device"), self.path, "write it")
+        return whole(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Replacement, "copy_from", full)
+        patch.setattr(cloning, "clone_into", lambda *_: False)
+        with pytest.raises(RdcError) as caught:
+            pair.unite()
+    assert caught.value.code is ExitCode.FILE_IO
+    assert not [*pair.left.glob(".rdc-*.tmp"), *pair.right.glob(".rdc-*.tmp")]
+    assert pair.unite().exit is ExitCode.OK
+    assert snapshot(pair.left) == snapshot(pair.right)
 
 
 def test_what_appears_while_a_run_works_is_seen_by_the_next(

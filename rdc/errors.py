@@ -33,6 +33,7 @@ class ExitCode(IntEnum):
     TIMEOUT = 30
     CONNECT_TIMEOUT = 35
     BUSY = 40
+    CONFLICTS = 41
     CHECK_USAGE = 64
     COMMAND_MISSING = 127
 

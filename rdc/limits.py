@@ -620,6 +620,18 @@ DIRECTORIES_KNOWN = 1 << 16
 RECORDS = 100_000
 """Syncs that one destination may keep at a time: hourly ones of ten years."""
 
+UNITE_ROWS = 1 << 31
+"""Entries of an ancestor of a two-way sync, as many as a manifest may have."""
+
+UNITE_HEAD_BYTES = 128 << 10
+"""What an ancestor says of itself: ids, numbers and one path in hexadecimal digits."""
+
+UNITE_FILE_BYTES = 64 << 30
+"""The longest ancestor or journal of a two-way sync that is read, at 32 bytes an entry."""
+
+UNITE_LISTED = 20
+"""Conflicts that one run names. The others are counted."""
+
 
 # Limits of searches: scans, similar files and folders, near-duplicate documents.
 

@@ -141,7 +141,9 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
     from difflib import get_close_matches
 
-    close = get_close_matches(first.lower(), VERBS, n=1)
+    # Other tools have these names for it.
+    two_way = first.lower() in ("bisync", "twoway", "two-way")
+    close = ["unite"] if two_way else get_close_matches(first.lower(), VERBS, n=1)
     advice = f"did you mean {close[0]}?" if close else "to sync, write: rdc sync SRC DST"
     raise UsageError(f"rdc has no verb '{first}'; {advice} (see rdc --help)")
 

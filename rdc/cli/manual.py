@@ -7,7 +7,6 @@ import tomllib
 from importlib import resources
 
 from rdc.cli.environment import SETTINGS, OptionGroup
-from rdc.cli.options.shared_options import FILTER_GROUP
 from rdc.errors import ExitCode
 from rdc.version import __version__
 
@@ -59,6 +58,7 @@ VERB_EVENTS: dict[str, tuple[str, ...]] = {
     "dedupe": (*_COMMON, "item"),
     "undo": ("start", "error", "summary", "item", "undoable"),
     "store": ("start", "snapshot", "error", "progress", "summary"),
+    "unite": ("start", "error", "summary", "item", "conflict", "pair"),
 }
 """The events of --json, of each verb that has any."""
 
@@ -76,7 +76,7 @@ def verb_manual(name: str, verb: Verb) -> str:
         *_options(verb.OPTIONS),
         *_paragraphs(help_text.closing),
     ]
-    if FILTER_GROUP in verb.OPTIONS:
+    if any(option.key == "--exclude" for group in verb.OPTIONS for option in group.options):
         lines += [
             ".SH FILTERS",
             "All options that choose files make one list, in the order given.",

@@ -25,6 +25,7 @@ VERBS = {
     "sync": "rdc.cli.verbs.sync",
     "check": "rdc.checking.command",
     "undo": "rdc.undoing.command",
+    "unite": "rdc.uniting.command",
     "watch": "rdc.watching.command",
     "scan": "rdc.survey.scan_command",
     "merge": "rdc.survey.merge_command",

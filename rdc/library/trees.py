@@ -1,4 +1,4 @@
-"""`rdc.sync`, `rdc.check`, `rdc.watch` and `rdc.undo`: jobs on a tree and its copy.
+"""`rdc.sync`, `rdc.check`, `rdc.watch`, `rdc.undo` and `rdc.unite`: jobs on a tree and its copy.
 
 Each function loads its session when it is called, so that a start of one loads nothing of the others.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter, StopSignal
     from rdc.undoing.records import UndoableSync, UndoOptions, UndoReport
     from rdc.undoing.undo import UndoReporter
+    from rdc.uniting.records import UniteOptions, UnitePair, UniteReport, UniteReporter
     from rdc.watching.records import WatchOptions, WatchReport, WatchReporter
 
 
@@ -310,3 +311,74 @@ def undoable_syncs(destination: str | os.PathLike[str]) -> tuple[UndoableSync, .
     from rdc.undoing.undo import list_syncs
 
     return list_syncs(os.fsencode(destination))
+
+
+def unite(
+    left: str | os.PathLike[str],
+    right: str | os.PathLike[str],
+    options: UniteOptions | None = None,
+    *,
+    reporter: UniteReporter = _ignore,
+    stop: StopSignal | None = None,
+) -> UniteReport:
+    """Bring two local directories together that both changed, as `rdc unite` does.
+
+    What only one side changed goes to the other. What both changed is a conflict: both versions stay, and
+    `reporter` gets a UniteConflict. The report has exit code 41 then, and 23 if entries were held or failed.
+    Once `stop` is set, the run ends with StoppedError, and the next one goes on. Raises RdcError if the run
+    as a whole cannot go on; no version is lost then.
+
+        >>> import os, rdc
+        >>> for name in ("one", "two"):
+        ...     os.mkdir(name)
+        ...     with open(f"{name}/of {name}", "w") as file:
+        ...         _ = file.write(name)
+        >>> report = rdc.unite("one", "two")
+        >>> report.left, report.right, os.path.exists("two/of one")
+        (1, 1, True)
+    """
+    from rdc.uniting.records import UniteOptions
+    from rdc.uniting.run import unite as run_unite
+
+    check_argument("unite", "left", left, str, os.PathLike)
+    check_argument("unite", "right", right, str, os.PathLike)
+    check_argument("unite", "options", options, UniteOptions, None)
+    check_callable("unite", "reporter", reporter)
+    check_job("unite", reporter, None, stop)
+    return run_unite(os.fsencode(left), os.fsencode(right), options or UniteOptions(), reporter, stop)
+
+
+def unite_status(left: str | os.PathLike[str], right: str | os.PathLike[str]) -> UnitePair | None:
+    """Return what two directories remember of their last `rdc.unite`; None: nothing. Raises RdcError.
+
+    >>> import os, rdc
+    >>> for name in ("one", "two"):
+    ...     os.mkdir(name)
+    >>> rdc.unite_status("one", "two") is None
+    True
+    """
+    from rdc.uniting.run import pairs_of
+
+    check_argument("unite_status", "left", left, str, os.PathLike)
+    check_argument("unite_status", "right", right, str, os.PathLike)
+    other = os.path.realpath(os.fsencode(right))
+    return next((pair for pair in pairs_of(os.fsencode(left)) if pair.place == other), None)
+
+
+def forget_united(left: str | os.PathLike[str], right: str | os.PathLike[str]) -> int:
+    """Remove what two directories remember of each other, so that their next `rdc.unite` is a first one.
+
+    Return at how many of them something was. No file is touched. Raises RdcError.
+
+    >>> import os, rdc
+    >>> for name in ("one", "two"):
+    ...     os.mkdir(name)
+    >>> _ = rdc.unite("one", "two")
+    >>> rdc.forget_united("one", "two")
+    2
+    """
+    from rdc.uniting.run import forget
+
+    check_argument("forget_united", "left", left, str, os.PathLike)
+    check_argument("forget_united", "right", right, str, os.PathLike)
+    return forget(os.fsencode(left), os.fsencode(right))

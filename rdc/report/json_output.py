@@ -58,6 +58,10 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "UndoItem": ("item", ""),
     "UndoableSync": ("undoable", "number began=seconds entries bytes complete left_alone"),
+    "UniteItem": ("item", "side action path target copied"),
+    "UniteConflict": ("conflict", "path about left_size right_size left_mtime_ns right_mtime_ns"),
+    "UnitePair": ("pair", "place last=seconds entries interrupted conflicts"),
+    "UniteReport": ("summary", "left right left_bytes right_bytes entries conflicts held first"),
     "UndoReport": ("summary", "number restored removed moved changed left_alone older"),
     # Stores.
     "SnapshotInfo": ("snapshot", "number began=seconds series host path entries files bytes stored"),

@@ -35,6 +35,7 @@ from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.json_output import JsonOutput
 from rdc.store.records import SnapshotInfo, StoreReport, VerifyReport
 from rdc.undoing.records import UndoableSync, UndoItem, UndoReport
+from rdc.uniting.records import UniteConflict, UniteItem, UnitePair, UniteReport
 from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from scripts.manual.notes import MissingNoteError, notes
 
@@ -172,6 +173,16 @@ def _store_verify(write: Callable[[str], None]) -> None:
     run.write.finish(sample(VerifyReport))
 
 
+def _unite(write: Callable[[str], None]) -> None:
+    run = _Run(write, dry_run=False)
+    run.write(sample(UniteItem, side="right", action="edited", path=b"a.txt"))
+    conflict = sample(UniteConflict, path=b"b.txt", about="content")
+    run.write(conflict)
+    run.write(sample(Problem, code=ExitCode.PARTIAL, message="c.txt: Permission denied"))
+    run.write(sample(UnitePair, place=b"/mnt/work", conflicts=(conflict,)))
+    run.write.finish(sample(UniteReport))
+
+
 def _nothing() -> None:
     """Flushes nothing."""
 
@@ -190,6 +201,7 @@ EVENTS: dict[str, Callable[[Callable[[str], None]], None]] = {
     "dedupe": _dedupe,
     "undo": _undo,
     "store": _store,
+    "unite": _unite,
 }
 """Each verb with events, and what writes one of each kind."""
 

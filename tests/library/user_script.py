@@ -101,6 +101,22 @@ def undone(place: str) -> list[bytes]:
     return paths
 
 
+def united(left: str, right: str) -> list[bytes]:
+    torn: list[rdc.UniteConflict] = []
+
+    def report(event: rdc.UniteItem | rdc.UniteConflict | rdc.Event, /) -> None:
+        if isinstance(event, rdc.UniteConflict):
+            torn.append(event)
+
+    reporter: rdc.UniteReporter = report
+    resolve = (rdc.Resolve(b"notes.txt", rdc.Resolution.LEFT),)
+    options = rdc.UniteOptions(prefer=rdc.Prefer.NEWER, resolve=resolve)
+    done: rdc.UniteReport = rdc.unite(left, right, options, reporter=reporter, stop=STOP)
+    pair: rdc.UnitePair | None = rdc.unite_status(left, right)
+    print(done.conflicts, pair.conflicts if pair else rdc.forget_united(left, right))
+    return [conflict.path for conflict in torn]
+
+
 def checked() -> list[bytes]:
     found: list[rdc.EntryDiffers] = []
     options = rdc.CheckOptions(rdc.SyncOptions(rules=RULES), sample=rdc.Sample(0.5, seed=1))

@@ -24,6 +24,7 @@ from rdc.library.similar import merge_documents
 from rdc.similarity import index
 from rdc.store import place
 from rdc.survey.parts import sections
+from rdc.uniting import ancestor_file
 from tests.support.project_paths import TOP
 
 FIXTURES = TOP / "fixtures" / "at_rest"
@@ -47,6 +48,10 @@ def read_dedupe_journal(path: Path) -> object:
     return [change.path for change in journal.read_journal(str(path).encode()).changes]
 
 
+def read_ancestor(path: Path) -> object:
+    return list(ancestor_file.decode(path.read_bytes()).paths)
+
+
 READERS: dict[str, tuple[Callable[[Path], object], object]] = {
     "dedupe-1.rdcjournal": (read_dedupe_journal, [b"b", b"d/c"]),
     "dedupe-2.rdcjournal": (read_dedupe_journal, [b"b", b"d/c"]),
@@ -55,6 +60,7 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
     "index-1.rdcx": (read_index, 3),
     "documents-1.rdcdocs": (read_documents, (5, 2)),
     "documents-2.rdcdocs": (read_documents, (5, 2)),
+    "unite-1.ancestor": (read_ancestor, [b"a", b"d", b"d/e", b"d/l"]),
     "part-2.rdcscan": (read_part, 4),
     "part-3.rdcscan": (read_part, 4),
 }
@@ -62,6 +68,7 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
 
 VERSIONS = {
     "catalog.sqlite": database.SCHEMA_VERSION,
+    "ancestor of `rdc unite`": ancestor_file.MAGIC[-1],
     "journal of `dedupe` and `dupes`": journal.VERSION,
     "index of `SimilarityIndex.save`": index.VERSION,
     "`.rdcscan` of `scan -o`": sections.MAGIC[-1],
@@ -111,6 +118,7 @@ def test_a_newer_version_is_refused_by_name(name: str, tmp_path: Path) -> None:
     content = (FIXTURES / name).read_bytes()
     newer = {
         ".rdcx": lambda: content.replace(b"RDCX\x01", b"RDCX\x09", 1),
+        ".ancestor": lambda: b"RDCUNIT\x09" + content[8:],
         ".rdcdocs": lambda: b"RDCDOCS\x09" + content[8:],
         ".rdcscan": lambda: b"RDCPART\x09" + content[8:],
         ".rdcjournal": lambda: _head(content, 9),

@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
     ("store",),
-    ("session", "survey", "duplicates"),
+    ("session", "survey", "duplicates", "uniting"),
     ("checking", "daemon", "watching", "report", "install", "documents"),
     ("cluster",),
     ("library",),
@@ -65,7 +65,17 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A
 module imports its own room and lower ones."""
 
-SLICES = ("undoing", "survey", "duplicates", "checking", "watching", "install", "documents", "store")
+SLICES = (
+    "undoing",
+    "survey",
+    "duplicates",
+    "checking",
+    "watching",
+    "install",
+    "documents",
+    "store",
+    "uniting",
+)
 """Packages that hold a verb as a whole, with the modules that show it and that read its command line."""
 
 SLICE_ENDS = {"report": ("report", ""), "command": ("cli", "verbs")}
@@ -98,6 +108,9 @@ def place_of(module: str) -> tuple[str, str, Rank]:
 
 PURE = {"rabin", "kernel", "chunking", "signature", "similarity", "plan", "protocol"}
 """Packages that do no I/O and read no clock."""
+
+PURE_MODULES = {"uniting/rows.py", "uniting/renames.py", "uniting/plan.py"}
+"""Modules of other packages for which the same holds."""
 
 IMPURE_MODULES = {
     "os",
@@ -183,7 +196,7 @@ def test_every_package_says_what_it_holds() -> None:
 def test_pure_packages_do_no_io() -> None:
     for path in modules():
         relative = path.relative_to(PACKAGE)
-        if relative.parts[0] not in PURE:
+        if relative.parts[0] not in PURE and relative.as_posix() not in PURE_MODULES:
             continue
         for name in imported(path):
             top = name.split(".")[0]

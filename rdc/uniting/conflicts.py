@@ -1,0 +1,86 @@
+"""How conflicts are solved: by --resolve, by --prefer, and by names for both versions. No clock decides
+unless it is asked."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from rdc.uniting.plan import Choice
+from rdc.uniting.records import Prefer, Resolution, UniteOptions
+from rdc.uniting.rows import FILE, LEFT, RIGHT, is_below
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.uniting.rows import Row
+
+COPY_MARK = b".conflict-"
+"""What the name of a version has that lost its own name. Such a name gets no second one."""
+
+
+class Choices:
+    """Chooses for one run, and counts the names that it gives."""
+
+    def __init__(self, options: UniteOptions) -> None:
+        self._options = options
+        self._copies = 0
+
+    def choose(self, path: bytes, about: str, left: Row, right: Row) -> Choice | None:
+        """Return how a conflict is solved; None: it stays."""
+        how = self._asked(path)
+        if how in (Resolution.LEFT, Resolution.RIGHT):
+            return Choice(LEFT if how is Resolution.LEFT else RIGHT)
+        winner = self._preferred(left, right)
+        both = how is Resolution.BOTH or (how is None and self._options.keep_both)
+        if not both:
+            return Choice(winner) if winner is not None else None
+        return self._both(path, about, left, right, winner)
+
+    def _asked(self, path: bytes) -> Resolution | None:
+        for resolve in self._options.resolve:
+            top = resolve.path.strip(b"/")
+            if path == top or is_below(path, top):
+                return resolve.how
+        return None
+
+    def _preferred(self, left: Row, right: Row) -> int | None:
+        prefer = self._options.prefer
+        if prefer in (Prefer.LEFT, Prefer.RIGHT):
+            return LEFT if prefer is Prefer.LEFT else RIGHT
+        if prefer in (Prefer.NEWER, Prefer.OLDER):
+            values = left.mtime_ns, right.mtime_ns
+        elif prefer in (Prefer.LARGER, Prefer.SMALLER) and left.kind == right.kind == FILE:
+            values = left.stamp.size, right.stamp.size
+        else:
+            return None
+        if values[LEFT] == values[RIGHT]:
+            return None
+        greater = LEFT if values[LEFT] > values[RIGHT] else RIGHT
+        return greater if prefer in (Prefer.NEWER, Prefer.LARGER) else 1 - greater
+
+    def _both(self, path: bytes, about: str, left: Row, right: Row, winner: int | None) -> Choice | None:
+        """The older version gets a name of its own; of equally old ones the one whose content comes first."""
+        name = path.rpartition(b"/")[2]
+        if about != "content" or left.kind != FILE or COPY_MARK in name:
+            return None
+        if self._copies >= self._options.max_copies:
+            return None
+        if winner is None:
+            loser = LEFT if (left.mtime_ns, left.content) < (right.mtime_ns, right.content) else RIGHT
+            winner = 1 - loser
+        self._copies += 1
+        return Choice(winner, copy_name(path, (left, right)[1 - winner].stamp.mtime_ns))
+
+
+def copy_name(path: bytes, mtime_ns: int) -> bytes:
+    """Return `stem.conflict-HOST-YYYYMMDD-HHMMSS.ext` for a version of this time, in UTC."""
+    parent, slash, name = path.rpartition(b"/")
+    stem, dot, ending = name.rpartition(b".")
+    if not stem:
+        stem, dot, ending = name, b"", b""
+    host = socket.gethostname().partition(".")[0].encode("ascii", "replace").replace(b"/", b"-")
+    try:
+        when = time.strftime("%Y%m%d-%H%M%S", time.gmtime(mtime_ns // 1_000_000_000)).encode()
+    except (OverflowError, ValueError, OSError):
+        when = b"%d" % mtime_ns
+    return parent + slash + stem + COPY_MARK + host + b"-" + when + dot + ending

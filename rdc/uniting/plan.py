@@ -1,0 +1,553 @@
+"""The plan of a two-way sync: what each side has to do so that both have all changes. Pure: no I/O.
+
+Renames that both sides can follow are taken first (rdc.uniting.renames). Then each path is decided by three
+rows: the ancestor's, the left one and the right one.
+
+- A row that equals the ancestor's follows the other side: new content, another kind, a deletion.
+- Without an ancestor an entry of one side is copied, equal ones are agreed, different ones are a conflict.
+- An edit, or a new entry below a directory, stays against a deletion and comes back whole.
+- A conflict touches neither version, and its ancestor's rows stay, so every later run finds it again.
+- Modes and times are decided field by field where the content is. No clock decides anything.
+
+An ancestor's row may be missing for any reason. That adds conflicts and entries that come back, and never a
+deletion or a replacement; so whatever is in doubt is dropped from the ancestor.
+"""
+
+from __future__ import annotations
+
+from rdc.lean.records import dataclass
+from rdc.lean.typed import NamedTuple
+from rdc.uniting.renames import MakeDirectory, Rename, accept_renames
+from rdc.uniting.rows import (
+    BARRED,
+    DIRECTORY,
+    FILE,
+    LEFT,
+    NO_STAMP,
+    RIGHT,
+    SYMLINK,
+    Ancestor,
+    Node,
+    Row,
+    required,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from rdc.uniting.rows import Stamp
+
+UNITS = frozenset({b".git", b".hg", b".svn", b".jj", b".bzr"})
+"""Names of directories that are one unit: a repository of both sides' files would be damaged."""
+
+
+class Write(NamedTuple):
+    """A step: put the other side's entry at `path`, with the metadata of `row`.
+
+    `row.listed` and `row.content` are the other side's. `replaced`: what is there; None: nothing.
+    """
+
+    path: bytes
+    row: Row
+    replaced: Row | None
+    returns: bool
+    """Whether this side had deleted the entry, and the other side's change brings it back."""
+
+
+class SetFields(NamedTuple):
+    """A step: set mode and modification time of the entry at `path`, listed as `row`."""
+
+    path: bytes
+    row: Row
+    mode: int
+    mtime_ns: int
+
+
+class Remove(NamedTuple):
+    """A step: remove the entry at `path`, listed as `row`. A directory is empty by then, or it stays."""
+
+    path: bytes
+    row: Row
+
+
+Step: TypeAlias = "MakeDirectory | Rename | Write | SetFields | Remove"
+
+
+class Conflict(NamedTuple):
+    """Two changes that exclude each other. Neither side's entry is touched."""
+
+    path: bytes
+    about: str
+    """"content", "kind", "unit" or "mode"."""
+    rows: tuple[Row, Row]
+
+
+class Hold(NamedTuple):
+    """A path at which a step would be needed and nothing is done."""
+
+    path: bytes
+    side: int
+    """The side of the entry that takes no part."""
+    reason: str
+
+
+class Settled(NamedTuple):
+    """What both sides have at a path once the steps are done, without the stamps that they get then."""
+
+    kind: int
+    content: bytes
+    mode: int
+    mtime_ns: int
+
+
+Intent: TypeAlias = "tuple[Stamp | None, Stamp | None]"
+"""What a run is about to do at a path: for each side that gets a step the stamp that its entry had, NO_STAMP
+if it had none; None for a side without a step. Without any step the agreed row is to change."""
+
+NO_INTENT: Intent = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done, and what both sides have in common afterwards."""
+
+    steps: tuple[tuple[int, Step], ...]
+    """The side of each step, and the step, in order: renames of both sides, writes, removals, metadata. So
+    what an interrupted run leaves is more than there was, not less."""
+    conflicts: tuple[Conflict, ...]
+    holds: tuple[Hold, ...]
+    settled: Mapping[bytes, Settled]
+    """The rows of the next ancestor, by paths after the renames."""
+    kept: Mapping[bytes, Ancestor]
+    """Rows that the next ancestor has from this one, by paths after the renames."""
+    journal: Mapping[bytes, Intent]
+    """What must be on disk before the first step, by paths after the renames."""
+    renames: frozenset[tuple[bytes, bytes]]
+    """Old and new path of each rename that is repeated, for the journal."""
+    journal_dropped: frozenset[bytes]
+    """Paths whose ancestor's row an interrupted run made worthless."""
+    renamed_twice: tuple[tuple[bytes, bytes], ...]
+    """Left and right path of entries that both sides renamed differently. Both names appear."""
+    stricter: int
+    """Entries whose modes differed without an ancestor: both get the permissions that both have."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no side has anything to do."""
+        return not self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a conflict is solved: the entry of the side `winner` goes to the other side."""
+
+    winner: int
+    copy: bytes | None = None
+    """Where the other version is kept, renamed first; None: it is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the decisions of one run depend on, besides the rows."""
+
+    units: frozenset[bytes] = UNITS
+    modes: bool = True
+    """Whether both sides keep modes."""
+    choose: Callable[[bytes, str, Row, Row], Choice | None] | None = None
+    """Is asked about each conflict: its path, what it is about, both rows. None: it stays a conflict."""
+    unfinished: Mapping[bytes, tuple[Intent, ...]] | None = None
+    """The paths in the journals of interrupted runs, each with what every such run was about to do."""
+    begun: frozenset[tuple[bytes, bytes]] = frozenset()
+    """The renames in those journals: old and new path."""
+
+
+def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Plan:  # noqa: B008 - frozen
+    """Return what brings both trees together. The three trees are relabelled by the renames taken."""
+    in_unit = _units(rules.units)
+    accepted = accept_renames(base, (left, right), in_unit, rules.begun)
+    merge = _Merge(rules, (left, right))
+    merge.drop_uncertain(base)
+    merge.visit_all(base, left, right)
+    stages: tuple[tuple[Sequence[Step], Sequence[Step]], ...] = (
+        accepted.steps, merge.renames, merge.writes, merge.removals, merge.fields
+    )  # fmt: skip
+    return Plan(
+        steps=tuple((side, step) for stage in stages for side in (LEFT, RIGHT) for step in stage[side]),
+        conflicts=tuple(merge.conflicts),
+        holds=tuple(merge.holds),
+        settled=merge.settled,
+        kept=merge.kept,
+        journal=merge.journal(base),
+        renames=frozenset(
+            (step.old, step.new) for side in accepted.steps for step in side if isinstance(step, Rename)
+        ),
+        journal_dropped=frozenset(merge.uncertain),
+        renamed_twice=tuple(accepted.twice),
+        stricter=merge.stricter,
+    )
+
+
+def _units(names: frozenset[bytes]) -> Callable[[bytes], bool]:
+    def in_unit(path: bytes) -> bool:
+        return not names.isdisjoint(path.split(b"/"))
+
+    return in_unit
+
+
+def _row_of(node: Node | None) -> Row | None:
+    """The row of a node of a side's tree; None if there is no entry."""
+    return node.row if node is not None and isinstance(node.row, Row) else None
+
+
+def _ancestor_of(node: Node | None) -> Ancestor | None:
+    return node.row if node is not None and isinstance(node.row, Ancestor) else None
+
+
+def _names(*nodes: Node | None) -> list[bytes]:
+    names: set[bytes] = set()
+    for node in nodes:
+        if node is not None:
+            names.update(node.kids)
+    return sorted(names, reverse=True)
+
+
+def _kid(node: Node | None, name: bytes) -> Node | None:
+    return node.kids.get(name) if node is not None else None
+
+
+def _paths(node: Node, path: bytes) -> list[tuple[bytes, Row]]:
+    """Paths and rows at and below a node of a side's tree, parents first."""
+    found: list[tuple[bytes, Row]] = []
+    todo = [(node, path)]
+    while todo:
+        at, where = todo.pop()
+        if isinstance(at.row, Row):
+            found.append((where, at.row))
+        todo += [(at.kids[name], where + b"/" + name) for name in sorted(at.kids, reverse=True)]
+    return found
+
+
+def _is_untouched(node: Node, base: Node | None) -> bool:
+    """Whether nothing at or below `node` is new, edited or of another kind since the ancestor. Deletions and
+    metadata do not count, nor entries that take no part."""
+    todo: list[tuple[Node, Node | None]] = [(node, base)]
+    while todo:
+        at, known = todo.pop()
+        row, before = _row_of(at), _ancestor_of(known)
+        if row is None or row.kind == BARRED:
+            pass
+        elif before is None or before.kind != row.kind or before.content != row.content:
+            return False
+        todo += [(kid, _kid(known, name)) for name, kid in at.kids.items()]
+    return True
+
+
+def _is_torn(base: Node | None, left: Node, right: Node) -> bool:
+    """Whether both sides changed a unit, and differently. What both have alike is no change of either."""
+    changed = [False, False]
+    todo: list[tuple[Node | None, Node | None, Node | None]] = [(base, left, right)]
+    while todo:
+        o, a, b = todo.pop()
+        before = _ancestor_of(o)
+        known = before[:2] if before is not None else None
+        found = [row[:2] if row is not None else None for row in (_row_of(a), _row_of(b))]
+        if found[LEFT] != found[RIGHT]:
+            for side in (LEFT, RIGHT):
+                changed[side] |= found[side] != known
+            if all(changed):
+                return True
+        todo += [(_kid(o, name), _kid(a, name), _kid(b, name)) for name in _names(o, a, b)]
+    return False
+
+
+class _Merge:
+    """One pass over three trees."""
+
+    def __init__(self, rules: Rules, views: tuple[Node, Node]) -> None:
+        self._rules = rules
+        self._views = views
+        self._todo: list[tuple[bytes, Node | None, Node | None, Node | None]] = []
+        self.renames: tuple[list[Rename], list[Rename]] = ([], [])
+        self.writes: tuple[list[Write | Remove], list[Write | Remove]] = ([], [])
+        self.removals: tuple[list[Remove], list[Remove]] = ([], [])
+        self.fields: tuple[list[SetFields], list[SetFields]] = ([], [])
+        self.conflicts: list[Conflict] = []
+        self.holds: list[Hold] = []
+        self.settled: dict[bytes, Settled] = {}
+        self.kept: dict[bytes, Ancestor] = {}
+        self.uncertain: set[bytes] = set()
+        self.stricter = 0
+
+    def drop_uncertain(self, base: Node) -> None:
+        """Take the rows out of the ancestor of which an interrupted run leaves no trace to rely on.
+
+        A row stays if every interrupted run had a step for its path, and each side that would have got one
+        has the entry that the run found: then nothing has happened there, neither by the run nor by a user.
+        """
+        for path, intents in (self._rules.unfinished or {}).items():
+            node = base.find(path)
+            if node is None:
+                continue
+            found = self._stamps(path)
+            # An entry that was missing and is missing may have come and gone, with all that came below it.
+            if any(
+                intent == NO_INTENT or NO_STAMP in intent or any(
+                    was not in (None, now) for was, now in zip(intent, found, strict=True)
+                )
+                for intent in intents
+            ):  # fmt: skip
+                node.row = None
+                self.uncertain.add(path)
+
+    def _stamps(self, path: bytes) -> tuple[Stamp, Stamp]:
+        left, right = (_row_of(view.find(path)) for view in self._views)
+        return left.stamp if left else NO_STAMP, right.stamp if right else NO_STAMP
+
+    def journal(self, base: Node) -> dict[bytes, Intent]:
+        """Return the paths at which the ancestor's row is worth nothing once a part of the plan is done."""
+        sides: dict[bytes, int] = {}
+        for stage in (self.writes, self.removals, self.fields):
+            for side in (LEFT, RIGHT):
+                for step in stage[side]:
+                    sides[step.path] = sides.get(step.path, 0) | 1 << side
+        intents: dict[bytes, Intent] = {}
+        for path, mask in sides.items():
+            left, right = self._stamps(path)
+            intents[path] = left if mask & 1 else None, right if mask & 2 else None
+        for path, settled in self.settled.items():
+            node = base.find(path)
+            if path not in sides and node is not None and node.row is not None and node.row[:4] != settled:
+                intents[path] = NO_INTENT
+        intents.update(dict.fromkeys(self.uncertain, NO_INTENT))
+        return intents
+
+    def visit_all(self, base: Node, left: Node, right: Node) -> None:
+        """Decide every path."""
+        self._push(b"", base, left, right)
+        while self._todo:
+            path, o, a, b = self._todo.pop()
+            if self._visit(path, o, a, b):
+                self._push(path, o, a, b)
+
+    def _push(self, path: bytes, o: Node | None, a: Node | None, b: Node | None) -> None:
+        prefix = path + b"/" if path else b""
+        self._todo += [
+            (prefix + name, _kid(o, name), _kid(a, name), _kid(b, name)) for name in _names(o, a, b)
+        ]
+
+    def _visit(self, path: bytes, o: Node | None, a: Node | None, b: Node | None) -> bool:
+        """Decide one path. Return whether what lies below is decided by itself."""
+        base, left, right = _ancestor_of(o), _row_of(a), _row_of(b)
+        if left is None and right is None:
+            # Gone at both sides. A node without a row may still have something below it.
+            return base is None
+        for side, row, other in ((LEFT, left, right), (RIGHT, right, left)):
+            if row is not None and row.kind == BARRED:
+                if base is not None or (other is not None and other.kind != BARRED):
+                    self._hold(path, o, side, row)
+                return False
+        if left is None or right is None or a is None or b is None:
+            self._one_sided(path, o, required(a if right is None else b), LEFT if right is None else RIGHT)
+            return False
+        is_unit = left.kind == right.kind == DIRECTORY and path.rpartition(b"/")[2] in self._rules.units
+        if is_unit and _is_torn(o, a, b):
+            self._conflict(path, "unit", o, a, b)
+            return False
+        if left.kind != right.kind:
+            self._other_kind(path, o, a, b)
+            return False
+        if left.content != right.content and (
+            base is None or base.kind != left.kind or base.content not in (left.content, right.content)
+        ):
+            self._conflict(path, "content", o, a, b)
+            return False
+        self._same_kind(path, base, left, right)
+        return left.kind == DIRECTORY
+
+    # One path
+
+    def _hold(self, path: bytes, o: Node | None, side: int, row: Row) -> None:
+        self.holds.append(Hold(path, side, row.content.decode("utf-8", "replace")))
+        self._keep(path, o)
+
+    def _keep(self, path: bytes, o: Node | None) -> None:
+        """Take the ancestor's rows at and below a path over as they are."""
+        todo = [(o, path)]
+        while todo:
+            node, where = todo.pop()
+            if node is None:
+                continue
+            if isinstance(node.row, Ancestor):
+                self.kept[where] = node.row
+            todo += [(kid, where + b"/" + name) for name, kid in node.kids.items()]
+
+    def _settle(self, path: bytes, row: Row, mode: int, mtime_ns: int) -> None:
+        mode, mtime_ns = mode if row.kind != SYMLINK else 0, mtime_ns if row.kind == FILE else 0
+        self.settled[path] = Settled(row.kind, row.content, mode, mtime_ns)
+
+    def _one_sided(self, path: bytes, o: Node | None, node: Node, side: int) -> None:
+        """Decide an entry that only `side` has."""
+        if _ancestor_of(o) is not None and _is_untouched(node, o):
+            self._drop(path, o, node, side)
+        else:
+            self._give(path, node, side, returns=_ancestor_of(o) is not None)
+
+    def _other_kind(self, path: bytes, o: Node | None, a: Node, b: Node) -> None:
+        if _ancestor_of(o) is not None:
+            for side, loser, winner in ((LEFT, a, b), (RIGHT, b, a)):
+                if _is_untouched(loser, o):
+                    self._replace(path, o, loser, winner, side)
+                    return
+        self._conflict(path, "kind", o, a, b)
+
+    def _replace(self, path: bytes, o: Node | None, loser: Node, winner: Node, side: int) -> None:
+        """Put the entry of the other side in the place of one of another kind at `side`."""
+        barred = next(
+            ((where, row) for where, row in _paths(loser, path) if row.kind == BARRED), None
+        )  # fmt: skip
+        if barred is not None:
+            self._hold(path, o, side, barred[1])
+            return
+        rows = _paths(loser, path)
+        for where, row in reversed(rows):
+            self.writes[side].append(Remove(where, row))
+        self._give(path, winner, 1 - side, returns=False)
+
+    def _give(self, path: bytes, node: Node, side: int, *, returns: bool) -> None:
+        """Copy an entry of `side`, and all below it, to the other side."""
+        for where, row in _paths(node, path):
+            if row.kind == BARRED:
+                continue
+            self.writes[1 - side].append(Write(where, row, None, returns))
+            self._settle(where, row, row.mode, row.mtime_ns)
+
+    def _drop(self, path: bytes, o: Node | None, node: Node, side: int) -> None:
+        """Remove an entry of `side`, and all below it but what takes no part and the directories above."""
+        rows = _paths(node, path)
+        staying: set[bytes] = set()
+        for where, row in rows:
+            if row.kind != BARRED:
+                continue
+            self.holds.append(Hold(where, side, row.content.decode("utf-8", "replace")))
+            above = where
+            while len(above) >= len(path):
+                staying.add(above)
+                above = above.rpartition(b"/")[0]
+        for where, row in reversed(rows):
+            if where not in staying:
+                self.removals[side].append(Remove(where, row))
+        todo = [(o, path)]
+        while staying and todo:
+            at, where = todo.pop()
+            if at is None or where not in staying:
+                continue
+            if isinstance(at.row, Ancestor):
+                self.kept[where] = at.row
+            todo += [(kid, where + b"/" + name) for name, kid in at.kids.items()]
+
+    def _same_kind(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> None:
+        """Settle a path of one kind on both sides whose content is decided."""
+        if base is not None and base.kind != left.kind:
+            base = None
+        content = left.content
+        if left.content != right.content and base is not None and left.content == base.content:
+            content = right.content
+        mode, agreed_mode = self._mode(path, base, left, right)
+        mtime_ns = _mtime(base, left, right, content)
+        for side, row, other in ((LEFT, left, right), (RIGHT, right, left)):
+            wanted = row.mode if mode is None else mode
+            if row.content != content:
+                final = other._replace(mode=wanted, mtime_ns=mtime_ns)
+                self.writes[side].append(Write(path, final, row, returns=False))
+            else:
+                self._set(path, side, row, wanted, mtime_ns)
+        self._settle(path, left._replace(content=content), agreed_mode, mtime_ns)
+
+    def _set(self, path: bytes, side: int, row: Row, mode: int, mtime_ns: int) -> None:
+        """Set what differs. Times of directories and anything of symlinks take no part."""
+        if row.kind != FILE:
+            mtime_ns = row.mtime_ns
+        if row.kind != SYMLINK and (row.mode, row.mtime_ns) != (mode, mtime_ns):
+            self.fields[side].append(SetFields(path, row, mode, mtime_ns))
+
+    def _mode(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> tuple[int | None, int]:
+        """The mode that both sides get, None if each keeps its own; and the mode of the next ancestor."""
+        if left.mode == right.mode or left.kind == SYMLINK or not self._rules.modes:
+            mode = left.mode if left.mode == right.mode or base is None else base.mode
+            return (left.mode, left.mode) if left.mode == right.mode else (None, mode)
+        if base is None:
+            self.stricter += 1
+            return left.mode & right.mode, left.mode & right.mode
+        if left.mode == base.mode:
+            return right.mode, right.mode
+        if right.mode == base.mode:
+            return left.mode, left.mode
+        choice = self._choice(path, "mode", left, right)
+        if choice is not None:
+            mode = (left, right)[choice.winner].mode
+            return mode, mode
+        self.conflicts.append(Conflict(path, "mode", (left, right)))
+        return None, base.mode
+
+    def _choice(self, path: bytes, about: str, left: Row, right: Row) -> Choice | None:
+        choose = self._rules.choose
+        return choose(path, about, left, right) if choose is not None else None
+
+    def _conflict(self, path: bytes, about: str, o: Node | None, a: Node, b: Node) -> None:
+        left, right = required(_row_of(a)), required(_row_of(b))
+        choice = self._choice(path, about, left, right)
+        nodes = (a, b)
+        if choice is None or any(
+            row.kind == BARRED for row_node in nodes for _, row in _paths(row_node, path)
+        ):
+            self.conflicts.append(Conflict(path, about, (left, right)))
+            self._keep(path, o)
+            return
+        loser = 1 - choice.winner
+        winning, losing = nodes[choice.winner], nodes[loser]
+        if choice.copy is not None:
+            row = (left, right)[loser]
+            self.renames[loser].append(Rename(path, choice.copy, row))
+            self._give(path, winning, choice.winner, returns=False)
+            self._give(choice.copy, losing, loser, returns=False)
+            return
+        # With the loser's rows as the ancestor, every difference is a change of the winner's.
+        self._force(path, losing, winning, loser)
+
+    def _force(self, path: bytes, losing: Node, winning: Node, loser: int) -> None:
+        """Make the entry of the side `loser`, and all below it, what the other side has."""
+        todo: list[tuple[bytes, Node | None, Node | None]] = [(path, losing, winning)]
+        while todo:
+            where, old, new = todo.pop()
+            before, after = _row_of(old), _row_of(new)
+            if before is None and after is None:
+                continue
+            if after is None:
+                self._drop(where, None, required(old), loser)
+            elif before is None:
+                self._give(where, required(new), 1 - loser, returns=False)
+            elif before.kind != after.kind:
+                self._replace(where, None, required(old), required(new), loser)
+            else:
+                if before.content != after.content:
+                    self.writes[loser].append(Write(where, after, before, returns=False))
+                else:
+                    self._set(where, loser, before, after.mode, after.mtime_ns)
+                self._settle(where, after, after.mode, after.mtime_ns)
+                todo += [(where + b"/" + name, _kid(old, name), _kid(new, name)) for name in _names(old, new)]
+
+
+def _mtime(base: Ancestor | None, left: Row, right: Row, content: bytes) -> int:
+    """The modification time of a file that both sides get: that of the content's side, else the changed one,
+    else the older one, as a copy never looks newer than what it is a copy of."""
+    if left.kind != FILE or left.mtime_ns == right.mtime_ns:
+        return left.mtime_ns
+    if left.content != right.content:
+        return (left if left.content == content else right).mtime_ns
+    if base is not None and left.mtime_ns == base.mtime_ns:
+        return right.mtime_ns
+    if base is not None and right.mtime_ns == base.mtime_ns:
+        return left.mtime_ns
+    return min(left.mtime_ns, right.mtime_ns)

@@ -1,0 +1,192 @@
+"""Rows and trees of a two-way sync: what each side has, and what both sides last had in common.
+
+A Node is one entry in a tree of entries. A rename moves a node, so whatever is below it goes along in one
+step, and a path is read off the nodes above.
+"""
+
+from __future__ import annotations
+
+from rdc.lean.typed import NamedTuple, TypeVar
+from rdc.model.entries import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import TypeAlias
+
+    from rdc.model.entries import Identity
+
+T = TypeVar("T")
+
+LEFT, RIGHT = 0, 1
+"""The two sides. Pairs of anything are in this order."""
+
+BARRED = -1
+"""The kind of an entry that takes no part: it is neither sent nor replaced nor removed. Its content is the
+reason, as text."""
+
+DIRECTORY, FILE, SYMLINK = int(Kind.DIRECTORY), int(Kind.FILE), int(Kind.SYMLINK)
+
+
+class Stamp(NamedTuple):
+    """How one side's own file system described an entry when both sides agreed on it.
+
+    An entry with the same stamp is taken as unchanged without reading it.
+    """
+
+    size: int
+    mode: int
+    mtime_ns: int
+    inode: int
+    """0: unknown; it proves no rename."""
+    ctime_ns: int
+    """0: unknown, because the entry could have changed since without a new ctime."""
+
+
+NO_STAMP = Stamp(-1, 0, 0, 0, 0)
+
+
+class Row(NamedTuple):
+    """One entry as one side lists it."""
+
+    kind: int
+    content: bytes
+    """Two entries of one kind have equal contents if these are equal. A symlink's target; b"" of a
+    directory."""
+    mode: int
+    mtime_ns: int
+    inode: int
+    """0: the entry proves no rename, as it has several names or its file system's numbers are not lasting."""
+    listed: Identity | None
+    """What a step on the entry expects to find."""
+    stamp: Stamp
+
+
+class Ancestor(NamedTuple):
+    """One entry that both sides had in common, with each side's own stamp of it."""
+
+    kind: int
+    content: bytes
+    mode: int
+    """0 of a symlink."""
+    mtime_ns: int
+    """0 unless it is a file."""
+    stamps: tuple[Stamp, Stamp]
+
+    def inode(self, side: int) -> int:
+        """Return the inode number that the entry had at `side`; 0: unknown."""
+        return self.stamps[side].inode
+
+
+AnyRow: TypeAlias = "Row | Ancestor"
+
+
+class Node:
+    """One entry of a tree, or the top. `row` is None at the top, and where only something below is known."""
+
+    __slots__ = ("above", "kids", "name", "row", "twin")
+
+    def __init__(self, name: bytes, above: Node | None, row: AnyRow | None = None) -> None:
+        self.name = name
+        self.above = above
+        self.row = row
+        self.kids: dict[bytes, Node] = {}
+        self.twin: Node | None = None
+        """In a copy: the node that it is a copy of."""
+
+    @property
+    def path(self) -> bytes:
+        """The path below the top; b"" at the top."""
+        names = []
+        node = self
+        while node.above is not None:
+            names.append(node.name)
+            node = node.above
+        return b"/".join(reversed(names))
+
+    def find(self, path: bytes) -> Node | None:
+        """Return the node at `path` if it has a row, else None."""
+        node: Node | None = self
+        for name in path.split(b"/") if path else ():
+            node = node.kids.get(name) if node is not None else None
+        return node if node is not None and node.row is not None else None
+
+    def make(self, path: bytes, row: AnyRow | None) -> Node:
+        """Put `row` at `path`, with nodes without rows above it where there are none."""
+        node = self
+        for name in path.split(b"/"):
+            below = node.kids.get(name)
+            if below is None:
+                below = node.kids[name] = Node(name, node)
+            node = below
+        node.row = row
+        return node
+
+    def detach(self) -> None:
+        """Take the node, and all below it, out of its tree."""
+        if self.above is not None:
+            del self.above.kids[self.name]
+            self.above = None
+
+    def attach(self, top: Node, path: bytes) -> None:
+        """Put the detached node at the free `path`. Nodes without rows are made above it where needed."""
+        parent, _, name = path.rpartition(b"/")
+        above = top
+        for part in parent.split(b"/") if parent else ():
+            below = above.kids.get(part)
+            if below is None:
+                below = above.kids[part] = Node(part, above)
+            above = below
+        # A node without a row may be in the way: something was attached below it before it came itself.
+        empty = above.kids.get(name)
+        if empty is not None:
+            for kid in list(empty.kids.values()):
+                if kid.name not in self.kids:
+                    self.kids[kid.name] = kid
+                    kid.above = self
+        self.name, self.above = name, above
+        above.kids[name] = self
+
+    def copy(self) -> Node:
+        """Return a copy of the tree whose nodes name theirs in `twin`."""
+        top = Node(self.name, None, self.row)
+        top.twin = self
+        todo = [(self, top)]
+        while todo:
+            node, made = todo.pop()
+            for name, kid in node.kids.items():
+                below = Node(name, made, kid.row)
+                below.twin = kid
+                made.kids[name] = below
+                if kid.kids:
+                    todo.append((kid, below))
+        return top
+
+    def below(self) -> Iterator[Node]:
+        """Yield the node and all below it that have rows, parents first, in order of names."""
+        todo = [self]
+        while todo:
+            node = todo.pop()
+            if node.row is not None:
+                yield node
+            todo += [node.kids[name] for name in sorted(node.kids, reverse=True)]
+
+
+def required(found: T | None) -> T:
+    """Return what the caller knows to be there. Raises ValueError if it is not."""
+    if found is None:
+        raise ValueError("a tree lacks an entry that was found in it")
+    return found
+
+
+def tree_of(rows: Mapping[bytes, AnyRow]) -> Node:
+    """Return the tree of rows by path."""
+    top = Node(b"", None)
+    for path, row in rows.items():
+        top.make(path, row)
+    return top
+
+
+def is_below(path: bytes, directory: bytes) -> bool:
+    """Return whether `path` lies below `directory`, at any depth."""
+    return path.startswith(directory + b"/")

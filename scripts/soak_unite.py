@@ -1,0 +1,56 @@
+"""Run random histories of two-way sync on real trees, with kills and lost state, until the time is over.
+
+    scripts/soak unite [--minutes=N] [--seed=N]
+
+Each history is one of tests/uniting/test_histories.py: against the plan in memory, or with kills. One
+that fails is named with its seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+from tests.uniting import test_histories as histories
+
+KINDS = ("memory", "kills", "lost state")
+
+
+def history(kind: str, seed: int) -> None:
+    """Run one history in a directory of its own."""
+    with tempfile.TemporaryDirectory() as top:
+        if kind == "memory":
+            histories.test_a_real_run_does_what_the_plan_in_memory_does(seed, Path(top))
+        else:
+            histories.test_nothing_unseen_is_lost(seed, kind == "lost state", Path(top))
+
+
+def main() -> int:
+    """Run until the time is over or a history fails."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    arguments = parser.parse_args()
+    ends = time.monotonic() + 60 * arguments.minutes
+    seed, failed = arguments.seed, 0
+    while time.monotonic() < ends:
+        for kind in KINDS:
+            try:
+                history(kind, seed)
+            except Exception:  # noqa: BLE001 - every failure is shown
+                failed += 1
+                print(f"history failed: {kind}, seed {seed}", flush=True)
+                traceback.print_exc(limit=-4)
+        seed += 1
+    print(f"{seed - arguments.seed:,} seeds from {arguments.seed}, pid {os.getpid()}: {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

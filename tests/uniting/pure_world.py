@@ -1,0 +1,238 @@
+"""Two trees in memory, their users, and runs of the plan on them, which may be cut after any step.
+
+Each step checks what it expects, as the real run does. `lost` names what a run replaced or removed although
+both sides had not last had it in common there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from rdc.lean.records import replace as with_fields
+from rdc.uniting.plan import (
+    Intent,
+    Plan,
+    Remove,
+    Rules,
+    SetFields,
+    Write,
+    make_plan,
+)
+from rdc.uniting.renames import MakeDirectory, Rename
+from rdc.uniting.rows import (
+    DIRECTORY,
+    FILE,
+    LEFT,
+    RIGHT,
+    SYMLINK,
+    Ancestor,
+    Node,
+    Row,
+    Stamp,
+    is_below,
+    tree_of,
+)
+
+KINDS = {"d": DIRECTORY, "f": FILE, "l": SYMLINK}
+
+
+@dataclass(frozen=True)
+class Thing:
+    """An entry on a disk."""
+
+    kind: int
+    content: bytes
+    mode: int
+    mtime: int
+    inode: int
+    ctime: int
+
+    @property
+    def stamp(self) -> Stamp:
+        return Stamp(len(self.content), self.mode, self.mtime, self.inode, self.ctime)
+
+
+Disk = dict[bytes, Thing]
+
+
+def parent(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
+
+
+def under(tree: Disk, path: bytes) -> list[bytes]:
+    return sorted(each for each in tree if each == path or is_below(each, path))
+
+
+@dataclass
+class World:
+    inodes: int = 0
+    """0: each inode number is used once; otherwise numbers repeat after so many, and lie."""
+    disks: tuple[Disk, Disk] = field(default_factory=lambda: ({}, {}))
+    base: dict[bytes, Ancestor] = field(default_factory=dict)
+    plans: list[tuple[int, dict[bytes, Intent], frozenset[tuple[bytes, bytes]]]] = field(default_factory=list)
+    """The journals: the generation of the ancestor that a run began with, and what it was about to do."""
+    generation: int = 0
+    common: dict[bytes, set[tuple[int, bytes]]] = field(default_factory=dict)
+    """What both sides last had in common when a run looked, by path; after a rename that of both names."""
+    lost: list[str] = field(default_factory=list)
+    ticks: int = 0
+    trees: tuple[Node, Node, Node] | None = None
+    """What the last plan was made from, relabelled by the renames that it accepted."""
+
+    # Users
+
+    def tick(self) -> int:
+        self.ticks += 1
+        return self.ticks
+
+    def inode(self) -> int:
+        number = self.tick()
+        return number if not self.inodes else 1 + number % self.inodes
+
+    def note(self) -> None:
+        left, right = self.disks
+        for path in left.keys() & right.keys():
+            if (found := (left[path].kind, left[path].content)) == (right[path].kind, right[path].content):
+                self.common[path] = {found}
+
+    def may_make(self, side: int, path: bytes) -> bool:
+        disk = self.disks[side]
+        return not parent(path) or (parent(path) in disk and disk[parent(path)].kind == DIRECTORY)
+
+    def write(self, side: int, path: bytes, content: bytes, *, mtime: int | None = None) -> None:
+        disk, old = self.disks[side], self.disks[side].get(path)
+        if not self.may_make(side, path) or (old is not None and old.kind == DIRECTORY):
+            return
+        now = self.tick()
+        inode = old.inode if old is not None and old.kind == FILE else self.inode()
+        disk[path] = Thing(
+            FILE, content, old.mode if old else 0o644, now if mtime is None else mtime, inode, now
+        )
+
+    def link(self, side: int, path: bytes, target: bytes) -> None:
+        old = self.disks[side].get(path)
+        if self.may_make(side, path) and (old is None or old.kind != DIRECTORY):
+            self.disks[side][path] = Thing(SYMLINK, target, 0o777, self.tick(), self.inode(), self.ticks)
+
+    def mkdir(self, side: int, path: bytes) -> None:
+        if self.may_make(side, path) and path not in self.disks[side]:
+            self.disks[side][path] = Thing(DIRECTORY, b"", 0o755, self.tick(), self.inode(), self.ticks)
+
+    def change(self, side: int, path: bytes, *, mode: int | None = None, mtime: int | None = None) -> None:
+        thing = self.disks[side].get(path)
+        if thing is None or thing.kind == SYMLINK:
+            return
+        mode = thing.mode if mode is None else mode
+        mtime = thing.mtime if mtime is None or thing.kind == DIRECTORY else mtime
+        self.disks[side][path] = replace(thing, mode=mode, mtime=mtime, ctime=self.tick())
+
+    def remove(self, side: int, path: bytes) -> None:
+        for each in under(self.disks[side], path):
+            del self.disks[side][each]
+
+    def move(self, side: int, old: bytes, new: bytes) -> None:
+        disk = self.disks[side]
+        if old not in disk or new in disk or is_below(new, old) or not self.may_make(side, new):
+            return
+        self._move(side, old, new)
+
+    def _move(self, side: int, old: bytes, new: bytes) -> None:
+        disk = self.disks[side]
+        for each in under(disk, old):
+            target = new + each[len(old) :]
+            thing = disk.pop(each)
+            disk[target] = replace(thing, ctime=self.tick()) if each == old else thing
+            self.common[target] = self.common.get(target, set()) | self.common.get(each, set())
+
+    # Runs
+
+    def row(self, thing: Thing) -> Row:
+        return Row(
+            thing.kind, thing.content, thing.mode, thing.mtime, thing.inode,
+            None, thing.stamp,
+        )  # fmt: skip
+
+    def plan(self, *, exchanged: bool = False, rules: Rules | None = None) -> Plan:
+        """The plan, made with the sides exchanged if wanted. Steps then name the other side."""
+        views = [
+            {path: self.row(thing) for path, thing in self.disks[side].items()} for side in (LEFT, RIGHT)
+        ]
+        base = dict(self.base)
+        unfinished: dict[bytes, tuple[Intent, ...]] = {}
+        begun: set[tuple[bytes, bytes]] = set()
+        for generation, intents, renames in self.plans:
+            if generation == self.generation:
+                begun |= renames
+                for path, intent in intents.items():
+                    turned = intent[::-1] if exchanged else intent
+                    unfinished[path] = (*unfinished.get(path, ()), turned)
+        if exchanged:
+            views.reverse()
+            base = {path: row._replace(stamps=row.stamps[::-1]) for path, row in base.items()}
+        rules = with_fields(rules or Rules(), unfinished=unfinished, begun=frozenset(begun))
+        self.trees = (tree_of(base), tree_of(views[0]), tree_of(views[1]))
+        return make_plan(*self.trees, rules)
+
+    def run(self, *, stop: int | None = None, exchanged: bool = False, rules: Rules | None = None) -> Plan:
+        """Run once; after `stop` steps the run is killed."""
+        plan = self.plan(exchanged=exchanged, rules=rules)
+        flip = 1 if exchanged else 0
+        self.note()
+        intents = {path: intent[::-1] if exchanged else intent for path, intent in plan.journal.items()}
+        self.plans.append((self.generation, intents, plan.renames))
+        for number, (side, step) in enumerate(plan.steps):
+            if number == stop:
+                return plan
+            self.do(side ^ flip, step, allowed=rules is not None)
+            self.note()
+        if stop is not None:
+            return plan
+        self.generation = self.tick()
+        self.plans.clear()
+        stamps = {
+            path: (self.disks[LEFT][path].stamp, self.disks[RIGHT][path].stamp) for path in plan.settled
+        }
+        self.base = {path: Ancestor(*row, stamps[path]) for path, row in plan.settled.items()}
+        for path, kept in plan.kept.items():
+            assert path not in self.base, path
+            self.base[path] = kept if not exchanged else kept._replace(stamps=kept.stamps[::-1])
+        return plan
+
+    def check_gone(self, side: int, path: bytes, thing: Thing) -> None:
+        if thing.kind != DIRECTORY and (thing.kind, thing.content) not in self.common.get(path, ()):
+            self.lost.append(f"{'left' if side == LEFT else 'right'}: {path!r} {thing.content!r}")
+
+    def do(self, side: int, step: object, *, allowed: bool = False) -> None:
+        disk, other = self.disks[side], self.disks[1 - side]
+        match step:
+            case Rename(old, new, row):
+                assert disk[old].stamp[:4] == row.stamp[:4], (step, disk)
+                assert new not in disk, (step, disk)
+                assert self.may_make(side, new), (step, disk)
+                self._move(side, old, new)
+            case MakeDirectory(path, row):
+                assert path not in disk, (step, disk)
+                assert self.may_make(side, path), (step, disk)
+                disk[path] = Thing(DIRECTORY, b"", row.mode, 0, self.inode(), self.tick())
+            case Write(path, row, replaced, _):
+                assert self.may_make(side, path), (step, disk)
+                assert (other[path].kind, other[path].content) == (row.kind, row.content), (step, other)
+                if replaced is None:
+                    assert path not in disk, (step, disk)
+                else:
+                    assert disk[path].content == replaced.content, (step, disk)
+                    assert row.kind != DIRECTORY
+                    if not allowed:
+                        self.check_gone(side, path, disk[path])
+                disk[path] = Thing(row.kind, row.content, row.mode, row.mtime_ns, self.inode(), self.tick())
+            case SetFields(path, row, mode, mtime_ns):
+                assert disk[path].kind == row.kind, (step, disk)
+                disk[path] = replace(disk[path], mode=mode, mtime=mtime_ns, ctime=self.tick())
+            case Remove(path, row):
+                assert under(disk, path) == [path], (step, disk)
+                assert (disk[path].kind, disk[path].content) == (row.kind, row.content), (step, disk)
+                if not allowed:
+                    self.check_gone(side, path, disk[path])
+                del disk[path]
+            case _:
+                raise AssertionError(step)

@@ -1,0 +1,127 @@
+"""`rdc unite` on the command line: what it prints, its exit codes, and what it refuses by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rdc.errors import ExitCode
+from rdc.uniting.command import REFUSED
+from tests.support.running.syncing import Ended, command
+
+
+def unite(top: Path, *words: str) -> Ended:
+    return command("unite", "--no-fsync", *words, top / "left", top / "right")
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    (tmp_path / "left").mkdir()
+    (tmp_path / "right").mkdir()
+    (tmp_path / "left/a").write_text("a")
+    (tmp_path / "right/b").write_text("bb")
+    return tmp_path
+
+
+def test_the_table_of_a_dry_run_is_that_of_the_run(top: Path) -> None:
+    dry = unite(top, "-n")
+    assert dry.out == (
+        "left                right\n"
+        "           ← new         b  2 B\n"
+        "new        →             a  1 B\n"
+    )  # fmt: skip
+    assert dry.err.splitlines()[-1] == (
+        "would change: left ← 1 entry, 2 B   right → 1 entry, 1 B   0 conflicts; nothing was written"
+    )
+    assert not (top / "left/.rdc-unite").exists()
+    real = unite(top, "-v")
+    assert (real.code, real.out) == (ExitCode.OK, dry.out)
+    assert real.err.splitlines() == [
+        "rdc: note: first time: nothing is deleted; what differs is a conflict",
+        "left ← 1 entry, 2 B   right → 1 entry, 1 B   0 conflicts",
+    ]
+
+
+def test_a_conflict_says_how_to_solve_it(top: Path) -> None:
+    unite(top)
+    (top / "left/a").write_text("left")
+    (top / "right/a").write_text("right!")
+    torn = unite(top)
+    assert torn.code == ExitCode.CONFLICTS
+    assert torn.out.startswith("conflict   ≠             a  left 4 B 20")
+    assert f"rdc unite {top}/left {top}/right --resolve=a=left" in torn.err
+    status = unite(top, "--status")
+    assert (status.code, status.out.splitlines()[1].strip()) == (41, torn.out.strip())
+    assert unite(top, "--resolve=a=right").code == 0
+    assert (top / "left/a").read_text() == "right!"
+    assert unite(top, "--status").out.endswith("2 entries in common\n")
+
+
+def test_of_many_conflicts_twenty_are_listed(top: Path) -> None:
+    for number in range(25):
+        (top / f"left/f{number}").write_text("left")
+        (top / f"right/f{number}").write_text("right")
+    ended = unite(top)
+    assert ended.out.count("conflict") == 20
+    assert "5 more conflicts" in ended.err
+    assert "25 conflicts" in ended.err.splitlines()[-1]
+
+
+def test_events(top: Path) -> None:
+    lines = [json.loads(line) for line in unite(top, "--json").out.splitlines()]
+    assert [line["event"] for line in lines] == ["start", "error", "item", "item", "summary"]
+    assert {line["side"] for line in lines[2:4]} == {"left", "right"}
+    assert (lines[-1]["left_bytes"], lines[-1]["first"], lines[-1]["exit"]) == (2, True, 0)
+
+
+def test_forget(top: Path) -> None:
+    assert unite(top, "--forget").err == "nothing to forget\n"
+    unite(top)
+    assert unite(top, "--forget").err == "forgotten; the next run is a first one\n"
+    assert unite(top, "--status").err == "these two were not united yet, or the state is lost\n"
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_what_it_lacks_is_refused_by_name(top: Path, option: str) -> None:
+    ended = unite(top, option)
+    assert (ended.code, ended.out) == (ExitCode.USAGE, "")
+    assert ended.err.startswith(f"rdc: rdc has no {option}: ")
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "LEFT and RIGHT are needed"),
+        (("a",), "1 given"),
+        (("a", "host:b"), "directories of this machine alone yet"),
+        (("rdc://h/m", "b"), "directories of this machine alone yet"),
+        (("a", ""), "a directory is empty"),
+        (("a", "b", "--prefer=best"), "left, right, newer, older, larger, smaller"),
+        (("a", "b", "--resolve=x"), "a path, = and one of these"),
+        (("a", "b", "--resolve==left"), "a path, = and one of these"),
+        (("a", "b", "--guard=101"), "a number of 0 to 100 is expected"),
+        (("a", "b", "--keep-undo=x"), "--keep-undo=x"),
+        (("a", "b", "--keep-undo=7d", "--no-undo"), "exclude each other"),
+        (("a", "b", "--status", "--forget"), "exclude each other"),
+        (("a", "b", "--exclude-from=x"), "unknown option --exclude-from"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(words: tuple[str, ...], said: str) -> None:
+    ended = command("unite", *words)
+    assert (ended.code, ended.out) == (ExitCode.USAGE, "")
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["bisync", "twoway"])
+def test_other_names_lead_to_it(name: str) -> None:
+    assert "did you mean unite?" in command(name, "a", "b").err
+
+
+def test_a_colon_in_a_local_name_is_no_host(tmp_path: Path) -> None:
+    (tmp_path / "a:b").mkdir()
+    (tmp_path / "right").mkdir()
+    assert command("unite", "--no-fsync", "a:b", "right", cwd=tmp_path).code == 0

@@ -2,7 +2,7 @@
 
     scripts/soak unite [--minutes=N] [--seed=N]
 
-Each history is one of tests/uniting/test_histories.py: against the plan in memory, or with kills. One
+Each history is one of tests/uniting/real_histories.py: against the plan in memory, or with kills. One
 that fails is named with its seed.
 """
 
@@ -17,7 +17,7 @@ import time
 import traceback
 from pathlib import Path
 
-from tests.uniting import test_histories as histories
+from tests.uniting.real_histories import history_beside_memory, history_with_kills
 
 KINDS = ("memory", "kills", "lost state")
 
@@ -26,9 +26,9 @@ def history(kind: str, seed: int) -> None:
     """Run one history in a directory of its own."""
     with tempfile.TemporaryDirectory() as top:
         if kind == "memory":
-            histories.test_a_real_run_does_what_the_plan_in_memory_does(seed, Path(top))
+            history_beside_memory(seed, Path(top))
         else:
-            histories.test_nothing_unseen_is_lost(seed, kind == "lost state", Path(top))
+            history_with_kills(seed, kind == "lost state", Path(top))
 
 
 def main() -> int:

@@ -1,0 +1,1 @@
+"""Tests of rdc.uniting: two-way sync."""

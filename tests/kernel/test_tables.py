@@ -13,15 +13,15 @@ import pytest
 
 from rdc import limits
 from rdc.kernel import constants as k
-from rdc.kernel.cut import reference as pure
-from rdc.rabin import multiply, reflect
-from scripts.kernel_tables import header_text
+from scripts.kernel_tables import fold_multipliers, header_text, reduction_multipliers
+from tests.reference import cuts as pure
+from tests.reference.polynomials import multiply, reflect
 from tests.reference.rabin import Fingerprint, is_primitive
 from tests.support.project_paths import KERNEL, NATIVE
 
 
 def swapped(data: bytes) -> bytes:
-    """Bytes as the kernel reads them, lowest bit first, in the order rdc.rabin reads them."""
+    """Bytes as the kernel reads them, lowest bit first, in the order polynomials.py reads them."""
     return bytes(reflect(byte, 8) for byte in data)
 
 
@@ -168,7 +168,7 @@ def test_folding_and_reduction_give_the_fingerprint() -> None:
         )  # reflected words: the product of the polynomials times x, in 128 reflected bits
 
     mask = (1 << 64) - 1
-    fold, (inverse, rest_of_p) = k.fold_multipliers(), k.reduction_multipliers()
+    fold, (inverse, rest_of_p) = fold_multipliers(), reduction_multipliers()
     window = random.Random(8).randbytes(64)
     v = 0
     for j in range(8):

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rdc.kernel import constants as k
+from tests.reference.cuts import reflected_table
 
 Result = tuple[list[int], bytes]
 
@@ -32,8 +33,8 @@ def random_splits(rng: random.Random, length: int) -> list[int]:
     return spans
 
 
-_CARRY = k.reflected_table(k.LEAD_POLYNOMIAL, 8)
-_LEAVING = k.reflected_table(k.LEAD_POLYNOMIAL, 128)
+_CARRY = reflected_table(k.LEAD_POLYNOMIAL, 8)
+_LEAVING = reflected_table(k.LEAD_POLYNOMIAL, 128)
 
 
 def with_leads(start: bytes, leads: Iterable[int]) -> bytes:

@@ -25,10 +25,9 @@ from rdc.kernel.constants import (
     TRAIT_COUNT,
     TRAIT_MULTIPLIERS,
     mix,
-    reflected_table,
-    trait_mix,
 )
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
+from tests.reference.polynomials import byte_table, power_of_x, reflect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +35,22 @@ if TYPE_CHECKING:
 
 
 _MASK = (1 << 64) - 1
+
+
+def trait_mix(x: int) -> int:
+    """The bijection that reduces a sample to a trait: MurmurHash3's 64-bit finaliser (Appleby)."""
+    x = (x ^ x >> 33) * 0xFF51_AFD7_ED55_8CCD & _MASK
+    x = (x ^ x >> 33) * 0xC4CE_B9FE_1A85_EC53 & _MASK
+    return x ^ x >> 33
+
+
+def reflected_table(polynomial: int, exponent: int) -> tuple[int, ...]:
+    """Returns b * x^exponent mod polynomial for every byte b. Bytes and results have the kernel's bit
+    order."""
+    k = polynomial.bit_length() - 1
+    table = byte_table(power_of_x(exponent, polynomial), polynomial)
+    return tuple(reflect(table[reflect(byte, 8)], k) for byte in range(256))
+
 
 _LEAD_CARRY = reflected_table(LEAD_POLYNOMIAL, 8)
 _LEAD_LEAVING = reflected_table(LEAD_POLYNOMIAL, 8 * LEAD_WINDOW)

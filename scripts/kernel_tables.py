@@ -1,6 +1,6 @@
 """Writes the tables and constants of the C kernel anew.
 
-rdc/kernel/cut/tables.h comes from the polynomials in rdc/kernel/constants.py, rdc/kernel/shingles/keys.h from
+rdc/kernel/cut/tables.h comes from the polynomials in tests/reference/cuts.py, rdc/kernel/shingles/keys.h from
 tests/reference/shingles.py.
 Command: .venv/bin/python -m scripts.kernel_tables
 """
@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdc.kernel.constants import (
-    FEW_FEATURES_BELOW,
-    GOLDEN,
+from rdc.kernel.constants import FEW_FEATURES_BELOW, GOLDEN, LOW_WINDOW, TRAIT_COUNT
+from tests.reference import shingles
+from tests.reference.cuts import (
     LEAD_CONSTANT,
     LEAD_FEW,
     LEAD_POLYNOMIAL,
     LEAD_WINDOW,
     LOW_POLYNOMIAL,
-    LOW_WINDOW,
-    TRAIT_COUNT,
     TRAIT_MULTIPLIERS,
+    reflected_table,
 )
-from tests.reference import shingles
-from tests.reference.cuts import reflected_table
 from tests.reference.polynomials import multiply, power_of_x, reflect
 from tests.support.project_paths import KERNEL
 

@@ -90,8 +90,7 @@ ISA static void high_ranks(const uint64_t *features, size_t count, uint64_t key,
         const __m256i halves = compressed(ranks(features + i, keys, factors, high_factors), 0xaa);
         _mm_storeu_si128((__m128i *)(void *)(high + i), _mm256_castsi256_si128(halves));
     }
-    for (; i < count; i++)
-        high[i] = (uint32_t)(rdc_sample_rank(features[i], key, factor) >> 32);
+    rdc_high_ranks(features + i, count - i, key, factor, high + i);
 }
 
 /* Which of the eight bins at `samples` are empty. */

@@ -33,6 +33,8 @@ void rdc_sum_words(uint8_t *part, size_t size, uint64_t offset, size_t stride)
     for (size_t i = 0; i < count; i++) {
         uint8_t *at = part + first + WORD * i;
         rdc_store32(at, rdc_load32(at) + rdc_load32(at - stride));
+        /* One at a time: in vectors, a sum would wait for stores of another width where rows are short. */
+        __asm__ volatile("" ::: "memory");
     }
 }
 

@@ -1,6 +1,6 @@
 """Writes the tables and constants of the C kernel anew.
 
-rdc/kernel/cut/tables.h comes from the polynomials in rdc/kernel/constants.py, rdc/kernel/shingles/keys.h from
+rdc/kernel/cut/tables.h comes from the polynomials in tests/reference/cuts.py, rdc/kernel/shingles/keys.h from
 tests/reference/shingles.py.
 Command: .venv/bin/python -m scripts.kernel_tables
 """
@@ -9,24 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdc.kernel.constants import (
-    FEW_FEATURES_BELOW,
-    GOLDEN,
+from rdc.kernel.constants import FEW_FEATURES_BELOW, GOLDEN, LOW_WINDOW, TRAIT_COUNT
+from tests.reference import shingles
+from tests.reference.cuts import (
     LEAD_CONSTANT,
     LEAD_FEW,
     LEAD_POLYNOMIAL,
     LEAD_WINDOW,
     LOW_POLYNOMIAL,
-    LOW_WINDOW,
-    TRAIT_COUNT,
     TRAIT_MULTIPLIERS,
-    bit_matrix,
-    fold_multipliers,
-    reduction_multipliers,
     reflected_table,
 )
-from rdc.rabin import reflect
-from tests.reference import shingles
+from tests.reference.polynomials import multiply, power_of_x, reflect
 from tests.support.project_paths import KERNEL
 
 
@@ -62,6 +56,36 @@ def _doubling(k: int) -> list[int]:
     table = reflected_table(LEAD_POLYNOMIAL, 8 * k)
     constant = LEAD_CONSTANT if 2 * k == LEAD_WINDOW else 0
     return [table[n] ^ constant for n in range(16)] + [table[n << 4] for n in range(16)]
+
+
+def bit_matrix(table: Sequence[int]) -> int:
+    """Returns a linear map of bytes as the 8 x 8 bit matrix for GF2P8AFFINEQB: row i is byte 7 - i."""
+    rows = [sum((table[1 << j] >> i & 1) << j for j in range(8)) for i in range(8)]
+    return int.from_bytes(bytes(reversed(rows)), "little")
+
+
+def fold_multipliers() -> list[int]:
+    """Returns x^(64 (7 - j) + 63) for the words j = 0 .. 7 of a window.
+
+    A carry-less product of reflected words is the product times x in 128 reflected bits. The reduction
+    divides by x^64. Hence 63.
+    """
+    return [reflect(power_of_x(64 * (7 - j) + 63, LOW_POLYNOMIAL), 64) for j in range(8)]
+
+
+def reduction_multipliers() -> tuple[int, int]:
+    """Returns (1/P - 1)/x and (P - x^64 - 1)/x modulo x^64, where P is the low polynomial: Montgomery's
+    reduction.
+
+    Let V = H x^64 + L have a degree < 128, and let m = L / P mod x^64. Then V + m P is divisible by x^64, and
+    the quotient H + m + floor(m (P - x^64) / x^64) is V x^-64 mod P. Both factors have the constant term 1.
+    It is removed here and added back as an XOR. The product's own factor x makes up for the division by x.
+    """
+    mask = (1 << 64) - 1
+    inverse = 1
+    for _ in range(6):  # Newton: 1/P modulo x^2, x^4, ..., x^64; each step doubles the precision
+        inverse = multiply(multiply(inverse, inverse), LOW_POLYNOMIAL) & mask
+    return reflect(inverse >> 1, 64), reflect((LOW_POLYNOMIAL & mask) >> 1, 64)
 
 
 def header_text() -> str:

@@ -1,8 +1,8 @@
 # ruff: noqa: F403 - a checker takes the names from __init__.pyi
 """The kernel: cut points, block search, traits, digest inputs and packed columns, as fast as this CPU can.
 
-cut/reference.py defines the cuts and tests/reference every other name. Importing this chooses the variant
-that computes them. KERNEL.md has the map.
+tests/reference defines every name. Importing this chooses the variant that computes them. KERNEL.md has the
+map.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The C kernel. cut/reference.py documents the cuts, and tests/reference every other name."""
+"""The C kernel. tests/reference documents every name."""
 
 from collections.abc import Sequence
 

@@ -5,7 +5,7 @@
 #include "module.h"
 
 #include "search/variant.h"
-#include "x86/masking.h"
+#include "x86/x86.h"
 
 static const rdc_variant *chosen = &rdc_plain;
 

@@ -24,6 +24,25 @@ static inline uint64_t rdc_load64(const uint8_t *p)
     return x;
 }
 
+/* Four bytes, little-endian. */
+static inline uint32_t rdc_load32(const uint8_t *p)
+{
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap32(x);
+#endif
+    return x;
+}
+
+static inline void rdc_store32(uint8_t *p, uint32_t x)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap32(x);
+#endif
+    memcpy(p, &x, sizeof x);
+}
+
 /* Returns the highest bits of the bytes of x that are below limit <= 255. */
 static inline uint64_t rdc_bytes_below(uint64_t x, unsigned limit)
 {

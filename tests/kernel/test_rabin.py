@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.rabin import byte_table, degree, multiply, power_of_x, reflect, remainder, remainder_of_product
+from tests.reference.polynomials import (
+    byte_table,
+    degree,
+    multiply,
+    power_of_x,
+    reflect,
+    remainder,
+    remainder_of_product,
+)
 from tests.reference.rabin import Fingerprint, is_primitive, random_primitive
 
 EXAMPLE = 0x11D  # x^8 + x^4 + x^3 + x^2 + 1

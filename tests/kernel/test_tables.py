@@ -12,25 +12,27 @@ from itertools import count
 import pytest
 
 from rdc import limits
-from rdc.kernel import constants as k
-from rdc.kernel.cut import reference as pure
-from rdc.rabin import multiply, reflect
-from scripts.kernel_tables import header_text
+from rdc.kernel.constants import mix
+from scripts.kernel_tables import fold_multipliers, header_text, reduction_multipliers
+from tests.reference import cuts as pure
+from tests.reference.polynomials import multiply, reflect
 from tests.reference.rabin import Fingerprint, is_primitive
 from tests.support.project_paths import KERNEL, NATIVE
 
 
 def swapped(data: bytes) -> bytes:
-    """Bytes as the kernel reads them, lowest bit first, in the order rdc.rabin reads them."""
+    """Bytes as the kernel reads them, lowest bit first, in the order polynomials.py reads them."""
     return bytes(reflect(byte, 8) for byte in data)
 
 
-def lead_by_rabin(window: bytes, polynomial: int = k.LEAD_POLYNOMIAL, constant: int = k.LEAD_CONSTANT) -> int:
+def lead_by_rabin(
+    window: bytes, polynomial: int = pure.LEAD_POLYNOMIAL, constant: int = pure.LEAD_CONSTANT
+) -> int:
     return reflect(Fingerprint(polynomial).window(swapped(window[-16:])), 8) ^ constant
 
 
 def low_by_rabin(window: bytes) -> int:
-    return k.mix(reflect(Fingerprint(k.LOW_POLYNOMIAL).window(swapped(window[-64:])), 64))
+    return mix(reflect(Fingerprint(pure.LOW_POLYNOMIAL).window(swapped(window[-64:])), 64))
 
 
 def test_header_is_what_the_generator_writes() -> None:
@@ -52,7 +54,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
 
 
 def test_every_computed_table_is_a_multiple_of_a_power_of_x(computed: dict[str, list[int]]) -> None:
-    lead, low = Fingerprint(k.LEAD_POLYNOMIAL), Fingerprint(k.LOW_POLYNOMIAL)
+    lead, low = Fingerprint(pure.LEAD_POLYNOMIAL), Fingerprint(pure.LOW_POLYNOMIAL)
 
     def shifted(f: Fingerprint, byte: int, zeros: int) -> int:
         return reflect(f.window(swapped(bytes((byte,))) + bytes(zeros)), f.degree)
@@ -77,7 +79,7 @@ def test_the_multipliers_in_the_header_are_those_of_traits() -> None:
         r"rdc_trait_multiplier\[3\].*?;\n", (KERNEL / "cut" / "tables.h").read_text(), re.DOTALL
     )
     assert match
-    assert [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[0])] == list(k.TRAIT_MULTIPLIERS)
+    assert [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[0])] == list(pure.TRAIT_MULTIPLIERS)
 
 
 def test_ranks_of_the_pure_variant_are_rabin_fingerprints() -> None:
@@ -99,25 +101,29 @@ def test_ranks_of_the_pure_variant_are_rabin_fingerprints() -> None:
 
 
 def test_runs_of_quiet_bytes_rank_high() -> None:
-    for byte in k.QUIET_BYTES:
+    for byte in pure.QUIET_BYTES:
         assert lead_by_rabin(bytes((byte,)) * 16) >= 123
     assert low_by_rabin(bytes(64)) >> 60 == 0xE  # zeros are not rank 0 among equal leads either
 
 
 def test_the_lead_polynomial_and_constant_are_the_best_of_all() -> None:
     def score(polynomial: int, constant: int) -> tuple[int, int]:
-        leads = [lead_by_rabin(bytes((byte,)) * 16, polynomial, constant) for byte in k.QUIET_BYTES]
+        leads = [lead_by_rabin(bytes((byte,)) * 16, polynomial, constant) for byte in pure.QUIET_BYTES]
         return min(leads), sum(leads)
 
     polynomials = [p for p in range(1 << 8, 2 << 8) if is_primitive(p)]
     # The constant only enters by XOR: one fingerprint a polynomial and byte.
     best = (0, 0, 0, 0)
     for polynomial in polynomials:
-        plain = [lead_by_rabin(bytes((byte,)) * 16, polynomial, 0) for byte in k.QUIET_BYTES]
+        plain = [lead_by_rabin(bytes((byte,)) * 16, polynomial, 0) for byte in pure.QUIET_BYTES]
         for constant in range(256):
             leads = [lead ^ constant for lead in plain]
             best = max(best, (min(leads), sum(leads), polynomial, constant))
-    assert best == (*score(k.LEAD_POLYNOMIAL, k.LEAD_CONSTANT), k.LEAD_POLYNOMIAL, k.LEAD_CONSTANT)
+    assert best == (
+        *score(pure.LEAD_POLYNOMIAL, pure.LEAD_CONSTANT),
+        pure.LEAD_POLYNOMIAL,
+        pure.LEAD_CONSTANT,
+    )
 
 
 def test_nothing_was_chosen_in_the_low_polynomial_and_the_multipliers() -> None:
@@ -127,9 +133,9 @@ def test_nothing_was_chosen_in_the_low_polynomial_and_the_multipliers() -> None:
     for n in count():
         candidate = 1 << 64 | (drawn("rdc cuts v1", n) & (1 << 63) - 1) << 1 | 1
         if is_primitive(candidate):
-            assert candidate == k.LOW_POLYNOMIAL
+            assert candidate == pure.LOW_POLYNOMIAL
             break
-    assert tuple(drawn("rdc traits v1", n) | 1 for n in range(3)) == k.TRAIT_MULTIPLIERS
+    assert tuple(drawn("rdc traits v1", n) | 1 for n in range(3)) == pure.TRAIT_MULTIPLIERS
 
 
 def test_bounds_in_the_binding_are_those_of_limits() -> None:
@@ -148,13 +154,17 @@ def test_doubling_tables_and_matrices_multiply_by_powers_of_x() -> None:
         assert match
         return [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[1])]
 
-    lead, halves, matrices = Fingerprint(k.LEAD_POLYNOMIAL), rows("rdc_lead_double"), rows("rdc_lead_matrix")
+    lead, halves, matrices = (
+        Fingerprint(pure.LEAD_POLYNOMIAL),
+        rows("rdc_lead_double"),
+        rows("rdc_lead_matrix"),
+    )
     for i, zeros in enumerate((1, 2, 4, 8)):
         low, high = halves[32 * i : 32 * i + 16], halves[32 * i + 16 : 32 * i + 32]
         matrix = matrices[i].to_bytes(8, "little")
         for byte in range(256):
             product = reflect(lead.window(swapped(bytes((byte,))) + bytes(zeros)), 8)
-            constant = k.LEAD_CONSTANT if zeros == 8 else 0
+            constant = pure.LEAD_CONSTANT if zeros == 8 else 0
             assert low[byte & 15] ^ high[byte >> 4] == product ^ constant
             assert sum(((matrix[7 - bit] & byte).bit_count() & 1) << bit for bit in range(8)) == product
 
@@ -168,11 +178,11 @@ def test_folding_and_reduction_give_the_fingerprint() -> None:
         )  # reflected words: the product of the polynomials times x, in 128 reflected bits
 
     mask = (1 << 64) - 1
-    fold, (inverse, rest_of_p) = k.fold_multipliers(), k.reduction_multipliers()
+    fold, (inverse, rest_of_p) = fold_multipliers(), reduction_multipliers()
     window = random.Random(8).randbytes(64)
     v = 0
     for j in range(8):
         v ^= product(int.from_bytes(window[8 * j : 8 * j + 8], "little"), fold[j])
     low, high = v & mask, v >> 64
     m = product(high, inverse) >> 64 ^ high
-    assert k.mix(low ^ m ^ product(m, rest_of_p) & mask) == low_by_rabin(window)
+    assert mix(low ^ m ^ product(m, rest_of_p) & mask) == low_by_rabin(window)

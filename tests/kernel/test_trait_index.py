@@ -280,6 +280,6 @@ def test_wrong_arguments_are_refused(module: Any) -> None:
 
 
 def test_bounds_are_those_of_the_limits() -> None:
-    header = (KERNEL / "similarity" / "index.h").read_text()
+    header = (KERNEL / "similarity" / "similarity.h").read_text()
     assert f"#define RDC_MATCHES_MAX {SIMILAR_MATCHES}\n" in header
     assert f"#define RDC_INDEX_FILES (1 << {SIMILAR_FILES.bit_length() - 1})\n" in header

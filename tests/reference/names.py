@@ -1,4 +1,4 @@
-"""Keyed SipHash names of digests and paths in plain Python: the definition for name_ranks.c and
+"""Keyed SipHash names of digests and paths in plain Python: the definition for keyed.c and
 keyed_binding.c."""
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
  * tests/reference/nodes.py defines it.
  *
  * It passes once over the names, which have no fixed width. */
-#include "columns/manifest_nodes.h"
+#include "columns/columns.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "columns/manifest_nodes.h"
+#include "columns/columns.h"
 
 #define COLUMNS_MOST 8
 

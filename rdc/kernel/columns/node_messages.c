@@ -2,7 +2,7 @@
  *
  * rdc/signature/tree.py builds one tree from chunks as they come. Here all chunks are known, and one call makes one
  * level of many trees. Their messages are hashed together, one in each lane of a vector. */
-#include "columns/node_messages.h"
+#include "columns/columns.h"
 
 #include <stdlib.h>
 #include <string.h>

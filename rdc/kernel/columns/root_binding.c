@@ -1,8 +1,7 @@
 /* root_binding.c - Python bindings for the inputs of the digests of nodes and roots. */
 #include "module.h"
 
-#include "columns/node_messages.h"
-#include "columns/root_messages.h"
+#include "columns/columns.h"
 
 #define DIGEST 32
 

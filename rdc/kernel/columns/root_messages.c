@@ -2,7 +2,7 @@
  *
  * In Python a stream takes a microsecond of slices and joins. Hashing its message in a vector lane takes
  * less. */
-#include "columns/root_messages.h"
+#include "columns/columns.h"
 
 #include <string.h>
 

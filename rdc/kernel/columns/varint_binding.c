@@ -1,7 +1,7 @@
 /* varint_binding.c - Python bindings for columns of varints. */
 #include "module.h"
 
-#include "columns/varints.h"
+#include "columns/columns.h"
 
 static PyObject *pack_varints(PyObject *Py_UNUSED(module), PyObject *args)
 {

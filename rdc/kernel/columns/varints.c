@@ -1,5 +1,5 @@
-/* varints.c - see varints.h. */
-#include "columns/varints.h"
+/* varints.c - see columns.h. */
+#include "columns/columns.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "module.h"
 
 #include "ranges.h"
-#include "columns/word_differences.h"
+#include "columns/columns.h"
 
 typedef void rewriting(uint8_t *part, size_t size, uint64_t offset, size_t stride);
 

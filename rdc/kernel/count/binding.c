@@ -6,9 +6,7 @@
  * it, and nothing else can be done with their table meanwhile. */
 #include "module.h"
 
-#include "count/chunk_table.h"
-#include "count/fold_chunks.h"
-#include "count/part_rows.h"
+#include "count/count.h"
 
 static PyObject *column(const uint64_t *values, size_t count)
 {

@@ -16,8 +16,7 @@
  * Worst case: an attacker who chooses chunks can search for digests with equal leading bits, at n tries
  * per bit. An insertion then moves a long run of slots at the speed of memmove: a hundred thousand such
  * chunks cost 0.1 ms each. A secret key would prevent that, but tables of several machines are merged. */
-#include "count/chunk_table.h"
-#include "count/wide_chunks.h"
+#include "count/count.h"
 
 #include <stdlib.h>
 #include <string.h>

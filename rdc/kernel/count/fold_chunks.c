@@ -4,7 +4,7 @@
  * more than max items are left, the next group ends after the rightmost item in (min, max] with the
  * smallest key; the rest is the last group. Windows of six items do not pay for a ring of minima: every
  * item is examined max / (min + 1) times. */
-#include "count/fold_chunks.h"
+#include "count/count.h"
 
 #include <string.h>
 

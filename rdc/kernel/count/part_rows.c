@@ -2,7 +2,7 @@
  *
  * A part may be forged, so no sum may wrap. Each row is subtracted from what is left, which no number of rows
  * brings below 0. A product that does not fit 64 bits is more than what is left. */
-#include "count/part_rows.h"
+#include "count/count.h"
 
 static int is_ordered(const uint64_t *key, size_t n, uint64_t least, unsigned shift)
 {

@@ -1,5 +1,5 @@
 /* table_summary.c - statistics of the chunks in a table. */
-#include "count/chunk_table.h"
+#include "count/count.h"
 
 #include <string.h>
 

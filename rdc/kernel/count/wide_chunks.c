@@ -1,5 +1,5 @@
 /* wide_chunks.c - the chunks of a table whose size or count does not fit a slot, in the order of keys. */
-#include "count/wide_chunks.h"
+#include "count/count.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * instruction gives A * B * x. With the multipliers x^(64 (7 - j) + 63) the sum of the eight products is
  *     V = x^64 * (the window's polynomial)  modulo P, in fewer than 128 coefficients,
  * in the low half of the register H = V / x^64, in the high half L = V mod x^64. Montgomery's reduction gives
- * V * x^-64 mod P exactly: m = L / P mod x^64, then H + m + floor(m (P - x^64) / x^64); rdc/kernel/constants.py has
+ * V * x^-64 mod P exactly: m = L / P mod x^64, then H + m + floor(m (P - x^64) / x^64); scripts/kernel_tables.py has
  * the two multipliers. The residue is unique, so this is the fingerprint that scalar.c slides.
  */
 #ifndef RDC_LOWRANK_X86_H

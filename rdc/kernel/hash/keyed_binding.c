@@ -1,8 +1,7 @@
 /* keyed_binding.c - Python bindings for short references and name ranks, both by keyed SipHash. */
 #include "module.h"
 
-#include "hash/name_ranks.h"
-#include "hash/siphash.h"
+#include "hash/keyed.h"
 
 static PyObject *short_references(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 {

@@ -1,7 +1,7 @@
 /* equal_binding.c - Python binding for the search for equal rows of a column. */
 #include "module.h"
 
-#include "rows/equal_rows.h"
+#include "rows/rows.h"
 
 /* Packs numbers as little-endian bytes. */
 static PyObject *packed_numbers(const uint32_t *numbers, size_t count)

@@ -4,7 +4,7 @@
  * A merge sort takes n log n comparisons for any values, even hostile ones, and keeps equal values in row
  * order. The first 8 bytes, compared as one number, decide nearly all comparisons of digests and all of
  * numbers. */
-#include "rows/equal_rows.h"
+#include "rows/rows.h"
 
 #include <stdlib.h>
 #include <string.h>

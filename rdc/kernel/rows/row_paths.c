@@ -3,7 +3,7 @@
  * Rows ascend, so the names of a directory are scanned once, even across calls whose rows follow each
  * other. The next directory is searched from the last one on. A position after a directory's first row and
  * not after the wanted row is in that directory. */
-#include "rows/row_paths.h"
+#include "rows/rows.h"
 
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* rows_binding.c - Python bindings for selected rows of a column and paths of rows. */
 #include "module.h"
 
-#include "rows/select_rows.h"
-#include "rows/row_paths.h"
+#include "rows/rows.h"
 
 /* Returns whether `chosen` is a column of row numbers that `column`, with rows of `width` bytes, has. */
 static int fit(const Py_buffer *column, Py_ssize_t width, const Py_buffer *chosen)

@@ -1,7 +1,7 @@
 /* select_rows.c - copies selected rows of a column.
  *
  * The usual widths are constants, so a row is moved by one or two instructions instead of a call. */
-#include "rows/select_rows.h"
+#include "rows/rows.h"
 
 #include <string.h>
 

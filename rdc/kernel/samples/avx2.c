@@ -7,7 +7,6 @@
 
 #include "cpu.h"
 #include "mix.h"
-#include "samples/lane_tables.h"
 
 #define ISA __attribute__((target("avx2")))
 #define FN ISA static inline
@@ -31,6 +30,22 @@ FN __m256i ranks(const uint64_t *features, __m256i keys, __m256i factors, __m256
     const __m256i mixed = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), factors),
                                            _mm256_mul_epu32(x, high_factors));
     return _mm256_add_epi64(_mm256_mul_epu32(x, factors), _mm256_slli_epi64(mixed, 32));
+}
+
+/* Permutations of eight lanes by a mask: AVX2 can neither compress nor expand. Byte i of compress_lanes[mask] is the i-th
+ * lane of the mask: it moves these lanes to the front. Byte i of expand_lanes[mask] is how many lanes of the mask lie below
+ * lane i: it moves them back. */
+static uint64_t compress_lanes[256], expand_lanes[256];
+
+/* Runs when the library is loaded. */
+__attribute__((constructor)) static void fill_lanes(void)
+{
+    for (unsigned mask = 0; mask < 256; mask++)
+        for (unsigned lane = 0, below = 0; lane < 8; lane++) {
+            expand_lanes[mask] |= (uint64_t)below << 8 * lane;
+            if (mask >> lane & 1)
+                compress_lanes[mask] |= (uint64_t)lane << 8 * below++;
+        }
 }
 
 /* The lanes of 32 bits in `mask` side by side. */
@@ -75,8 +90,7 @@ ISA static void high_ranks(const uint64_t *features, size_t count, uint64_t key,
         const __m256i halves = compressed(ranks(features + i, keys, factors, high_factors), 0xaa);
         _mm_storeu_si128((__m128i *)(void *)(high + i), _mm256_castsi256_si128(halves));
     }
-    for (; i < count; i++)
-        high[i] = (uint32_t)(rdc_sample_rank(features[i], key, factor) >> 32);
+    rdc_high_ranks(features + i, count - i, key, factor, high + i);
 }
 
 /* Which of the eight bins at `samples` are empty. */

@@ -20,12 +20,6 @@
 
 #include "samples/vector_body.h"
 
-static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
-{
-    for (size_t i = 0; i < count; i++)
-        high[i] = (uint32_t)(rdc_sample_rank(features[i], key, factor) >> 32);
-}
-
 static void differences(const uint64_t *query, const uint64_t *packed, size_t blocks, size_t words, unsigned bits,
                         uint32_t *out)
 {
@@ -49,6 +43,6 @@ static int usable(void)
     return 1;
 }
 
-const rdc_sampling rdc_sampling_neon = {"neon", usable, high_ranks, rdc_slots, neon_minima, rdc_collect, rdc_spread, differences};
+const rdc_sampling rdc_sampling_neon = {"neon", usable, rdc_high_ranks, rdc_slots, neon_minima, rdc_collect, rdc_spread, differences};
 
 #endif

@@ -49,6 +49,12 @@ static inline uint64_t rdc_sample_rank(uint64_t feature, uint64_t key, uint64_t 
     return (feature ^ feature >> 32 ^ key) * factor;
 }
 
+static inline void rdc_high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
+{
+    for (size_t i = 0; i < count; i++)
+        high[i] = (uint32_t)(rdc_sample_rank(features[i], key, factor) >> 32);
+}
+
 #define RDC_NO_SAMPLE UINT32_MAX
 
 static inline size_t rdc_slots(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,

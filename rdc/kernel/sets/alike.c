@@ -1,6 +1,6 @@
 /* alike.c - compares the samples of documents in groups, 16 of them at a time. GCC and Clang provide these vectors on
  * every CPU. Documents of a block stay in the cache while those of another pass it. */
-#include "sets/alike.h"
+#include "sets/sets.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* alike_binding.c - pairs with mostly equal samples for Python; tests/reference/alike.py documents each name. */
 #include "module.h"
 
-#include "sets/alike.h"
+#include "sets/sets.h"
 
 typedef struct {
     Py_buffer samples, labels, members, counts;

@@ -3,7 +3,7 @@
  * All work is done without the interpreter's lock. */
 #include "module.h"
 
-#include "sets/overlaps.h"
+#include "sets/sets.h"
 
 #define UNSORTED SIZE_MAX
 

@@ -1,5 +1,5 @@
 /* overlaps.c - sorts sets of 32-bit numbers, and compares two of them. */
-#include "sets/overlaps.h"
+#include "sets/sets.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* pair_binding.c - pairs of neighbours for Python; tests/reference/pairs.py documents each name. */
 #include "module.h"
 
-#include "sets/pairs.h"
+#include "sets/sets.h"
 
 static PyObject *pairs_of(const Py_buffer *members, const Py_buffer *counts, Py_ssize_t window, Py_ssize_t first,
                           Py_ssize_t stop)

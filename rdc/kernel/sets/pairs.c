@@ -2,7 +2,7 @@
  *
  * Numbers are sorted by each byte from the lowest on. Bytes that all numbers share are left out: of positions, most
  * are zeros. */
-#include "sets/pairs.h"
+#include "sets/sets.h"
 
 #include <string.h>
 

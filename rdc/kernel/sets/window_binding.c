@@ -1,7 +1,7 @@
 /* window_binding.c - windows of a content for Python; tests/reference/windows.py documents each name. */
 #include "module.h"
 
-#include "sets/windows.h"
+#include "sets/sets.h"
 
 static PyObject *window_hashes(PyObject *Py_UNUSED(module), PyObject *args)
 {

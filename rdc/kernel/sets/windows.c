@@ -3,7 +3,7 @@
  * The fingerprint of a window is the exclusive or of a random word for each byte, rotated by the byte's distance from the
  * end: a cyclic polynomial (Cohen, "Recursive Hashing Functions for n-Grams", 1997). A step takes two look-ups and one
  * dependent rotation. */
-#include "sets/windows.h"
+#include "sets/sets.h"
 
 #include <string.h>
 

@@ -7,9 +7,7 @@
 #include "module.h"
 
 #include "platform.h"
-#include "similarity/index.h"
-#include "similarity/pairs.h"
-#include "similarity/strongest_pairs.h"
+#include "similarity/similarity.h"
 
 /* ---- TraitIndex ---- */
 

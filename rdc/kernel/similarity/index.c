@@ -11,7 +11,7 @@
  * sizes by key. A file then costs a few instructions unless it displaces another one in the heap. To
  * prevent displacement by every file of an ordered sequence, groups are visited in a scattered order. The
  * best of a scattered prefix are about the best of all, and few groups improve on them. */
-#include "similarity/index.h"
+#include "similarity/similarity.h"
 
 #include <stdlib.h>
 

@@ -16,7 +16,7 @@
  *
  * Spanning pairs suffice for groups. A flood of n similar files has n^2 pairs, and n - 1 connect them all.
  * There is a forest for each number of matches, and a pair whose classes already have one root is skipped. */
-#include "similarity/pairs.h"
+#include "similarity/similarity.h"
 
 #include <stdlib.h>
 #include <string.h>

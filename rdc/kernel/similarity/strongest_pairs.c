@@ -5,7 +5,7 @@
  * second half is dropped. From then on, pairs behind the last kept one are only counted. In random order,
  * each round takes about as many more pairs as all before it together. An adverse order causes a sort for
  * every `most` pairs. */
-#include "similarity/strongest_pairs.h"
+#include "similarity/similarity.h"
 
 #include <stdlib.h>
 

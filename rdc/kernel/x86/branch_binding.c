@@ -1,7 +1,7 @@
 /* branch_binding.c - Python bindings that make x86 displacements absolute and back. */
 #include "module.h"
 
-#include "x86/branches.h"
+#include "x86/x86.h"
 #include "ranges.h"
 
 /* Rewrites `content` in the parts that the argument lists: an offset and a length each. */

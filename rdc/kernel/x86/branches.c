@@ -5,7 +5,7 @@
  * before, and rewriting does not change the result of that test. Rewriting also keeps a value within
  * REACH, or outside of it, because it adds modulo 2 REACH. So one direction undoes the other for any
  * content, code or not. tests/reference/branches.py defines fields. */
-#include "x86/branches.h"
+#include "x86/x86.h"
 
 #include "x86/opcodes.h"
 #include "prefetch.h"
@@ -24,19 +24,6 @@ static const uint8_t no_call_behind[256] = {[0x78] = 1, [0x83] = 1, [0x89] = 1, 
 static uint64_t first_zero(uint64_t x)
 {
     return (x - EACH) & ~x & EACH << 7;
-}
-
-static uint32_t load(const uint8_t *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-static void store(uint8_t *at, uint32_t value)
-{
-    at[0] = (uint8_t)value;
-    at[1] = (uint8_t)(value >> 8);
-    at[2] = (uint8_t)(value >> 16);
-    at[3] = (uint8_t)(value >> 24);
 }
 
 size_t rdc_move_displacements(uint8_t *code, size_t size, uint64_t offset, rdc_direction direction)
@@ -71,12 +58,12 @@ size_t rdc_move_displacements(uint8_t *code, size_t size, uint64_t offset, rdc_d
             continue;
         }
         /* Adding REACH maps values within REACH, of either sign, to values below 2 REACH. */
-        const uint32_t value = load(code + field) + REACH;
+        const uint32_t value = rdc_load32(code + field) + REACH;
         i = field + FIELD;
         if (value >= 2 * REACH)
             continue;
         const uint32_t end = (uint32_t)(offset + i);
-        store(code + field, ((direction == RDC_ABSOLUTE ? value + end : value - end) & (2 * REACH - 1)) - REACH);
+        rdc_store32(code + field, ((direction == RDC_ABSOLUTE ? value + end : value - end) & (2 * REACH - 1)) - REACH);
         moved++;
     }
     return moved;

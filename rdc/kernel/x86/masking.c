@@ -1,5 +1,5 @@
 /* masking.c - masks the displacements of x86 code, and takes them out or puts them back. */
-#include "x86/masking.h"
+#include "x86/x86.h"
 
 #include "x86/variant.h"
 
@@ -106,8 +106,8 @@ size_t rdc_take_displacements(uint8_t *code, const uint8_t *bits, size_t size, u
         const size_t count = variant->list(&r, starts);
         for (size_t j = 0; j < count; j++, taken += FIELD) {
             const size_t i = starts[j];
-            store(taken, absolute_of(load(code + i), offset + i));
-            store(code + i, fillers);
+            rdc_store32(taken, absolute_of(rdc_load32(code + i), offset + i));
+            rdc_store32(code + i, fillers);
         }
         /* The next word may hold anything; lists continue behind it. */
         const size_t behind = r.at + STEP;
@@ -119,10 +119,10 @@ size_t rdc_take_displacements(uint8_t *code, const uint8_t *bits, size_t size, u
             memcpy(taken, code + i, length);
             memset(code + i, filler, length);
             if (length == FIELD)
-                store(taken, absolute_of(load(taken), offset + i));
+                rdc_store32(taken, absolute_of(rdc_load32(taken), offset + i));
             if (length == 2 * FIELD) {
-                store(taken, (uint32_t)(offset + i) - load(taken));
-                store(taken + FIELD, absolute_of(load(taken + FIELD), offset + i + FIELD));
+                rdc_store32(taken, (uint32_t)(offset + i) - rdc_load32(taken));
+                rdc_store32(taken + FIELD, absolute_of(rdc_load32(taken + FIELD), offset + i + FIELD));
             }
             taken += length;
         } while (r.at < behind);
@@ -156,12 +156,12 @@ size_t rdc_put_displacements(const uint8_t *bits, size_t size, uint64_t offset, 
         if (fields && offset + starts[0] >= content->start && offset + starts[fields - 1] + FIELD <= end) {
             for (size_t j = 0; j < fields; j++, taken += FIELD) {
                 const uint64_t at = offset + starts[j];
-                store(content->bytes + (at - content->start), distance_of(load(taken), at));
+                rdc_store32(content->bytes + (at - content->start), distance_of(rdc_load32(taken), at));
             }
             content->put += fields * FIELD;
         } else
             for (size_t j = 0; j < fields; j++, taken += FIELD) {
-                store(field, distance_of(load(taken), offset + starts[j]));
+                rdc_store32(field, distance_of(rdc_load32(taken), offset + starts[j]));
                 put(content, offset + starts[j], field, FIELD);
             }
         const size_t behind = r.at + STEP;
@@ -174,11 +174,11 @@ size_t rdc_put_displacements(const uint8_t *bits, size_t size, uint64_t offset, 
             if (count > left)
                 return SIZE_MAX;
             if (count == FIELD) {
-                store(field, distance_of(load(taken), at));
+                rdc_store32(field, distance_of(rdc_load32(taken), at));
                 put(content, at, field, FIELD);
             } else if (count == 2 * FIELD) {
-                store(field, (uint32_t)at - load(taken));
-                store(field + FIELD, distance_of(load(taken + FIELD), at + FIELD));
+                rdc_store32(field, (uint32_t)at - rdc_load32(taken));
+                rdc_store32(field + FIELD, distance_of(rdc_load32(taken + FIELD), at + FIELD));
                 put(content, at, field, count);
             } else
                 put(content, at, taken, count);

@@ -1,7 +1,7 @@
 /* masking_binding.c - Python bindings for the masking of x86 displacements. */
 #include "module.h"
 
-#include "x86/masking.h"
+#include "x86/x86.h"
 
 /* The lengths of a content's parts, 64 bits each. Without lengths there is one part. */
 typedef struct {

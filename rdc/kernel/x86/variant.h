@@ -9,24 +9,12 @@
 #include <string.h>
 
 #include "bits.h"
-#include "x86/masking.h"
+#include "x86/x86.h"
 #include "x86/opcodes.h"
 #include "prefetch.h"
+#include "platform.h"
 
 #define FIELD 4
-
-static inline uint32_t load(const uint8_t *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-static inline void store(uint8_t *at, uint32_t value)
-{
-    at[0] = (uint8_t)value;
-    at[1] = (uint8_t)(value >> 8);
-    at[2] = (uint8_t)(value >> 16);
-    at[3] = (uint8_t)(value >> 24);
-}
 
 /* Returns whether four bytes are a displacement below 64 MiB: the highest is 00 to 03 or FC to FF. */
 static inline int near(const uint8_t *field)
@@ -49,10 +37,10 @@ static inline int entry(const uint8_t *code, size_t size, size_t i, site *found)
     if (size - i < HEAD + 1)
         return 0;
     /* Most bytes cannot begin such a length. */
-    const uint32_t length = load(e);
+    const uint32_t length = rdc_load32(e);
     if (length & 0xfffff003 || length < 16)
         return 0;
-    const uint32_t shared = load(e + 4), range = load(e + 12);
+    const uint32_t shared = rdc_load32(e + 4), range = rdc_load32(e + 12);
     if (shared & 0xff000003 || !shared || range & 0xfff00000 || !range || !near(e + 8))
         return 0;
     *found = (site){i + 4, 2, 0, HEAD + 1};
@@ -96,7 +84,7 @@ typedef struct {
 #define RDC_LISTED 1024
 #define UNSEEN 4
 
-/* Each as masking.h has it, but for `list`. */
+/* Each as x86.h has it, but for `list`. */
 typedef struct {
     const char *name;
     int (*usable)(void);

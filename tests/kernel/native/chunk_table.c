@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "count/chunk_table.h"
-#include "count/fold_chunks.h"
-#include "count/part_rows.h"
+#include "count/count.h"
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "line %d: %s\n", __LINE__, #x), exit(1)))
 #define MOST 3000

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "x86/masking.h"
+#include "x86/x86.h"
 #include "streams.h"
 
 static const char *const variants[] = {"c", "avx2", "avx512"};

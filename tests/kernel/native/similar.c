@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "streams.h"
-#include "similarity/pairs.h"
+#include "similarity/similarity.h"
 
 #define KEYS 3000
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rdc.kernel import constants as k
+from tests.reference.cuts import LEAD_CONSTANT, LEAD_POLYNOMIAL, reflected_table
 
 Result = tuple[list[int], bytes]
 
@@ -32,8 +32,8 @@ def random_splits(rng: random.Random, length: int) -> list[int]:
     return spans
 
 
-_CARRY = k.reflected_table(k.LEAD_POLYNOMIAL, 8)
-_LEAVING = k.reflected_table(k.LEAD_POLYNOMIAL, 128)
+_CARRY = reflected_table(LEAD_POLYNOMIAL, 8)
+_LEAVING = reflected_table(LEAD_POLYNOMIAL, 128)
 
 
 def with_leads(start: bytes, leads: Iterable[int]) -> bytes:
@@ -42,7 +42,7 @@ def with_leads(start: bytes, leads: Iterable[int]) -> bytes:
     for i, byte in enumerate(start):
         fingerprint = _CARRY[fingerprint] ^ byte ^ (_LEAVING[start[i - 16]] if i >= 16 else 0)
     for lead in leads:
-        wanted = lead ^ k.LEAD_CONSTANT
+        wanted = lead ^ LEAD_CONSTANT
         data.append(_CARRY[fingerprint] ^ wanted ^ _LEAVING[data[-16]])
         fingerprint = wanted
     return bytes(data)

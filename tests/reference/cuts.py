@@ -13,29 +13,53 @@ import struct
 from array import array
 from collections import deque
 
-from rdc.kernel.constants import (
-    FEW_FEATURES_BELOW,
-    GOLDEN,
-    LEAD_CONSTANT,
-    LEAD_FEW,
-    LEAD_POLYNOMIAL,
-    LEAD_WINDOW,
-    LOW_POLYNOMIAL,
-    LOW_WINDOW,
-    TRAIT_COUNT,
-    TRAIT_MULTIPLIERS,
-    mix,
-    reflected_table,
-    trait_mix,
-)
+from rdc.kernel.constants import FEW_FEATURES_BELOW, GOLDEN, LOW_WINDOW, TRAIT_COUNT, mix
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
+from tests.reference.polynomials import byte_table, power_of_x, reflect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+LEAD_WINDOW = 16
+"""Bytes that lead() covers: four doublings of one byte."""
+
+QUIET_BYTES = b"\x00\xff \t\n-=*#"
+"""Bytes that real files repeat at length. A constant run of one of them should not look like a cut point."""
+
+LEAD_POLYNOMIAL = 0x1F5
+LEAD_CONSTANT = 0xE6
+"""Chosen among the 16 primitive polynomials of degree 8 and 256 constants. The pair maximizes the smallest
+lead over constant runs of QUIET_BYTES (123), and then the sum of these leads."""
+
+LOW_POLYNOMIAL = 0x1_AAE3_F5FB_0075_F2E7
+"""The first primitive polynomial 1 << 64 | h << 1 | 1 for N = 0, 1, ... Here h is the first 8 bytes,
+big-endian and without their top bit, of SHA-256("rdc cuts v1 N"). Nothing was chosen by hand."""
+
+TRAIT_MULTIPLIERS = (0xDFDB_F662_66B8_0725, 0xF965_FB12_67BC_8179, 0xC7DC_6D47_F2E2_8AEB)
+"""The first 8 bytes, big-endian, of SHA-256("rdc traits v1 N"), N = 0, 1, 2, made odd."""
+
+LEAD_FEW = 4
+"""The lead below which windows of a short stream are features (FEW_FEATURES_BELOW)."""
+
 _MASK = (1 << 64) - 1
+
+
+def trait_mix(x: int) -> int:
+    """The bijection that reduces a sample to a trait: MurmurHash3's 64-bit finaliser (Appleby)."""
+    x = (x ^ x >> 33) * 0xFF51_AFD7_ED55_8CCD & _MASK
+    x = (x ^ x >> 33) * 0xC4CE_B9FE_1A85_EC53 & _MASK
+    return x ^ x >> 33
+
+
+def reflected_table(polynomial: int, exponent: int) -> tuple[int, ...]:
+    """Returns b * x^exponent mod polynomial for every byte b. Bytes and results have the kernel's bit
+    order."""
+    k = polynomial.bit_length() - 1
+    table = byte_table(power_of_x(exponent, polynomial), polynomial)
+    return tuple(reflect(table[reflect(byte, 8)], k) for byte in range(256))
+
 
 _LEAD_CARRY = reflected_table(LEAD_POLYNOMIAL, 8)
 _LEAD_LEAVING = reflected_table(LEAD_POLYNOMIAL, 8 * LEAD_WINDOW)

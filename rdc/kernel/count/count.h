@@ -1,10 +1,12 @@
-/* chunk_table.h - counts how often each chunk was seen: 16 bytes per slot, ordered by key, exact or for a
- * sample of keys. */
-#ifndef RDC_CHUNK_TABLE_H
-#define RDC_CHUNK_TABLE_H
+/* count.h - the tables of a scan, as the binding calls them. */
+#ifndef RDC_COUNT_H
+#define RDC_COUNT_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* chunk_table.c counts how often each chunk was seen: 16 bytes per slot, ordered by key, exact or for a sample of
+ * keys. */
 
 #define RDC_TABLE_BINS 65
 
@@ -67,5 +69,49 @@ void rdc_table_summarize(const rdc_table *t, rdc_table_summary *summary);
 size_t rdc_table_memory(const rdc_table *t);
 
 void rdc_table_end(rdc_table *t);
+
+/* wide_chunks.c: the chunks of a table whose size or count does not fit a slot, in the order of keys. */
+
+/* The first of them whose key is not smaller, or the end. */
+rdc_wide *rdc_find_wide(const rdc_table *t, uint64_t key);
+
+/* Adds one. Returns -1 without memory. */
+int rdc_add_wide(rdc_table *t, uint64_t key, uint64_t size, uint64_t count);
+
+/* fold_chunks.c: coarser chunks from finer ones: groups of neighbours, cut by winnowing. */
+
+#define RDC_FOLD_MAX 64
+
+/* A stream being folded: the items since the last cut. */
+typedef struct {
+    uint64_t key[RDC_FOLD_MAX], size[RDC_FOLD_MAX];
+    size_t count, min, max; /* 1 <= min < max <= RDC_FOLD_MAX */
+} rdc_folder;
+
+/* Takes the next `count` items and writes the groups they complete to out_key and out_size, which have
+ * room for (waiting + count) / (min + 1) groups. Returns the number of groups. */
+size_t rdc_folder_feed(rdc_folder *f, const uint64_t *key, const uint64_t *size, size_t count, uint64_t *out_key,
+                       uint64_t *out_size);
+
+/* Writes the rest of the stream as its last group. Returns 1, or 0 without a rest. The folder is as new. */
+size_t rdc_folder_finish(rdc_folder *f, uint64_t *out_key, uint64_t *out_size);
+
+/* Writes the indices into `key` of a pseudo-random sample of one key in 2^shift (shift <= 63). Returns
+ * their number. */
+size_t rdc_select_chunks(const uint64_t *key, size_t count, uint64_t salt, unsigned shift, uint64_t *index);
+
+/* part_rows.c: what must hold for rows of a part before they are added; tests/reference/counts.py defines it. */
+
+/* What a table of a part has left for the rows that follow. */
+typedef struct {
+    uint64_t chunks, bytes;
+} rdc_rows_left;
+
+typedef enum { RDC_ROWS_FINE, RDC_ROWS_DISORDERED, RDC_ROWS_TOO_MANY } rdc_rows_verdict;
+
+/* Judges n >= 1 rows. Their keys ascend from `least` on, and their first `shift` bits (at most 63) are 0. Fine rows are
+ * taken from `left`. */
+rdc_rows_verdict rdc_judge_rows(const uint64_t *key, const uint64_t *size, const uint64_t *count, size_t n, uint64_t least,
+                                unsigned shift, rdc_rows_left *left);
 
 #endif

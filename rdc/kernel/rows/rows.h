@@ -1,9 +1,20 @@
-/* row_paths.h - joins paths of manifest rows from its columns. */
-#ifndef RDC_ROW_PATHS_H
-#define RDC_ROW_PATHS_H
+/* rows.h - selection, paths and equal values of rows, as the bindings call them. */
+#ifndef RDC_ROWS_H
+#define RDC_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* equal_rows.c: finds rows of a column whose values occur more than once. */
+
+/* `column` has `count` rows (at most 2^32 - 1) of `width` bytes. Writes to `rows`, with room for `count`,
+ * the rows whose value occurs more than once, by value (compared as bytes), then by row. Writes to
+ * `sizes`, with the same room, the number of rows per value. Sets *found and *groups to the numbers
+ * written. Returns 0, or -1 without memory: it needs 32 bytes per row and 16 KiB. */
+int rdc_equal_rows(const uint8_t *column, size_t count, size_t width, uint32_t *rows, uint32_t *sizes, size_t *found,
+                   size_t *groups);
+
+/* row_paths.c: joins paths of manifest rows from its columns. */
 
 /* The columns of rdc/tree/manifest.py that contain paths, with native numbers. */
 typedef struct {
@@ -36,5 +47,16 @@ size_t rdc_path_size(const rdc_row_path *path);
 
 /* Writes these, and returns where they end. */
 uint8_t *rdc_put_path(const rdc_row_path *path, uint8_t *out);
+
+/* select_rows.c: copies selected rows of a column. */
+
+/* Returns whether all `chosen` are rows of a column of `count` rows. */
+int rdc_rows_exist(const uint64_t *chosen, size_t chosen_count, size_t count);
+
+/* Copies these rows of `column`, `width` bytes each, to `out`. */
+void rdc_take_rows(const uint8_t *column, size_t width, const uint64_t *chosen, size_t chosen_count, uint8_t *out);
+
+/* Sets these rows to `values`. If a row is named twice, the later value wins. */
+void rdc_put_rows(uint8_t *column, size_t width, const uint64_t *chosen, size_t chosen_count, const uint8_t *values);
 
 #endif

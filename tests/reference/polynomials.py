@@ -1,7 +1,7 @@
 """Polynomials over GF(2) as integers: the mathematics behind the kernel's constants.
 
 Bit i of an integer is the coefficient of x^i; addition is XOR. Source: M. O. Rabin, "Fingerprinting by
-Random Polynomials" (1981). tests/reference/rabin.py builds fingerprints and primitive polynomials from these.
+Random Polynomials" (1981). rabin.py builds fingerprints and primitive polynomials from these.
 """
 
 from __future__ import annotations

@@ -1,11 +1,21 @@
-/* masking.h - masks the displacements of x86 code, and takes them out or puts them back. */
-#ifndef RDC_X86_MASKING_H
-#define RDC_X86_MASKING_H
+/* x86.h - the displacements of x86 code, as the bindings call them. */
+#ifndef RDC_X86_H
+#define RDC_X86_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "bits.h"
+
+/* branches.c makes them absolute, and relative again. */
+
+typedef enum { RDC_ABSOLUTE, RDC_RELATIVE } rdc_direction;
+
+/* Rewrites `size` bytes at `offset` of a file in place. RDC_RELATIVE undoes RDC_ABSOLUTE on the same part,
+ * for any content. Returns the number of rewritten fields. */
+size_t rdc_move_displacements(uint8_t *code, size_t size, uint64_t offset, rdc_direction direction);
+
+/* masking.c masks them, and takes them out or puts them back. */
 
 /* Chooses the variant of this name. Returns whether it agrees with the plain variant. */
 int rdc_choose_code(const char *kernel);

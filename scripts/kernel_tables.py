@@ -1,7 +1,7 @@
-"""Writes the tables and constants of the C kernel anew.
+"""Write the tables and constants of the C kernel again.
 
-rdc/kernel/cut/tables.h comes from the polynomials in tests/reference/cuts.py, rdc/kernel/shingles/keys.h from
-tests/reference/shingles.py.
+rdc/kernel/cut/tables.h comes from the polynomials in rdc/kernel/cut/reference.py, rdc/kernel/shingles/keys.h
+from tests/reference/shingles.py.
 Command: .venv/bin/python -m scripts.kernel_tables
 """
 
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rdc.kernel.constants import FEW_FEATURES_BELOW, GOLDEN, LOW_WINDOW, TRAIT_COUNT
-from tests.reference import shingles
-from tests.reference.cuts import (
+from rdc.kernel.cut.reference import (
     LEAD_CONSTANT,
     LEAD_FEW,
     LEAD_POLYNOMIAL,
@@ -20,7 +19,8 @@ from tests.reference.cuts import (
     TRAIT_MULTIPLIERS,
     reflected_table,
 )
-from tests.reference.polynomials import multiply, power_of_x, reflect
+from rdc.rabin import multiply, power_of_x, reflect
+from tests.reference import shingles
 from tests.support.project_paths import KERNEL
 
 

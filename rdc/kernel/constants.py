@@ -1,5 +1,5 @@
 """Numbers of cut points and traits (rdc/signature/FORMAT.md). A change needs a new parameter version.
-tests/reference/cuts.py has the others, which only the definition needs."""
+rdc/kernel/cut/reference.py has the others, which only the definition needs."""
 
 from __future__ import annotations
 

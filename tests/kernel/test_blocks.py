@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
+from rdc.rabin import remainder, remainder_of_product
 from tests.kernel.block_inputs import KEY, NOWHERE, every_kernel, keys, sizes, texts, widths
 from tests.reference import kernel as pure
 from tests.reference.blocks import BlockHash, block_polynomial
-from tests.reference.polynomials import remainder, remainder_of_product
 from tests.reference.rabin import Fingerprint, is_irreducible
 from tests.support.share import examples
 

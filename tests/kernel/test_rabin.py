@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reference.polynomials import (
+from rdc.rabin import (
     byte_table,
     degree,
     multiply,

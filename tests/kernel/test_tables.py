@@ -13,15 +13,15 @@ import pytest
 
 from rdc import limits
 from rdc.kernel.constants import mix
+from rdc.kernel.cut import reference as pure
+from rdc.rabin import multiply, reflect
 from scripts.kernel_tables import fold_multipliers, header_text, reduction_multipliers
-from tests.reference import cuts as pure
-from tests.reference.polynomials import multiply, reflect
 from tests.reference.rabin import Fingerprint, is_primitive
 from tests.support.project_paths import KERNEL, NATIVE
 
 
 def swapped(data: bytes) -> bytes:
-    """Bytes as the kernel reads them, lowest bit first, in the order polynomials.py reads them."""
+    """Bytes as the kernel reads them, lowest bit first, in the order rabin.py reads them."""
     return bytes(reflect(byte, 8) for byte in data)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rdc.kernel import _kernel
 from rdc.kernel.constants import mix
-from tests.reference import cuts as pure
+from rdc.kernel.cut import reference as pure
 from tests.support.kernel.kernel_streams import run
 
 

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("lean", "version"),
     ("errors", "limits"),
     ("model", "progress"),
-    ("protocol", "transport", "files"),
+    ("rabin", "protocol", "transport", "files"),
     ("kernel",),
     ("chunking",),
     ("signature",),
@@ -106,7 +106,7 @@ def place_of(module: str) -> tuple[str, str, Rank]:
     return package, room, (rank, layer_of(room, ROOMS[package]))
 
 
-PURE = {"kernel", "chunking", "signature", "similarity", "plan", "protocol"}
+PURE = {"rabin", "kernel", "chunking", "signature", "similarity", "plan", "protocol"}
 """Packages that do no I/O and read no clock."""
 
 PURE_MODULES = {"uniting/rows.py", "uniting/renames.py", "uniting/plan.py"}

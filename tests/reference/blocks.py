@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-from tests.reference.polynomials import byte_table, power_of_x, remainder_of_product
+from rdc.rabin import byte_table, power_of_x, remainder_of_product
 from tests.reference.rabin import is_irreducible
 from tests.reference.siphash import siphash
 

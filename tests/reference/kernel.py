@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rdc.kernel.cut.reference import Cutter, Winnower, cut_many
 from tests.reference.blocks import block_fingerprints, match_blocks, match_runs
 from tests.reference.branches import absolute_displacements, relative_displacements
-from tests.reference.cuts import Cutter, Winnower, cut_many
 from tests.reference.equal import equal_rows
 from tests.reference.masking import (
     bit_counts,

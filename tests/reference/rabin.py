@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 
 from rdc.lean.records import dataclass, field
-from tests.reference.polynomials import byte_table, degree, power_of_x, remainder, remainder_of_product
+from rdc.rabin import byte_table, degree, power_of_x, remainder, remainder_of_product
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from itertools import pairwise
 
-from tests.reference.cuts import Winnower
+from rdc.kernel.cut.reference import Winnower
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from blake3 import blake3
 
 from rdc.kernel import _kernel
-from tests.reference.cuts import Cutter
+from rdc.kernel.cut.reference import Cutter
 from tests.signature.signature_vectors import FILE, build, content, describe_signature
 
 VECTORS: dict[str, Any] = json.loads(FILE.read_text())

@@ -4,7 +4,7 @@
  *     c = 0;  while n - c > max:  c = the RIGHTMOST i in (c+min, c+max] with the smallest rank(i)
  *     rank(i) = (lead(i), low(i)), compared as unsigned integers
  *
- * Why this equals the definition, position by position (tests/reference/cuts.py):
+ * Why this equals the definition, position by position (rdc/kernel/cut/reference.py):
  *
  *  1. The definition pushes every rank and takes the front. Only suffix minima matter: an entry with a later one
  *     smaller or equal is never the rightmost minimum of a window that reaches the later one, and every window

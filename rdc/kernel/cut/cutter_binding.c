@@ -1,5 +1,5 @@
 /* cutter_binding.c - Python bindings for the cuts of one stream and of many short streams;
- * tests/reference/cuts.py documents both.
+ * rdc/kernel/cut/reference.py documents both.
  *
  * A Cutter works without the interpreter's lock on large spans. Two threads feeding one stream are a
  * caller's error: the second call finds the stream busy and raises ValueError. */

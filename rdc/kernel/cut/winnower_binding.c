@@ -1,4 +1,4 @@
-/* winnower_binding.c - winnowing of any 64-bit ranks as a Python type; tests/reference/cuts.py documents it. */
+/* winnower_binding.c - winnowing of any 64-bit ranks as a Python type; rdc/kernel/cut/reference.py documents it. */
 #include "module.h"
 
 #include "stream_binding.h"

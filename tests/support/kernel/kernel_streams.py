@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.reference.cuts import LEAD_CONSTANT, LEAD_POLYNOMIAL, reflected_table
+from rdc.kernel.cut.reference import LEAD_CONSTANT, LEAD_POLYNOMIAL, reflected_table
 
 Result = tuple[list[int], bytes]
 

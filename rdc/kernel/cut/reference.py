@@ -15,7 +15,7 @@ from collections import deque
 
 from rdc.kernel.constants import FEW_FEATURES_BELOW, GOLDEN, LOW_WINDOW, TRAIT_COUNT, mix
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
-from tests.reference.polynomials import byte_table, power_of_x, reflect
+from rdc.rabin import byte_table, power_of_x, reflect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -151,8 +151,8 @@ class ContentComparison:
                 for number, file in enumerate(part):
                     if number not in missing:
                         roots[file] = many.roots[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
-                self._progress.compared(
-                    sum([size for number, size in enumerate(many.sizes) if number not in missing])
+                self._progress.comparing(
+                    sum([size for number, size in enumerate(many.sizes) if number not in missing]), ends=True
                 )
             for number in sorted(missing):
                 found = self._own_root(part[number])
@@ -177,7 +177,7 @@ class ContentComparison:
             self._events.report(Problem(error.code, entry.path, str(error)))
             return None
         finally:
-            self._progress.compared(entry.size)
+            self._progress.comparing(entry.size, ends=True)
 
     def _take_answers(self, batch: _Batch, roots: dict[int, bytes], round_: int) -> Conversation[int]:
         left = set(batch.files)

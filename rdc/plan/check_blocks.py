@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, filterfalse
-from operator import mul
+from itertools import filterfalse
 
 from rdc.kernel import (
     around_ranges,
@@ -28,6 +27,7 @@ from rdc.limits import (
 )
 from rdc.plan.descent import Part, Patch, Repeat, Reuse, ReuseChunk
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
+from rdc.signature.tree import chunk_offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,9 +131,12 @@ def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[a
     The ranges within one check block go into one request, because its digest covers all other bytes of the
     block. A range is cut if necessary. Check blocks that fit into no request are left out.
     """
-    if ranges and _fit_one_request(ranges, check_blocks):
-        yield ranges, slice(0, len(check_blocks))
-        return
+    blocks = len(check_blocks)
+    if ranges and len(ranges) <= 2 * RANGES_PER_MESSAGE and blocks <= CHECK_BLOCKS_PER_MESSAGE:
+        behind = check_blocks[-1] - (ranges[-2] + ranges[-1]) // CHECK_BLOCK_BYTES if blocks else 0
+        if behind < CHECK_BLOCKS_PER_MESSAGE:
+            yield ranges, slice(0, blocks)  # one request takes all of them, as it does for most files
+            return
     left, first = _Ranges(ranges), 0
     while not ranges and first < len(check_blocks):
         yield array("Q"), slice(first, min(first + CHECK_BLOCKS_PER_MESSAGE, len(check_blocks)))
@@ -145,19 +148,6 @@ def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[a
         if some:
             yield some, slice(first, last)
         first = last
-
-
-def _fit_one_request(ranges: array[int], check_blocks: Sequence[int]) -> bool:
-    """Returns whether one request takes all of these, as it does for most files: they are not too many, and
-    the last check block is not too far behind the last range."""
-    return (
-        len(ranges) <= 2 * RANGES_PER_MESSAGE
-        and len(check_blocks) <= CHECK_BLOCKS_PER_MESSAGE
-        and not (
-            check_blocks
-            and check_blocks[-1] - (ranges[-2] + ranges[-1]) // CHECK_BLOCK_BYTES >= CHECK_BLOCKS_PER_MESSAGE
-        )
-    )
 
 
 def divided_wholly(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
@@ -265,21 +255,14 @@ def _placed(copies: array[int], wanted: array[int]) -> Iterator[PlacedMatch]:
 def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]:
     """Returns everything that is copied from bases, in file order, as the kernel's rows of copies. Repeated
     content comes once, where it begins; what repeats as a sequence of parts does not come at all."""
-    starts: dict[int, array[int]] = {}
-
-    def offset(base: int, row: int) -> int:
-        if base not in starts:
-            level = trees[base].levels[0]
-            starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
-        return starts[base][row]
-
+    offsets = list(map(chunk_offsets, trees))
     copies = array("Q")
     at = 0
     for part in parts:
         if isinstance(part, Reuse):
-            copies.extend((at, part.base, offset(part.base, part.first), part.length))
+            copies.extend((at, part.base, offsets[part.base][part.first], part.length))
         elif isinstance(part, ReuseChunk):
-            copies.extend((at, part.base, offset(part.base, part.row), part.length))
+            copies.extend((at, part.base, offsets[part.base][part.row], part.length))
         elif isinstance(part, Patch):
             copies.frombytes(copies_of_instructions(part.chunk_recipe.instructions, at))
         at += part.length * part.count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from enum import Enum, IntFlag
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, compress
 from operator import ne
 
@@ -302,11 +302,7 @@ class FileDecisions:
         self._codes = bytearray()
         self._decoded: dict[int, Decision] = {}
 
-    def put(self, file: int, change: Change, difference: Difference) -> None:
-        """Stores the decision for one file."""
-        self.put_many((file,), change, difference)
-
-    def put_many(self, files: Sequence[int], change: Change, difference: Difference) -> None:
+    def put(self, files: Sequence[int], change: Change, difference: Difference) -> None:
         """Stores one decision for each of these files, which increase."""
         if files and files[-1] >= len(self._codes):
             self._codes += bytes(files[-1] + 1 - len(self._codes))
@@ -623,7 +619,7 @@ def rotated(
         return {}  # a single file has no other name to move to
     if not existing.names:
         return {}  # as in a first copy
-    renumbered = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
+    renumbered = list(filter(partial(_may_be_rotated, wanted), comparison.decisions))
     if not renumbered:
         return {}
     left = {
@@ -645,14 +641,15 @@ def rotated(
     for decision in renumbered:
         row = decision.row
         stamp = wanted.sizes[row], here.mtime(wanted.mtimes[row])
-        rows = stamps.get(stamp) or [
-            names[name] for name in _names_before(wanted.names[row]) if name in names
-        ]
+        rows = stamps.get(stamp) or list(
+            map(names.__getitem__, filter(names.__contains__, _names_before(wanted.names[row])))
+        )
         # A new file whose old name is gone is left to the later search of the whole tree.
         new = decision.change is Change.CREATE
-        bases = [
-            existing.names[one] for one in rows if one != decision.existing_row and not (new and left[one])
-        ]
+        bases: list[bytes] = []
+        for one in rows:
+            if one != decision.existing_row and not (new and left[one]):
+                bases.append(existing.names[one])
         if bases:
             found[row] = tuple(bases[:BASES_PER_FILE])
     return found

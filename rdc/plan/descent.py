@@ -136,16 +136,14 @@ class _LevelOfBase(NamedTuple):
     level: int
 
 
+@dataclass(slots=True)
 class _Unknown:
     """A node that no base has. Its parts replace it when its records arrive."""
 
-    __slots__ = ("count", "length", "level", "parts")
-
-    def __init__(self, level: int, length: int, count: int) -> None:
-        self.level = level
-        self.length = length
-        self.count = count
-        self.parts: list[Part | _Unknown] | None = None
+    level: int
+    length: int
+    count: int
+    parts: list[Part | _Unknown] | None = None
 
 
 class Descent:
@@ -206,23 +204,22 @@ class Descent:
         self._map = {}
         # Earlier bases are indexed last, so that they win where several have the same reference.
         for number in reversed(range(len(self._bases))):
-            if level <= self._bases[number].height:
+            if level < len(self._bases[number].levels):
                 self._index(number, level)
 
     def _index(self, number: int, level: int) -> None:
-        base = self._bases[number]
-        indexed, width, bases = base.levels[level], self._width, len(self._bases)
-        if indexed.records <= DESCENT_MAP_RECORDS or level == base.height:
+        levels = self._bases[number].levels
+        indexed, width, bases = levels[level], self._width, len(self._bases)
+        rows = len(indexed.lengths)
+        if rows <= DESCENT_MAP_RECORDS or level == len(levels) - 1:
             references = reference_column(indexed, self._key, width)
             rows_of = equal_parts(references, width)
             rows_of.reverse()  # of equal references the first row wins
-            self._map.update(
-                zip(rows_of, range((indexed.records - 1) * bases + number, -1, -bases), strict=True)
-            )
+            self._map.update(zip(rows_of, range((rows - 1) * bases + number, -1, -bases), strict=True))
             return
         # This level is too long to index as a whole. New matches can only lie under nodes that did not match,
         # so index only these.
-        above, matched = base.levels[level + 1], self._matched.get(_LevelOfBase(number, level + 1), set())
+        above, matched = levels[level + 1], self._matched.get(_LevelOfBase(number, level + 1), set())
         for parent in range(above.records):
             if parent not in matched and len(self._map) < DESCENT_MAP_RECORDS:
                 for row in above.children(parent):

@@ -26,6 +26,7 @@ from rdc.kernel import (
 from rdc.lean.records import dataclass
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, ChunkRecipe, Fetch, Part, Patch, Repeat, Reuse, ReuseChunk
+from rdc.signature.tree import chunk_offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -292,46 +293,31 @@ def gaps_of(parts: Sequence[Part], bases: Sequence[SignatureTree]) -> Iterator[G
     """Yields the gaps of `parts` in file order."""
     if not bases:
         return
-    starts: dict[int, array[int]] = {}
-
-    def offset(base: int, row: int) -> int:
-        if base not in starts:
-            level = bases[base].levels[0]
-            starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
-        return starts[base][row]
-
+    offsets = list(map(chunk_offsets, bases))
     before = (0, 0)
     unmatched: ByteRange | None = None
-    for at, part in first_parts(parts, 0):
+    ended: list[tuple[int, Part | None]] = [*first_parts(parts, 0), (0, None)]
+    for at, part in ended:
+        first = last = 0
         if isinstance(part, Fetch):
             if unmatched is not None and unmatched.offset + unmatched.length == at:
                 unmatched = ByteRange(unmatched.offset, unmatched.length + part.length)
                 continue
-            if unmatched is not None:
-                yield _gap(unmatched, before, None, bases)
-            unmatched = ByteRange(at, part.length)
         elif isinstance(part, Reuse | ReuseChunk):
-            first, stop = (part.first, part.stop) if isinstance(part, Reuse) else (part.row, part.row + 1)
-            if unmatched is not None:
-                yield _gap(unmatched, before, (part.base, offset(part.base, first)), bases)
-                unmatched = None
-            before = (part.base, offset(part.base, stop))
-    if unmatched is not None:
-        yield _gap(unmatched, before, None, bases)
-
-
-def _gap(
-    unmatched: ByteRange,
-    before: tuple[int, int],
-    after: tuple[int, int] | None,
-    bases: Sequence[SignatureTree],
-) -> Gap:
-    base, start = before
-    size = bases[base].size
-    stop, behind = size, UNPLACED
-    if after is not None and after[0] == base:
-        stop = behind = after[1]
-    return gap_within(unmatched, base, (start, stop), (0, size), (start, behind))
+            first, last = (part.first, part.stop) if isinstance(part, Reuse) else (part.row, part.row + 1)
+        elif part is not None:
+            continue
+        if unmatched is not None:
+            base, start = before
+            stop, behind = bases[base].size, UNPLACED
+            if isinstance(part, Reuse | ReuseChunk) and part.base == base:
+                stop = behind = offsets[base][first]
+            yield gap_within(unmatched, base, (start, stop), (0, bases[base].size), (start, behind))
+            unmatched = None
+        if isinstance(part, Fetch):
+            unmatched = ByteRange(at, part.length)
+        elif part is not None:
+            before = (part.base, offsets[part.base][last])
 
 
 def gap_within(
@@ -660,13 +646,9 @@ class GapSearch:
     def take(self, fingerprints: bytes, search: Search, find: Find, near: Near) -> bool:
         """Takes the answer to the oldest question. Returns True if it was the last one."""
         asked = self._asked.popleft()
-        if isinstance(asked, _Blocks):
-            self._take_blocks(asked, fingerprints, search, find)
-        else:
+        if not isinstance(asked, _Blocks):
             asked.take(fingerprints, find, near)
-        return not self._asked
-
-    def _take_blocks(self, asked: _Blocks, fingerprints: bytes, search: Search, find: Find) -> None:
+            return not self._asked
         size, width = asked.request.size, asked.request.width
         step = asked.step + 1
         smaller, opened = 0, UnmatchedRanges()
@@ -697,14 +679,17 @@ class GapSearch:
                 opened.add(gap, left[at_left : at_left + 2 * spans])
                 at += 3 * matches
                 at_left += 2 * spans
+        return not self._asked
 
     def copies(self) -> array[int]:
         """Returns all matches in order, as the kernel's rows of copies."""
         copies = array("Q")
         for gap in self._gaps:
-            copies += _copies(gap.base, gap.matches)
-            for large_gap in gap.large_gaps:
-                copies += _copies(gap.base, large_gap.matches)
+            for matches in (gap.matches, *map(attrgetter("matches"), gap.large_gaps)):
+                offsets = matches[0::3]
+                rows = array("Q", [gap.base]) * (4 * len(offsets))
+                rows[0::4], rows[2::4], rows[3::4] = offsets, matches[1::3], matches[2::3]
+                copies += rows
         return copies
 
 
@@ -766,14 +751,6 @@ def _search_anywhere(
     )
     gap.matches = array("Q", (number for match in outcome.matches for number in match))
     return array("Q", (number for span in outcome.ranges for number in span))
-
-
-def _copies(base: int, matches: array[int]) -> array[int]:
-    """Converts the kernel's rows of matches into rows of copies."""
-    offsets = matches[0::3]
-    rows = array("Q", [base]) * (4 * len(offsets))
-    rows[0::4], rows[2::4], rows[3::4] = offsets, matches[1::3], matches[2::3]
-    return rows
 
 
 def _chunk_recipes(parts: Sequence[Part], copies: array[int]) -> dict[int, ChunkRecipe]:

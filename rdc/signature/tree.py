@@ -136,6 +136,12 @@ class SignatureTree:
         return self.size / self.levels[0].items if self.size else 0.0
 
 
+def chunk_offsets(tree: SignatureTree) -> array[int]:
+    """Where the chunks of each record of level 0 begin in the file, and behind them the file's size."""
+    chunks = tree.levels[0]
+    return array("Q", accumulate(map(mul, chunks.lengths, chunks.counts), initial=0))
+
+
 # A column of traits: nine bytes per stream (FORMAT.md, "Traits").
 
 TRAIT_BITS = 6
@@ -255,7 +261,7 @@ class _LevelBuilder:
         return self._append_final(last, counts, ends=True)
 
     def _append_final(self, items: _Items, counts: array[int], *, ends: bool = False) -> _Items:
-        """Appends runs. `ends`: no more will follow."""
+        """Appends runs, and returns the groups that they complete. `ends`: no more will follow."""
         cuts: list[int] = []
         if items[0]:
             digests, lengths = b"".join(items[0]), array("Q", items[1])
@@ -281,33 +287,32 @@ class _LevelBuilder:
             cuts = self._winnower.feed(ranks)
         if ends and (cuts or self.groups):
             cuts += self._winnower.finish()
-        return self._group(cuts) if cuts else ([], [], [])
+        groups: _Items = [], [], []
+        begin = 0
+        for end in cuts:
+            stop = end - self._group_start
+            lengths, counts = self._lengths[begin:stop], self._counts[begin:stop]
+            names = self._digests[begin * DIGEST_BYTES : stop * DIGEST_BYTES]
+            groups[0].append(node_digest(self.number, names, lengths, counts))
+            groups[1].append(sum(map(mul, lengths, counts)))
+            groups[2].append(stop - begin)
+            begin = stop
+        if cuts:
+            del self._digests[: begin * DIGEST_BYTES], self._lengths[:begin], self._counts[:begin]
+            self._group_start += begin
+            self.groups += len(cuts)
+        return groups
 
     def _store(self, *records: bytes | bytearray) -> None:
         """Appends records, given as columns, to those of a long level."""
         for column, data in zip(self._columns or (), records, strict=True):
             column.append(bytes(data))
 
-    def _group(self, ends: list[int]) -> _Items:
-        groups: _Items = [], [], []
-        begin = 0
-        for end in ends:
-            stop = end - self._group_start
-            lengths, counts = self._lengths[begin:stop], self._counts[begin:stop]
-            digests = self._digests[begin * DIGEST_BYTES : stop * DIGEST_BYTES]
-            groups[0].append(node_digest(self.number, digests, lengths, counts))
-            groups[1].append(sum(map(mul, lengths, counts)))
-            groups[2].append(stop - begin)
-            begin = stop
-        del self._digests[: begin * DIGEST_BYTES], self._lengths[:begin], self._counts[:begin]
-        self._group_start += begin
-        self.groups += len(ends)
-        return groups
-
     def level(self) -> Level:
         """The whole level, once it is finished."""
         if self._columns is None:
-            columns = [memoryview(each) for each in self._records]
+            kept, spans, repeats, grouped = self._records
+            columns = [memoryview(kept), memoryview(spans), memoryview(repeats), memoryview(grouped)]
         else:
             columns = [column.view() for column in self._columns]
         digests, lengths, counts, sizes = columns

@@ -130,7 +130,7 @@ class _TurnRelay(SourceRelay):
     def report(self, event: Event, *, far: bool = False) -> None:
         super().report(event, far=far)
         if not far and isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self._waiting.append(event)
+            self.waiting.append(event)
 
 
 def run_watch(

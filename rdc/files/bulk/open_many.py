@@ -329,32 +329,30 @@ class MemoryFile(SourceFile):
 
     def __init__(self, root: Root, path: bytes, identity: Identity, content: bytes) -> None:
         self._root = root
-        self._path = path
+        self.path = path
         self._content = content
         self._fd = -1
         self._outlasted = True
         self.on_span = None
         self.identity = identity
         self.size = len(content)
-
-    @property
-    def taken(self) -> None:
-        """All of it is in memory."""
+        self.taken = None  # all of it is in memory
 
     def pread(self, offset: int, length: int) -> bytes:
         data = self._content[offset : offset + length]
-        self._check_length(data, offset, length)
+        if len(data) != length:
+            raise self._too_short(offset + length)
         return data
 
     def peek(self, offset: int, length: int) -> memoryview:
         data = memoryview(self._content)[offset : offset + length]
-        self._check_length(data, offset, length)
+        if len(data) != length:
+            raise self._too_short(offset + length)
         return data
 
-    def _check_length(self, data: bytes | memoryview, offset: int, length: int) -> None:
-        if len(data) != length:
-            shown = self._root.shown(self._path)
-            raise changed(self._path, shown, f"{offset + length} bytes", f"{self.size}")
+    def _too_short(self, expected: int) -> FileError:
+        """Return the error for a file of fewer bytes than `expected`."""
+        return changed(self.path, self._root.shown(self.path), f"{expected} bytes", f"{self.size}")
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         buffer[:] = self.pread(offset, len(buffer))
@@ -370,9 +368,9 @@ class MemoryFile(SourceFile):
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError unless the file at its path is still the one that was read."""
-        if not is_unchanged(self.identity, self._root.identity(self._path)):
+        if not is_unchanged(self.identity, self._root.identity(self.path)):
             raise changed(
-                self._path, self._root.shown(self._path), "the file that was read", "another or a changed one"
+                self.path, self._root.shown(self.path), "the file that was read", "another or a changed one"
             )
 
 

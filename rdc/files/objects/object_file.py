@@ -47,7 +47,7 @@ class ObjectSource(SourceFile):
     ) -> None:
         """`read`: returns the bytes of an offset and a length, of this version alone. It raises FileError."""
         self._read = read
-        self._path = path
+        self.path = path
         self._shown = shown
         self._fd = -1
         self._outlasted = True
@@ -58,6 +58,7 @@ class ObjectSource(SourceFile):
         self.identity = Identity(0, version, size, 0, 0)
         self.size = size
         self.allocated = size
+        self.taken = None
         self.links = 1
         self.on_span = None
         self.rate = None
@@ -78,7 +79,7 @@ class ObjectSource(SourceFile):
 
     def pread(self, offset: int, length: int) -> bytes:
         if offset + length > self.size:
-            raise changed(self._path, self._shown, f"{offset + length} bytes", f"{self.size}")
+            raise changed(self.path, self._shown, f"{offset + length} bytes", f"{self.size}")
         numbers = range(offset // RANGE_BYTES, -(-(offset + length) // RANGE_BYTES))
         if not self._ahead and any(number not in self._ranges for number in numbers):
             return self._read(offset, length)

@@ -44,19 +44,21 @@ class SourceFile:
         "_mode",
         "_outlasted",
         "_owner",
-        "_path",
         "_shown",
         "allocated",
         "identity",
         "links",
         "on_span",
+        "path",
         "rate",
         "size",
+        "taken",
     )
 
     def __init__(self, fd: int, found: os.stat_result, path: bytes, shown: bytes) -> None:
         self._fd = fd
-        self._path = path
+        self.path = path
+        """The path it was opened by."""
         self._shown = shown
         self._outlasted = False
         self._mode = found.st_mode & 0o7777
@@ -67,6 +69,8 @@ class SourceFile:
         """Bytes when it was opened."""
         self.allocated: int = found.st_blocks * 512
         """Bytes on disk. Less than `size` if the file has holes or is compressed."""
+        self.taken = self.allocated if self.allocated < self.size else None
+        """Bytes on disk, if they are fewer than its size. Else None."""
         self.links: int = found.st_nlink
         """Its link count."""
         self.on_span: Callable[[bytes], None] | None = None
@@ -79,16 +83,6 @@ class SourceFile:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
     @property
-    def taken(self) -> int | None:
-        """Bytes on disk, if they are fewer than its size: it has holes, or is compressed. Else None."""
-        return self.allocated if self.allocated < self.size else None
-
-    @property
-    def path(self) -> bytes:
-        """The path it was opened by."""
-        return self._path
-
-    @property
     def metadata(self) -> Metadata:
         """Its metadata when it was opened, consistent with `identity`."""
         return Metadata(self._mode, self.identity.mtime_ns, *self._owner)
@@ -99,15 +93,15 @@ class SourceFile:
     def again(self) -> SourceFile:
         """Return the same open file with a descriptor of its own, whatever is at its path now. Raises
         OSError."""
-        twin = SourceFile(os.dup(self._fd), os.fstat(self._fd), self._path, self._shown)
+        twin = SourceFile(os.dup(self._fd), os.fstat(self._fd), self.path, self._shown)
         twin.identity, twin.size, twin._outlasted = self.identity, self.size, self._outlasted
-        twin.rate = self.rate
+        twin.taken, twin.rate = self.taken, self.rate
         return twin
 
     def read_through(self, fd: int) -> SourceFile:
         """Return this file as the descriptor `fd` of a clone of it holds it, which nobody changes. It takes
         over the descriptor. Raises OSError."""
-        clone = SourceFile(fd, os.fstat(fd), self._path, self._shown)
+        clone = SourceFile(fd, os.fstat(fd), self.path, self._shown)
         clone._outlasted = True
         return clone
 
@@ -160,7 +154,7 @@ class SourceFile:
                 parts.append(os.pread(self._fd, missing, offset + length - missing))
                 missing -= len(parts[-1])
         except OSError as error:
-            raise unreadable(error, self._path, self._shown) from error
+            raise unreadable(error, self.path, self._shown) from error
         if missing:
             raise self._ended(offset + length - missing)
         return b"".join(parts)
@@ -179,7 +173,7 @@ class SourceFile:
             while at < len(buffer) and (count := os.preadv(self._fd, [buffer[at:]], offset + at)):
                 at += count
         except OSError as error:
-            raise unreadable(error, self._path, self._shown) from error
+            raise unreadable(error, self.path, self._shown) from error
         if at < len(buffer):
             raise self._ended(offset + at)
 
@@ -190,11 +184,11 @@ class SourceFile:
         try:
             self.check_unchanged()
         except FileChangedError:
-            return changed(self._path, self._shown, expected, found)
+            return changed(self.path, self._shown, expected, found)
         if at >= self.size:
-            return changed(self._path, self._shown, f"more than {expected}", found)
+            return changed(self.path, self._shown, f"more than {expected}", found)
         return refused(
-            self._path,
+            self.path,
             self._shown,
             "read it",
             expected=f"the {expected} that its size says",
@@ -227,14 +221,14 @@ class SourceFile:
         try:
             now = identity_of(os.fstat(self._fd))
         except OSError as error:
-            raise failure(error, self._path, self._shown, "look at it", reading=True) from error
+            raise failure(error, self.path, self._shown, "look at it", reading=True) from error
         then = self.identity
         if is_unchanged(then, now):
             return
         if now.size != then.size:
-            raise changed(self._path, self._shown, f"{then.size} bytes", f"{now.size}")
+            raise changed(self.path, self._shown, f"{then.size} bytes", f"{now.size}")
         which = "mtime" if now.mtime_ns != then.mtime_ns else "ctime"
-        raise changed(self._path, self._shown, "the times it had when it was opened", f"another {which}")
+        raise changed(self.path, self._shown, "the times it had when it was opened", f"another {which}")
 
     def close(self) -> None:
         if self._fd >= 0:

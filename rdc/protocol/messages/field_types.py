@@ -440,9 +440,7 @@ class Claimed:
     def pack(self, value: Claims) -> object:
         if len(value.digests) != CHECK_BLOCK_DIGEST_BYTES * len(value.cells):
             raise ValueError(f"{len(value.digests)} bytes of digests for {len(value.cells)} cells")
-        if len(value.cells) > limits.CHECK_BLOCKS_PER_MESSAGE:
-            raise ValueError(f"{len(value.cells)} cells, the limit is {limits.CHECK_BLOCKS_PER_MESSAGE}")
-        return pack_gaps(value.cells) + value.digests
+        return pack_gaps(value.cells, limits.CHECK_BLOCKS_PER_MESSAGE) + value.digests
 
     def unpack(self, raw: object) -> Claims:
         if type(raw) is not bytes:

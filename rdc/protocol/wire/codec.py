@@ -234,12 +234,17 @@ class _Shape:
         )
 
     @cached_property
+    def flags(self) -> tuple[int, ...]:
+        """The rows of the fields that are flags."""
+        return tuple(row for row, (_, codec) in enumerate(self.fields) if isinstance(codec, Flag))
+
+    @cached_property
     def unpackers(self) -> tuple[tuple[int, Callable[[object], Any]], ...]:
         """All other fields as (row, unpack)."""
         return tuple(
             (row, codec.unpack)
             for row, (_, codec) in enumerate(self.fields)
-            if not isinstance(codec, Integer)
+            if not isinstance(codec, Integer | Flag)
         )
 
     @cached_property
@@ -402,6 +407,9 @@ def decode(kind: int, payload: bytes | memoryview) -> Message:
             # where it may.
             if type(value) is not int or not lowest <= value <= highest:
                 values[row] = shape.fields[row][1].unpack(value)
+        for row in shape.flags:
+            if type(values[row]) is not bool:
+                values[row] = shape.fields[row][1].unpack(values[row])
         for row, unpack in shape.unpackers:
             values[row] = unpack(values[row])
     except ValueError as error:
@@ -432,7 +440,7 @@ def _raw_values(shape: _Shape, raw: object) -> tuple[object, ...]:
     if shape.keys is not None:
         pairs = of_type(raw, dict)
         return tuple(map(pairs.get, shape.keys))
-    items = of_type(raw, tuple)
+    items = raw if type(raw) is tuple else of_type(raw, tuple)
     expected = len(shape.fields) - shape.content
     if shape.grows:
         required = sum(not getattr(codec, "optional", False) for _, codec in shape.fields)

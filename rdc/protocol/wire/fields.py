@@ -11,6 +11,7 @@ from 1678 to 2261 takes what an integer takes. A distant time is 12 bytes: secon
 
 from __future__ import annotations
 
+import struct
 import sys
 from array import array
 from collections.abc import Sequence
@@ -282,13 +283,12 @@ class Gaps:
     may_be_empty: bool = False
 
     def pack(self, value: Sequence[int]) -> object:
-        at_most(self.count, value)
-        return pack_gaps(value)
+        return pack_gaps(value, self.count)
 
     def unpack(self, raw: object) -> tuple[int, ...]:
         if raw == b"" and self.may_be_empty:
             return ()
-        return unpack_gaps(of_type(raw, bytes), self.count, self.limit)
+        return unpack_gaps(raw, self.count, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +300,10 @@ class Column:
     highest: int = SIZE_LIMIT
 
     def pack(self, value: Sequence[int]) -> object:
-        at_most(self.count, value)
-        return pack_column(value)
+        return pack_column(value, self.count)
 
     def unpack(self, raw: object) -> tuple[int, ...]:
-        values = tuple(unpack_column(of_type(raw, bytes), self.count))
+        values = tuple(unpack_column(raw, self.count))
         if values and not (self.lowest <= min(values) and max(values) <= self.highest):
             raise ValueError(f"an item is not in {self.lowest}..{self.highest}")
         return values
@@ -318,8 +317,7 @@ class Parts:
     longest: int
 
     def pack(self, value: Sequence[bytes]) -> object:
-        at_most(self.count, value)
-        return [pack_column([len(part) for part in value]), b"".join(value)]
+        return [pack_column([len(part) for part in value], self.count), b"".join(value)]
 
     def unpack(self, raw: object) -> tuple[bytes, ...]:
         lengths, blob = of_items(raw, bytes, bytes)
@@ -346,7 +344,8 @@ class Strings:
     longest: int = PATH_BYTES
 
     def pack(self, value: Sequence[bytes]) -> object:
-        at_most(self.count, value)
+        if len(value) > self.count:
+            raise ValueError(f"{len(value)} items, the limit is {self.count}")
         return b"".join(part + b"\0" for part in value)
 
     def unpack(self, raw: object) -> tuple[bytes, ...]:
@@ -361,12 +360,6 @@ class Strings:
         if max(map(len, parts), default=0) > self.longest:
             raise ValueError(f"a string of more than {self.longest} bytes")
         return parts
-
-
-def at_most(count: int, values: Sequence[object]) -> None:
-    # A sender may exceed this limit by mistake; the receiver checks all others.
-    if len(values) > count:
-        raise ValueError(f"{len(values)} items, the limit is {count}")
 
 
 # Times
@@ -493,19 +486,24 @@ def decode_fixed(typecode: str, data: bytes) -> array[int]:
     return column
 
 
-def pack_column(values: Sequence[int]) -> bytes:
-    """Pack `values` (>= 0, < 2^64) in the narrowest width that holds their maximum."""
+def pack_column(values: Sequence[int], count: int) -> bytes:
+    """Pack at most `count` `values` (>= 0, < 2^64) in the narrowest width that holds their maximum.
+    ValueError for more: a sender may exceed this limit by mistake, and the receiver checks all others."""
+    if len(values) > count:
+        raise ValueError(f"{len(values)} items, the limit is {count}")
     if not values:
         return b""
     largest = max(values)
     if largest < 1 << 8:
         return b"\1" + bytes(values)
     width = 2 if largest < 1 << 16 else 4 if largest < 1 << 32 else 8
-    return bytes((width,)) + encode_fixed(array(WIDTHS[width], values))
+    return struct.pack(f"<B{len(values)}{WIDTHS[width]}", width, *values)
 
 
-def unpack_column(data: bytes, count: int) -> array[int]:
-    """Unpack at most `count` integers. ValueError for an unknown width, a partial item or too many."""
+def unpack_column(raw: object, count: int) -> array[int]:
+    """Unpack at most `count` integers. ValueError for another type than bytes, an unknown width, a partial
+    item or too many."""
+    data = raw if type(raw) is bytes else of_type(raw, bytes)
     if not data:
         return array("B")
     typecode = WIDTHS.get(data[0])
@@ -518,8 +516,9 @@ def unpack_column(data: bytes, count: int) -> array[int]:
     return decode_fixed(typecode, data[1:])
 
 
-def pack_gaps(values: Sequence[int]) -> bytes:
-    """Pack strictly increasing integers >= 0: the first, then each difference less one."""
+def pack_gaps(values: Sequence[int], count: int) -> bytes:
+    """Pack at most `count` strictly increasing integers >= 0: the first, then each difference less one.
+    ValueError otherwise."""
     if not values:
         return b""
     # Subtracting the row number from each value leaves each difference less one.
@@ -527,12 +526,12 @@ def pack_gaps(values: Sequence[int]) -> bytes:
     gaps = [values[0], *map(sub, packed[1:], packed)]
     if min(gaps) < 0:
         raise ValueError("not strictly increasing")
-    return pack_column(gaps)
+    return pack_column(gaps, count)
 
 
-def unpack_gaps(data: bytes, count: int, limit: int) -> tuple[int, ...]:
+def unpack_gaps(raw: object, count: int, limit: int) -> tuple[int, ...]:
     """Unpack 1 to `count` strictly increasing integers of at most `limit`. ValueError otherwise."""
-    gaps = unpack_column(data, count)
+    gaps = unpack_column(raw, count)
     if not gaps:
         raise ValueError("empty")
     # Python integers do not wrap, so the last sum is the largest, and the only one to check.

@@ -574,7 +574,7 @@ class WholeTurn(DestinationTurn):
                     if self._totals is not None:
                         raise
                     self._full = error
-            if self._events.waits:
+            if self._events.waiting:
                 yield from self._events.send_waiting(received.round + 1)
         return round_
 

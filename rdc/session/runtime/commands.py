@@ -230,26 +230,20 @@ class TransferProgress:
             self._compare_total = self.compare_bytes
             self._events.report(Progressed("compare", self._compared, self._compare_total))
 
-    def compared(self, size: int) -> None:
-        """Counts a compared file of `size` bytes."""
-        self._compared += size
-        self.comparing(0)
-
-    def comparing(self, done: int) -> None:
-        """Reports that `done` bytes of the current file were compared."""
+    def comparing(self, done: int, *, ends: bool = False) -> None:
+        """Reports that `done` bytes of the current file were compared. `ends`: that is all of it."""
         done += self._compared
+        if ends:
+            self._compared = done
         if done - self._compare_shown >= PROGRESS_BYTES or done == self._compare_total:
             self._compare_shown = done
             self._events.report(Progressed("compare", done, self._compare_total))
 
-    def advance(self, size: int) -> None:
-        """Counts a complete file of `size` bytes."""
-        self._done += size
-        self.arriving(0)
-
-    def arriving(self, done: int) -> None:
-        """Reports that `done` bytes of the current file have arrived."""
+    def arriving(self, done: int, *, ends: bool = False) -> None:
+        """Reports that `done` bytes of the current file have arrived. `ends`: that is all of it."""
         done += self._done
+        if ends:
+            self._done = done
         if done - self._shown >= PROGRESS_BYTES:
             self._shown = done
             self._events.report(Progressed("transfer", min(done, self.total_bytes), self.total_bytes))
@@ -300,7 +294,8 @@ class EventRelay:
         self._items = items
         self._clock = clock
         self._shown: dict[str, float] = {}
-        self._waiting: list[_Waiting] = []
+        self.waiting: list[_Waiting] = []
+        """What the next `send_waiting` sends."""
         self._directory = b""
         """Directory of the last waiting item with a long path, with its slash."""
         self._problems = 0
@@ -358,13 +353,13 @@ class EventRelay:
         A peer with many changed entries below one long path cannot fill this side's memory: they share it.
         """
         if isinstance(event, ItemChanged):
-            self._waiting.append(event if len(event.path) <= SHORT_PATH else self._long_item(event))
+            self.waiting.append(event if len(event.path) <= SHORT_PATH else self._long_item(event))
         elif not isinstance(event, Problem):
-            self._waiting.append(event)
+            self.waiting.append(event)
         elif self._problems < PROBLEMS_WAITING:
             # A long path counts as several problems, so that the bound in bytes stays.
             self._problems += 1 + len(event.path) // MESSAGE_BYTES
-            self._waiting.append(Problem(event.code, event.path, event.message[:MESSAGE_BYTES]))
+            self.waiting.append(Problem(event.code, event.path, event.message[:MESSAGE_BYTES]))
         else:
             self._untold[event.code] = self._untold.get(event.code, 0) + 1
 
@@ -385,19 +380,14 @@ class EventRelay:
         """Whether either side wants events about changed entries."""
         return self._items or self.shown
 
-    @property
-    def waits(self) -> bool:
-        """Whether `send_waiting` has events to send."""
-        return bool(self._waiting)
-
     def send_waiting(self, round_: int) -> Conversation[None]:
         """Sends the waiting events."""
-        if self._waiting:
+        if self.waiting:
             for code, count in self._untold.items():
                 text = f"{count} more problems like this: too many at a time to tell of each"
-                self._waiting.append(Problem(code, b"", text))
+                self.waiting.append(Problem(code, b"", text))
             self._untold = {}
-            waiting, self._waiting, self._problems = self._waiting, [], 0
+            waiting, self.waiting, self._problems = self.waiting, [], 0
             for message in _messages(waiting):
                 yield Send(message, round_)
 

@@ -22,7 +22,7 @@ from rdc.lean.typed import Generic, TypeVar
 from rdc.limits import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.connection import DIALECT, Received, cost_of, dearest_first
-from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, encode
+from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, encode_parts
 from rdc.protocol.wire.options import rule_bytes
 from rdc.protocol.wire.stream import frame_head
 from rdc.session.runtime.commands import AskAgreement, Command, Conversation, Pace, Receive, Send
@@ -216,7 +216,7 @@ class InProcessLink(Generic[T]):
     def _send(self, message: Message, round_: int, outward: _Direction, inward: _Direction) -> None:
         size = _size_of(message)
         if size is None:
-            payload = encode(message)
+            payload = b"".join(encode_parts(message))
             size = len(frame_head(message.kind, round_, len(payload))) + len(payload)
             message = decode(message.kind, payload)
         with self._changed:

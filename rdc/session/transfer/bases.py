@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
-from itertools import accumulate
-from operator import attrgetter, mul
 
 from blake3 import blake3
 
@@ -26,7 +24,7 @@ from rdc.lean.typed import NamedTuple
 from rdc.limits import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
 from rdc.session.runtime.commands import Conversation, Flush
 from rdc.session.trees.sites import MismatchError
-from rdc.signature.tree import DIGEST_BYTES, SignatureTree
+from rdc.signature.tree import DIGEST_BYTES, SignatureTree, chunk_offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,17 +118,17 @@ class OpenBase:
     Every method that reads raises MismatchError if the content changed, FileError if it cannot be read.
     """
 
-    __slots__ = ("_offsets", "source", "tree")
+    __slots__ = ("offsets", "source", "tree")
 
     def __init__(self, source: SourceFile, tree: SignatureTree) -> None:
         self.source = source
         self.tree = tree
-        self._offsets: array[int] | None = None
-        """Offsets in the file of the records of level 0, computed at the first use."""
+        self.offsets = chunk_offsets(tree)
+        """Where the chunk of each record begins."""
 
     def chunk(self, row: int, length: int, read: Reader | None = None) -> Chunks:
         """Returns the chunk of one record, of `length` bytes."""
-        content = (read or self.source.pread)(self.offset(row), length)
+        content = (read or self.source.pread)(self.offsets[row], length)
         return Chunks(content, array("Q", (length,)), self._checked(content, row), 1)
 
     def chunks(self, first: int, stop: int, read: Reader | None = None) -> Iterator[Chunks]:
@@ -139,7 +137,7 @@ class OpenBase:
         `read`: returns bytes of the base (offset, length), from wherever it has them.
         """
         level = self.tree.levels[0]
-        at, row = self.offset(first), first
+        at, row = self.offsets[first], first
         read = read or self.source.pread
         while row < stop:
             count = level.counts[row]
@@ -177,13 +175,6 @@ class OpenBase:
             raise self._changed()
         return digest
 
-    def offset(self, row: int) -> int:
-        """Returns where the chunk of a record begins."""
-        if self._offsets is None:
-            level = self.tree.levels[0]
-            self._offsets = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
-        return self._offsets[row]
-
     def _changed(self) -> MismatchError:
         path = self.source.path
         return MismatchError(path, f"{printable(path)}: the old file changed while it was used")
@@ -199,6 +190,8 @@ class Recipe:
     parts: Sequence[Part]
     """In file order; together they fill the new version."""
     bases: Sequence[SignedFile]
+    trees: Sequence[SignatureTree]
+    """The signature trees of the bases."""
     size: int
     """Bytes of the new version."""
     masked: bool
@@ -206,10 +199,17 @@ class Recipe:
     allocated: int | None = None
     """Bytes that the new version takes at the source, if it has holes there."""
 
-    @property
-    def trees(self) -> list[SignatureTree]:
-        """The signature trees of the bases."""
-        return list(map(attrgetter("tree"), self.bases))
+
+def base_of(
+    bases: Sequence[SignedFile], root: Root, opened: dict[int, SourceFile], number: int
+) -> SourceFile:
+    """Returns a base by its number, opened at its first use. The caller closes what is `opened`.
+
+    Raises ChangedBaseError if it changed after it was signed."""
+    source = opened.get(number)
+    if source is None:
+        source = opened[number] = bases[number].open(root)
+    return source
 
 
 class FileBases:
@@ -354,7 +354,7 @@ def sign_file(
     """
     if source.size <= QUIET_BYTES:
         tree = context.signer.sign(source, passing=passing and not context.dry)
-        if context.events.waits:
+        if context.events.waiting:
             yield from context.events.send_waiting(round_)
             yield Flush()
         return tree
@@ -363,7 +363,7 @@ def sign_file(
         while True:
             done = next(work)
             context.progress.comparing(min(done, size))
-            if context.events.waits:
+            if context.events.waiting:
                 yield from context.events.send_waiting(round_)
                 yield Flush()
     except StopIteration as stop:

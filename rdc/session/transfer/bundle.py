@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rdc.chunking import ChunkParams
+    from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages import BlockRequest, BundleAnswer, BundleRequest, Code, Correction, Data, Table
     from rdc.session.transfer.delta import DeltaFiles
 
@@ -162,8 +163,11 @@ class Bundle:
             raise MismatchError(b"", "old versions of a bundle's files changed while they were used")
         return content
 
-    def _open_base(self, _: int) -> SnapshotContent:
-        return SnapshotContent(self.base.root, self._content())
+    def _open_base(self, opened: dict[int, SourceFile], number: int) -> SourceFile:
+        """Returns the old versions as one base, from those that are `opened`."""
+        if number not in opened:
+            opened[number] = SnapshotContent(self.base.root, self._content())
+        return opened[number]
 
     def block_requests(self) -> list[BlockRequest]:
         """Makes the next block requests."""
@@ -363,7 +367,7 @@ class Bundles(Transfer):
         yield Flush()
         for bundle in asked:
             for size in bundle.sizes:
-                self._context.progress.compared(size)
+                self._context.progress.comparing(size, ends=True)
 
     def _groups(self, files: Sequence[int]) -> Iterator[list[int]]:
         """Splits files into groups, one for each bundle."""
@@ -541,7 +545,7 @@ class Bundles(Transfer):
         files, sizes, content = rebuilt.files, rebuilt.sizes, rebuilt.content
         changed, singly = context.landing.commit_versions(files, base.paths, content)
         left = {*changed, *singly}
-        context.progress.advance(sum([size for row, size in enumerate(sizes) if row not in left]))
+        context.progress.arriving(sum([size for row, size in enumerate(sizes) if row not in left]), ends=True)
         if singly:
             ends = list(accumulate(sizes))
             now = identities_of(context.root, base.paths)
@@ -568,7 +572,7 @@ class Bundles(Transfer):
             return
         metadata = context.metadata(file, None)
         context.landing.commit(file, path, temporary, metadata, listed)
-        context.progress.advance(len(content))
+        context.progress.arriving(len(content), ends=True)
 
     def _give_up(self, bundle: Bundle, error: FileError | None = None) -> None:
         """Leaves all files of a bundle to come by delta, one by one. `error`: why, if that may be the

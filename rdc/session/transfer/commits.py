@@ -179,12 +179,12 @@ class FileCommits:
         """Counts a file to be fetched and stores how it differs, for the report."""
         self.planned += 1
         if decision.change is not Change.CREATE:
-            self._decisions.put(file, decision.change, decision.difference)
+            self._decisions.put((file,), decision.change, decision.difference)
 
     def decide_many(self, files: Sequence[int], change: Change, difference: Difference) -> None:
         """Like `decide` for many files in increasing order that differ in the same way."""
         self.planned += len(files)
-        self._decisions.put_many(files, change, difference)
+        self._decisions.put(files, change, difference)
 
     def rehearse(self, file: int) -> None:
         """Reports, in a dry run, a file that a real run would fetch."""
@@ -199,7 +199,7 @@ class FileCommits:
             self._failed(self._root.append_only_refusal(self._entries.entry(file).path, "replace it"))
             return False
         difference = Difference.NONE if old is None else old.difference
-        self._decisions.put(file, Change.CONTENT, difference | Difference.CHECKSUM)
+        self._decisions.put((file,), Change.CONTENT, difference | Difference.CHECKSUM)
         if self._xattrs is not None:
             self._xattrs.note_reported((file,))
         if self._dry:
@@ -260,7 +260,7 @@ class FileCommits:
         self, file: int, path: bytes, metadata: Metadata, decision: Decision, existing: Identity
     ) -> None:
         """Makes the name a file of its own with a local copy of its content."""
-        self._decisions.put(file, decision.change, decision.difference)
+        self._decisions.put((file,), decision.change, decision.difference)
         self._files[path] = file
         self._copied.add(path)
         metadata = self._for_existing(path, metadata)
@@ -323,7 +323,7 @@ class FileCommits:
             if outcome == METADATA_SET:
                 self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
                 continue
-            self._decisions.put(file, decision.change, decision.difference)
+            self._decisions.put((file,), decision.change, decision.difference)
             if outcome == CHANGED:
                 changed.append(file)
             else:

@@ -11,6 +11,7 @@ import mmap
 from array import array
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate, repeat
 from operator import attrgetter, sub
 
@@ -25,7 +26,7 @@ from rdc.protocol.messages import BlockAnswer, BlockRequest, NodeAnswer, NodeReq
 from rdc.protocol.messages.content import LEAF_WIDTH, FileMessage
 from rdc.session.binaries import looks_like, mask_ranges, mask_ranges_into
 from rdc.session.runtime.commands import Command, Send
-from rdc.session.transfer.bases import ChangedBaseError
+from rdc.session.transfer.bases import ChangedBaseError, base_of
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, decode_records
 from rdc.signature.tree import DIGEST_BYTES
 
@@ -72,20 +73,10 @@ class Room:
         """Whether one more file may enter."""
         return not self.files or (self.files < TREES_IN_FLIGHT and self.used < TREES_IN_FLIGHT_BYTES)
 
-    @property
-    def left(self) -> int:
-        """Bytes. Negative where one large file takes more than there is."""
-        return TREES_IN_FLIGHT_BYTES - self.used
-
-    def enter(self, size: int) -> None:
-        """A file enters, whose trees take `size` bytes."""
-        self.files += 1
+    def count(self, files: int, size: int) -> None:
+        """Counts files that enter with trees of `size` bytes; both are negative for files that leave."""
+        self.files += files
         self.used += size
-
-    def leave(self, size: int) -> None:
-        """A file leaves and gives back all its `size` bytes."""
-        self.files -= 1
-        self.used -= size
 
 
 ROUND_TRIPS = 10
@@ -124,10 +115,15 @@ class Gaps:
     """One search for blocks of a file or of a bundle."""
 
     def __init__(
-        self, file: int, secret: bytes, search: GapSearch, open_base: Callable[[int], SourceFile]
+        self,
+        file: int,
+        secret: bytes,
+        search: GapSearch,
+        open_base: Callable[[dict[int, SourceFile], int], SourceFile],
     ) -> None:
-        """`file`: number of the file or bundle. `open_base`: opens a base by its number, for the caller to
-        close. It raises MismatchError if the base changed since it was signed."""
+        """`file`: number of the file or bundle. `open_base`: returns a base by its number, from those that
+        are open or opened now, for the caller to close. It raises MismatchError if the base changed since it
+        was signed."""
         self._file = file
         self._secret = secret
         self._search = search
@@ -158,11 +154,7 @@ class Gaps:
         Raises FileError if a base cannot be read, and what `open_base` raises.
         """
         opened: dict[int, SourceFile] = {}
-
-        def open_once(base: int) -> SourceFile:
-            if base not in opened:
-                opened[base] = self._open_base(base)
-            return opened[base]
+        open_once = partial(self._open_base, opened)
 
         def search(
             base: int,
@@ -199,7 +191,7 @@ class Gaps:
     def _is_x86(self) -> bool:
         """Tells whether the old version is x86 code; the new one is likely to be what the old one is."""
         try:
-            with self._open_base(0) as source:
+            with self._open_base({}, 0) as source:
                 return looks_like(source)
         except FileError:
             return False  # the search meets the same error and raises it
@@ -314,17 +306,12 @@ class AskedFile:
         """The round in which requests that follow from the last message are sent."""
         self.unanswered: deque[int | None] = deque()
         """The requests that are open, in order: the last node of a NodeRequest, None for any other."""
-        room.enter(estimate)
+        room.count(1, estimate)
 
     def ask(self, request: BlockRequest | RangeRequest) -> Send:
         """Notes a request. The caller yields what this returns."""
         self.unanswered.append(None)
         return Send(request, self.round)
-
-    def grow(self, size: int) -> None:
-        """Notes that the file takes `size` bytes more in memory."""
-        self.estimate += size
-        self.room.used += size
 
     def changed(self, error: FileError) -> ChangedBaseError:
         """Returns the error for a base that cannot be read: it has changed or is gone."""
@@ -378,7 +365,7 @@ def compare(
     few = few_files and sum(literal_rows(parts)[1::2]) <= FEW_BYTES
     trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
     blocks = BlockSearch(parts, trees, rounds_left(one.round, trips))
-    search = Gaps(one.file, context.secret, blocks, lambda base: bases[base].open(context.root))
+    search = Gaps(one.file, context.secret, blocks, partial(base_of, bases, context.root))
     try:
         if fingerprints and len(parts) == 1 and isinstance(parts[0], Fetch) and parts[0].count == 1:
             block = LEAF_REQUEST.block_of(tree.size)

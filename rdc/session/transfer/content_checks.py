@@ -249,7 +249,7 @@ class ContentChecks(Transfer):
         if self._take_mark(file, _TOUCHED):
             self._changed.add(file, size)
             return
-        context.progress.compared(size)
+        context.progress.comparing(size, ends=True)
         if context.landing.differs(file):
             context.progress.count_total(size, compared=True)
             self._changed.add(file, size)
@@ -300,8 +300,8 @@ class ContentChecks(Transfer):
             files, sizes = [files[row] for row in same], [sizes[row] for row in same]
         if self._changed_while_read:
             self._changed_while_read.difference_update(files)
-        context.progress.compared(sum(sizes))
-        context.progress.advance(sum(compress(sizes, self._unmarked(files, _TOUCHED))))
+        context.progress.comparing(sum(sizes), ends=True)
+        context.progress.arriving(sum(compress(sizes, self._unmarked(files, _TOUCHED))), ends=True)
 
     def _take_failure(self, message: FileFailed) -> None:
         """Notes that the source could not read a file."""
@@ -310,5 +310,5 @@ class ContentChecks(Transfer):
         self._take_mark(file, _TOUCHED)
         self._roots.pop(file, None)
         self._changed_while_read.discard(file)
-        self._context.progress.compared(self._context.manifest.entry(file).size)
+        self._context.progress.comparing(self._context.manifest.entry(file).size, ends=True)
         self._context.unsent(message)

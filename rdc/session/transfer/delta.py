@@ -102,7 +102,7 @@ class DeltaFile(AskedFile):
             self.root, self.size, self.metadata = base.tree.root, base.tree.size, metadata
         else:
             yield from shared.bases.sign(self.bases, self.round)  # while the source signs its own version
-            shared.context.progress.compared(self.listed_size)
+            shared.context.progress.comparing(self.listed_size, ends=True)
         while True:
             try:
                 if base is not None:
@@ -113,9 +113,9 @@ class DeltaFile(AskedFile):
                         return
                     few_files = shared.room.files <= FEW_FILES
                     parts, masked = yield from compare(self, shared.context, tree, few_files=few_files)
-                recipe = Recipe(
-                    self.file, self.path, parts, self.bases.signed, self.size, masked, self.allocated
-                )
+                bases = self.bases.signed
+                trees = list(map(attrgetter("tree"), bases))
+                recipe = Recipe(self.file, self.path, parts, bases, trees, self.size, masked, self.allocated)
                 self._fetch = FileFetch(shared.context, self, recipe, self.root, shared.bases)
                 rebuild = yield from self._fetch.run()
                 break
@@ -181,7 +181,7 @@ class DeltaFile(AskedFile):
             return False
         self.leave()
         context.landing.same(self.file, self.metadata, first.identity)
-        context.progress.advance(self.size)
+        context.progress.arriving(self.size, ends=True)
         return True
 
     def _is_made_elsewhere(self) -> bool:
@@ -195,7 +195,7 @@ class DeltaFile(AskedFile):
         if not alternates.make_equal(self.file):
             return False
         self.leave()
-        self._shared.context.progress.advance(self.size)
+        self._shared.context.progress.arriving(self.size, ends=True)
         return True
 
     def _commit(self, rebuild: Rebuild) -> None:
@@ -207,7 +207,7 @@ class DeltaFile(AskedFile):
         self.leave()
         if self.metadata is not None:
             context.landing.commit(self.file, self.path, rebuild.temporary, self.metadata, replaced)
-        context.progress.advance(self.size)
+        context.progress.arriving(self.size, ends=True)
 
     # How it ends.
 
@@ -224,7 +224,7 @@ class DeltaFile(AskedFile):
             self._shared.stale.expect(self.file, self.unanswered)
         self._release()
         self._shared.bases.drop(self.bases, ends=True)
-        self.room.leave(self.estimate)
+        self.room.count(-1, -self.estimate)
 
     def interrupt(self) -> None:
         """Ends the session. What is written stays for the next run, unless the partial file holds more."""
@@ -270,6 +270,7 @@ class DeltaFiles(Transfer):
         self.duplicates = DuplicateContents(context)
         self.room = Room()
         self.stale = StaleAnswers()
+        self._mean = context.signer.params.mean
         self._waiting = FileQueue()
         self._files: dict[int, DeltaFile] = {}
         self._steps: dict[int, Steps[None]] = {}
@@ -321,7 +322,7 @@ class DeltaFiles(Transfer):
 
     def _enter(self, file: int) -> DeltaFile:
         """Makes the state of a file that is about to be requested."""
-        entry, mean = self.context.manifest.entry(file), self.context.signer.params.mean
+        entry, mean = self.context.manifest.entry(file), self._mean
         # About 50 bytes a chunk on each side, and as much again for the lookup.
         estimate = 4096 + entry.size // int(mean) * 100
         width = reference_width(entry.size, mean)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
+from functools import partial
 from itertools import accumulate, chain, islice
 from operator import attrgetter
 
@@ -37,6 +38,7 @@ from rdc.session.binaries import (
     displacement_counts,
     masked_blocks,
 )
+from rdc.session.transfer.bases import base_of
 from rdc.session.trees.sites import MismatchError
 
 TYPE_CHECKING = False
@@ -122,8 +124,8 @@ class Corrections:
 
         Raises FileError if `masks` cannot read a base.
         """
-        if not self._ranges_began:
-            self._locate_displacements()
+        if not self._ranges_began and self._requests and self._requests[0].blank:
+            self._locate_displacements(self._requests[0])
         self._ranges_began = True
         self._update()
 
@@ -133,9 +135,9 @@ class Corrections:
         Raises FileError if `masks` cannot read a base.
         """
         if self._requests:
-            if not self._ranges_began:
-                self._locate_displacements()
-            self._requests.popleft()
+            request = self._requests.popleft()
+            if not self._ranges_began and request.blank:
+                self._locate_displacements(request)
         self._ranges_began = False
         gone = 0
         while gone < len(self._parts) and self._offsets[gone] + len(self._parts[gone]) <= written:
@@ -172,15 +174,12 @@ class Corrections:
                 count += displacements.put(amended, start)
         return amended or content, count
 
-    def _locate_displacements(self) -> None:
-        """Finds the place of each displacement of the oldest request.
+    def _locate_displacements(self, request: RangeRequest) -> None:
+        """Finds the place of each displacement of the oldest request, whose claims are about masked code.
 
         Their number is wrong only if a wrong check block has the right digest by chance. Some chunks do not
         fit their digests then, and are repaired.
         """
-        request = self._requests[0] if self._requests else None
-        if request is None or not request.blank:
-            return
         came, at, row = memoryview(self._payload), 0, 0
         numbers = request.claims.cells
         while row < len(numbers):
@@ -291,12 +290,7 @@ def _claims_and_masks(recipe: Recipe, context: Destination, room: int) -> tuple[
     Raises FileError if a base has changed.
     """
     opened: dict[int, SourceFile] = {}
-
-    def open_once(base: int) -> SourceFile:
-        if base not in opened:
-            opened[base] = recipe.bases[base].open(context.root)
-        return opened[base]
-
+    open_once = partial(base_of, recipe.bases, context.root, opened)
     claimed: list[int] = []
     digests: list[bytes] = []
     masks: list[_Mask] = []

@@ -23,7 +23,7 @@ from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
 from rdc.kernel.blake3_many import equal_parts, name_parts
 from rdc.lean.records import dataclass
-from rdc.limits import CACHED_FILE_BYTES, SIZE_LIMIT
+from rdc.limits import CACHED_FILE_BYTES, SIZE_LIMIT, TREES_IN_FLIGHT_BYTES
 from rdc.plan.check_blocks import by_base
 from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk, literal_rows
 from rdc.protocol.messages import Code, Correction, Data, FileEnd, Literals, Table, Targets
@@ -126,20 +126,22 @@ class Rebuild:
         temporary: Replacement,
         parts: Sequence[Part],
         bases: Sequence[OpenBase],
-        reference: Callable[[bytes], bytes],
+        secret: bytes,
+        width: int,
         column: Callable[[], Column],
         corrections: Corrections | None = None,
         clones: ClonedRanges | None = None,
     ) -> None:
-        """`params`: chunk sizes. `bases`: numbered as in `parts`. `reference`: makes references of digests,
-        back to back. `column`: makes spools for the tree. `corrections`: chunks assembled from blocks wait
-        for it. `clones`: what begins as a clone of a base."""
+        """`params`: chunk sizes. `bases`: numbered as in `parts`. `secret`: keys references of `width` bytes.
+        `column`: makes spools for the tree. `corrections`: chunks assembled from blocks wait for it.
+        `clones`: what begins as a clone of a base."""
         self.path = path
         self.temporary = temporary
         self.literal_bytes = 0
         self.reused_bytes = 0
         self._bases = bases
-        self._reference = reference
+        self._secret = secret
+        self._width = width
         self._params = params
         self._column = column
         self._corrections = corrections
@@ -264,13 +266,24 @@ class Rebuild:
     def _assemble(self, chunks: Sequence[Fetch | Patch]) -> None:
         """Assembles chunks from bases and literals, verifies and writes them. A single chunk may repeat."""
         at, count = self.temporary.size, chunks[0].count
-        instructions = b"".join(map(_copies, chunks))
-        wanted, reads, sources = plan_reads(instructions, CLOSE_BYTES)
         lengths = array("Q", map(attrgetter("length"), chunks))
-        copied, from_clone = self._read(array("Q", reads), sum(lengths))
+        recipes = []
+        for chunk in chunks:
+            if isinstance(chunk, Patch):
+                recipes.append(chunk.chunk_recipe.instructions)
+            else:
+                recipes.append(array("Q", (LITERAL, 0, chunk.length)).tobytes())
+        instructions = b"".join(recipes)
+        wanted, reads, sources = plan_reads(instructions, CLOSE_BYTES)
+        # Whether all ranges of the base cloned here were read from the clone.
+        from_clone, copied = False, []
+        for base, rows in by_base(array("Q", reads)):
+            cloned = None if self._clones is None else self._clones.read_ranges(base, rows, sum(lengths))
+            from_clone = from_clone or cloned is not None
+            copied.append(self._bases[base].source.read_ranges(rows) if cloned is None else cloned)
         content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
-            content = assemble(sources, copied, literals)
+            content = assemble(sources, b"".join(copied), literals)
         del self._inbox[:wanted]
         self.reused_bytes += (len(content) - wanted) * count
         if self._corrections is not None:
@@ -289,26 +302,21 @@ class Rebuild:
             else:
                 self.temporary.write(content)
 
-    def _read(self, reads: array[int], length: int) -> tuple[bytes, bool]:
-        """Returns the ranges `reads` of bases for the next `length` bytes, and whether all of those that
-        come from the base cloned here were read from the clone."""
-        from_clone, copied = False, []
-        for base, rows in by_base(reads):
-            content = None if self._clones is None else self._clones.read_ranges(base, rows, length)
-            from_clone = from_clone or content is not None
-            copied.append(self._bases[base].source.read_ranges(rows) if content is None else content)
-        return b"".join(copied), from_clone
-
     def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, at: int) -> None:
         """Compares chunks, the first at offset `at`, with their references, and notes the wrong ones."""
-        references = self._reference(digests)
-        width = len(references) // len(chunks)
+        references, width = self._references(digests), self._width
         for row, chunk in enumerate(chunks):
             if isinstance(chunk, Patch) and not chunk.reference:
                 self._unreferenced = (digests, chunk.length)
             if chunk.reference and chunk.reference != references[row * width : (row + 1) * width]:
                 self._note_wrong(chunk, at)
             at += chunk.length
+
+    def _references(self, digests: bytes) -> bytes:
+        """Returns the references that stand for chunks with these digests, back to back."""
+        if self._width == DIGEST_BYTES:
+            return digests
+        return short_references(self._secret, digests, DIGEST_BYTES, self._width)
 
     def _note_wrong(self, chunk: Fetch | Patch, at: int) -> None:
         """Notes a wrong chunk for repair. Raises MismatchError unless it is a single one, made of blocks."""
@@ -321,7 +329,7 @@ class Rebuild:
     def _verified_digest(self, chunk: bytes, reference: bytes) -> bytes:
         """Returns the digest of a chunk that arrived. Raises MismatchError if it does not fit `reference`."""
         digest = blake3(chunk).digest()
-        if reference and self._reference(digest) != reference:
+        if reference and self._references(digest) != reference:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         return digest
 
@@ -365,13 +373,13 @@ class Rebuild:
         base = self._bases[part.base]
         chunk = base.chunk(part.row, part.length, self._reader(part.base))
         self.reused_bytes += part.length * part.count
-        self._put_copied(part.base, base.offset(part.row), chunk._replace(times=part.count))
+        self._put_copied(part.base, base.offsets[part.row], chunk._replace(times=part.count))
 
     def _copy(self, part: Reuse) -> None:
         """Copies consecutive records of a base: one hash per chunk, one write per read."""
         self.reused_bytes += part.length
         base = self._bases[part.base]
-        at = base.offset(part.first)
+        at = base.offsets[part.first]
         read = None if self._clones is None else self._reader(part.base)
         for chunks in base.chunks(part.first, part.stop, read):
             self._put_copied(part.base, at, chunks)
@@ -399,13 +407,6 @@ class Rebuild:
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")
-
-
-def _copies(chunk: Fetch | Patch) -> bytes:
-    """Returns the copy instructions that make a chunk, in the kernel's form."""
-    if isinstance(chunk, Patch):
-        return chunk.chunk_recipe.instructions
-    return array("Q", (LITERAL, 0, chunk.length)).tobytes()
 
 
 # The second and third stage of a file by delta: what no base has is fetched, and the new version is rebuilt.
@@ -490,11 +491,13 @@ class FileFetch:
         ChangedBaseError if a base has changed or is gone."""
         one = self._one
         try:
-            asked = literal_requests(self._recipe, ranges, self._context, one.room.left, self._base)
+            left = TREES_IN_FLIGHT_BYTES - one.room.used  # negative where one large file takes more
+            asked = literal_requests(self._recipe, ranges, self._context, left, self._base)
         except FileError as error:
             raise one.changed(error) from error
         self._offsets, self._known, self._corrections = asked.offsets, asked.known, asked.corrections
-        one.grow(asked.mask_bytes)
+        one.estimate += asked.mask_bytes
+        one.room.count(0, asked.mask_bytes)
         self._context.guesses.claimed(self._paths, asked.claimed)
         return asked.requests
 
@@ -594,7 +597,8 @@ class FileFetch:
                 temporary,
                 self._recipe.parts,
                 bases,
-                _reference_maker(self._context.secret, self._one.width),
+                self._context.secret,
+                self._one.width,
                 Spool,
                 self._corrections,
                 clones,
@@ -644,17 +648,10 @@ class FileFetch:
             from rdc.plan.descent import plan_clones
 
             def offset(base: int, row: int) -> int:
-                return bases[base].offset(row)
+                return bases[base].offsets[row]
 
             clones = plan_clones(recipe.parts, recipe.trees, offset, block_bytes(source))
             if clones:
                 return ClonedRanges(temporary, self._sources, clones)
         temporary.reserve()
         return None
-
-
-def _reference_maker(secret: bytes, width: int) -> Callable[[bytes], bytes]:
-    """Returns the function that makes references of `width` bytes from digests."""
-    if width < DIGEST_BYTES:
-        return lambda digests: short_references(secret, digests, DIGEST_BYTES, width)
-    return lambda digests: digests

@@ -509,7 +509,7 @@ class Renames:
             renamed_directories.setdefault(expected.device, os.path.dirname(entry.path))
             self._context.landing.moved(file, old, expected)
             self._context.progress.reused_bytes += entry.size
-            self._context.progress.advance(entry.size)
+            self._context.progress.arriving(entry.size, ends=True)
         if self._context.options.fsync:
             try:
                 make_durable(self._context.root, renamed_directories.values())
@@ -690,7 +690,7 @@ class LocalContent(Transfer):
             yield from self.pump(round_)
             return
         for at, (file, row) in enumerate(guess.pairs()):
-            self._context.progress.compared(self._context.manifest.entry(file).size)
+            self._context.progress.comparing(self._context.manifest.entry(file).size, ends=True)
             yield from self._accept(file, row, guess.identity(at), round_)
 
     def _accept(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
@@ -749,7 +749,7 @@ class LocalContent(Transfer):
                 if not self._context.dry:
                     bases = self._similar_bases.bases(file, entry, message.traits_of(at), coarse.get(at, b""))
                 if not bases:
-                    self._context.progress.compared(entry.size)
+                    self._context.progress.comparing(entry.size, ends=True)
                 self._fetch(file, bases)
         if same:
             guess = RenameGuess(same, last=True)
@@ -763,7 +763,7 @@ class LocalContent(Transfer):
             self._fail_guess(file)
         else:
             self._acknowledge(file)
-        self._context.progress.compared(self._context.manifest.entry(file).size)
+        self._context.progress.comparing(self._context.manifest.entry(file).size, ends=True)
         self._context.unsent(message)
 
     def _fail_guess(self, file: int) -> None:

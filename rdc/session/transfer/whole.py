@@ -295,7 +295,7 @@ class WholeFiles(Transfer):
                 size = sum(lengths)
                 self._commit_small(directory, files, lengths, view[at : at + size])
                 self._context.progress.literal_bytes += size
-                self._context.progress.advance(size)
+                self._context.progress.arriving(size, ends=True)
                 row, at = row + len(files), at + size
 
     def _stage_ahead(self, runs: Sequence[tuple[int, Sequence[int]]], content: memoryview) -> int:
@@ -365,7 +365,7 @@ class WholeFiles(Transfer):
         context.progress.literal_bytes += message.size
         metadata = context.metadata(message.file, message.mtime_ns)
         context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
-        context.progress.advance(message.size)
+        context.progress.arriving(message.size, ends=True)
 
     def _copy_equals(self) -> None:
         """Copies files from others with the same content. If the other file changed, the file is fetched."""
@@ -401,7 +401,7 @@ class WholeFiles(Transfer):
             temporary.hand_over()
         context.progress.reused_bytes += end.size
         context.landing.commit(end.file, path, temporary, context.metadata(end.file, end.mtime_ns), expected)
-        context.progress.advance(end.size)
+        context.progress.arriving(end.size, ends=True)
 
     def _digest_of_copy(self, end: FileEnd, copy: Replacement) -> bytes:
         """Returns the digest of a copy, made as that of the file that the source says it is like."""

@@ -225,7 +225,7 @@ def test_progress_is_sent_no_more_often_than_it_is_worth() -> None:
         news.report(Progressed("transfer", step, 999))
         news.report(Progressed("compare", min(step, 500), 500))
     sent = list(news.send_waiting(0))
-    assert not news.waits
+    assert not news.waiting
     transfers = [command for command in sent if getattr(command, "message").phase == "transfer"]  # noqa: B009
     assert len(transfers) <= 1 / PROGRESS_SECONDS + 2
     assert getattr(transfers[-1], "message").done == 999  # noqa: B009 - the end is always told
@@ -255,4 +255,4 @@ def test_items_share_messages_within_their_bounds() -> None:
         for e in events
     ]
     assert heard == expected
-    assert not news.waits
+    assert not news.waiting

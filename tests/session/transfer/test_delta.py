@@ -73,9 +73,9 @@ def test_a_file_takes_room_and_gives_it_back() -> None:
 def test_one_file_of_any_size_has_place() -> None:
     room = Room()
     assert room.has_room
-    room.enter(1 << 50)
-    assert room.left < 0 and not room.has_room
-    room.leave(1 << 50)
+    room.count(1, 1 << 50)
+    assert not room.has_room
+    room.count(-1, -1 << 50)
     assert room.has_room
 
 

@@ -104,7 +104,7 @@ def test_the_catalog_spares_reading_and_changes_nothing(tree: Path, tmp_path: Pa
     original = SourceFile.spans
 
     def spans(source: SourceFile, size: int) -> Iterator[bytes]:
-        read.append(source._path)
+        read.append(source.path)
         return original(source, size)
 
     with Catalog(tmp_path / "catalog", clock=lambda: later) as catalog:

@@ -290,8 +290,8 @@ def _answer_as_destination(
         yield from live.run(received.message)
         return
     start, round_ = announced(received, None if selection is None else b"")
+    from rdc.files.base.store_guard import check_opened
     from rdc.session.destination.conversation import WholeTurn
-    from rdc.store.guard import check_opened
 
     destination_root = open_destination(
         path, start, options, preserved, site, has_top=terms.has_top(start), knows_nodes=knows_nodes

@@ -128,8 +128,8 @@ class SyncRun:
 
     def check_nesting(self) -> None:
         """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
+        from rdc.files.base.store_guard import check_local
         from rdc.session.trees.source_tree import check_overlap, check_selected
-        from rdc.store.guard import check_local
 
         options = self.options
         check_local(self.source.path, self.destination.path)
@@ -175,7 +175,7 @@ class SyncRun:
             clones.stage_at(destination_root.root)
         try:
             if self.source.host is not None:
-                from rdc.store.guard import check_opened
+                from rdc.files.base.store_guard import check_opened
 
                 check_opened(destination_root.root.fileno(), start.only, self.destination.path, options)
             context = Destination(terms, destination_root, start, self.events, preserved)

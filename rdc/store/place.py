@@ -24,8 +24,8 @@ from blake3 import blake3
 from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
+from rdc.files.base.store_guard import HEAD_NAME, MAGIC
 from rdc.lean.records import dataclass
-from rdc.store.guard import HEAD_NAME, MAGIC
 from rdc.store.pack_file import (
     ID_BYTES,
     OpenPack,

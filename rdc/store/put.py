@@ -21,6 +21,7 @@ from rdc.chunking import SYNC_PARAMS, ChunkParams
 from rdc.errors import ExitCode, FileChangedError, FileError, RdcError, UsageError, printable, worse
 from rdc.files.base.paths import changed, join
 from rdc.files.base.spool import Spool
+from rdc.files.base.store_guard import store_above
 from rdc.files.bulk.open_many import read_contents
 from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes, read_entry_attributes
 from rdc.files.root.root import Root
@@ -38,7 +39,6 @@ from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.progress import Problem, Progressed
 from rdc.signature.tree import TRAITS_BYTES
 from rdc.store.directory import KEY_BYTES
-from rdc.store.guard import store_above
 from rdc.store.place import PackStore, make_store
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions, StoreReport

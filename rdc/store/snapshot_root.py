@@ -12,6 +12,7 @@ from collections import OrderedDict
 
 from rdc.errors import FileChangedError, FileError, UsageError, printable
 from rdc.files.base.paths import changed, check_path, join
+from rdc.files.base.store_guard import head_of
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.records import dataclass, replace
@@ -30,7 +31,6 @@ from rdc.model.entries import (
     strings,
 )
 from rdc.model.preserved import PLAIN, AttributeKinds, unpack_attributes
-from rdc.store.guard import head_of
 from rdc.store.place import PackStore, read_head
 from rdc.store.reader import StoreReader
 from rdc.store.snapshot_tree import SnapshotTree, StoredStream
@@ -329,13 +329,14 @@ class SnapshotFile(SourceFile):
         self._ref = ref
         self._stream: StoredStream | None = None
         self._fd = -1
-        self._path = path
+        self.path = path
         self._shown = root.shown(path)
         self._outlasted = True
         self._metadata = root.metadata(path)
         self.identity = root.identity(path)
         self.size = self.identity.size
         self.allocated = self.size
+        self.taken = None
         self.links = root.link_count(path)
         self.on_span = None
         self.rate = None
@@ -346,15 +347,15 @@ class SnapshotFile(SourceFile):
 
     def pread(self, offset: int, length: int) -> bytes:
         if offset + length > self.size:
-            raise changed(self._path, self._shown, f"{offset + length} bytes", f"{self.size}")
+            raise changed(self.path, self._shown, f"{offset + length} bytes", f"{self.size}")
         if not length or self._ref is None:
             return b""
         if self.rate is not None:
             self.rate.take(length)
         stream = self._stream
         if stream is None:
-            stream = self._stream = self._root.stream_of(self._path, self._ref)
-        return self._root.read_part(self._path, lambda: stream.pread(offset, length))
+            stream = self._stream = self._root.stream_of(self.path, self._ref)
+        return self._root.read_part(self.path, lambda: stream.pread(offset, length))
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         buffer[:] = self.pread(offset, len(buffer))

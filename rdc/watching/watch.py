@@ -186,7 +186,7 @@ def _check_watched(options: SyncOptions) -> None:
 def _check_apart(source: Location, destination: Location, options: SyncOptions) -> None:
     """Raises UsageError if one tree contains the other, as far as this machine can know."""
     if source.host is None and destination.host is None:
-        from rdc.store.guard import check_local
+        from rdc.files.base.store_guard import check_local
 
         check_local(source.path, destination.path)
         check_overlap(source.path, destination.path, filter_list(options.rules), delete=options.delete)

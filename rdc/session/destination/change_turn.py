@@ -8,6 +8,7 @@ import stat
 from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, UsageError, printable
 from rdc.files.base.directory_descriptors import same_entry
 from rdc.files.base.paths import join, refused_component
+from rdc.files.base.store_guard import check_opened
 from rdc.files.names.entry_names import Moved, make_durable, move_directory, move_file
 from rdc.lean.records import replace
 from rdc.lean.typed import Protocol
@@ -30,7 +31,6 @@ from rdc.session.trees.sites import (
     with_made_mode,
     with_made_modes,
 )
-from rdc.store.guard import check_opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -171,8 +171,10 @@ class FileSigner:
         # Fewer allocated bytes than the size may mean compression instead of holes, so holes are looked for.
         if source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size)):
             return (yield from self._chunking_sparse(source, taker))
-        if shared and self.workers > 1 and self._worth_threads(source.size):
-            return (yield from self._chunking_shared(source, taker))
+        if shared and self.workers > 1 and source.size >= SHARED_BYTES:
+            self._shareable_bytes += source.size
+            if self._pool is not None or self._shareable_bytes >= THREADS_WORTH:
+                return (yield from self._chunking_shared(source, taker))
         chunker, done = Chunker(self.params), 0
         for span in source.spans():
             columns = chunker.feed_columns(span)
@@ -227,12 +229,6 @@ class FileSigner:
         columns = chunker.finish_columns()
         taker.add(columns.digests, columns.lengths)
         return chunker.traits()
-
-    def _worth_threads(self, size: int) -> bool:
-        if size < SHARED_BYTES:
-            return False
-        self._shareable_bytes += size
-        return self._pool is not None or self._shareable_bytes >= THREADS_WORTH
 
     def pool(self) -> Threads:
         """The worker threads. They end with `close` or with this object."""

@@ -14,7 +14,7 @@ from rdc.limits import BASES_PER_FILE
 from rdc.model.entries import DEVICES, Kind, Listing, Metadata
 from rdc.model.preserved import Preserved, real_time
 from rdc.plan.descent import ByteRange
-from rdc.plan.search import FURTHER, UNPLACED, Gap, GapSearch, first_step, gap_within
+from rdc.plan.search import FURTHER, UNPLACED, Gap, GapSearch, gap_within
 from rdc.protocol.messages.content import SHORTEN
 
 TYPE_CHECKING = False
@@ -780,7 +780,7 @@ class BundleSearch(GapSearch):
         if rounds > 0:
             least = 0 if rounds >= len(sizes) else 1
             for gap in chunked:
-                self.open(gap, max(least, first_step(gap.end - gap.offset, len(sizes))))
+                self.open(gap, least)
         border = len(chunked) + layout.shorter - layout.chunked
         self.expect(gaps[len(chunked) : border], block, width, 0)
         shorter = block // SHORTEN

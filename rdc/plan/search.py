@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
+from functools import partial
 from itertools import accumulate, chain, islice, repeat
 from operator import attrgetter, floordiv, mul, sub
 
@@ -23,7 +24,7 @@ from rdc.kernel import (
     join_matches,
     unmatched_runs,
 )
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, field
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, ChunkRecipe, Fetch, Part, Patch, Repeat, Reuse, ReuseChunk
 from rdc.signature.tree import chunk_offsets
@@ -358,18 +359,16 @@ def first_parts(parts: Sequence[Part], offset: int) -> list[tuple[int, Part]]:
     return found
 
 
+@dataclass(slots=True, eq=False)
 class UnmatchedRanges:
     """Ranges of several gaps in file order.
 
     Gap i of `gaps` has `counts[i]` ranges. `ranges` has two numbers per range: offset in the file and length.
     """
 
-    __slots__ = ("counts", "gaps", "ranges")
-
-    def __init__(self) -> None:
-        self.gaps: list[Gap] = []
-        self.counts: list[int] = []
-        self.ranges = array("Q")
+    gaps: list[Gap] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    ranges: array[int] = field(default_factory=partial(array, "Q"))
 
     def add(self, gap: Gap, ranges: array[int] | None = None) -> None:
         """Appends ranges of `gap`, which lie after all ranges added before. None: the whole gap."""
@@ -615,8 +614,11 @@ class GapSearch:
         self._open: dict[int, UnmatchedRanges] = {}
         """Ranges to ask about next, by the number of their block size."""
 
-    def open(self, gap: Gap, step: int) -> None:
-        """Asks about the whole gap in blocks of size number `step`. Gaps are opened in file order."""
+    def open(self, gap: Gap, least: int = 0) -> None:
+        """Asks about the whole gap, from the block size on that fits its length, size number `least` or a
+        later one. Gaps are opened in file order."""
+        step = 0 if gap.end - gap.offset >= LONG_GAP else min(1, len(self._sizes) - 1)
+        step = max(least, step)
         self._open.setdefault(step, UnmatchedRanges()).add(gap)
 
     def expect(self, gaps: Iterable[Gap], size: int, width: int, step: int) -> None:
@@ -710,7 +712,7 @@ class BlockSearch(GapSearch):
                 gap.large_gaps = sliced(gap.offset, gap.end, gap.windows, gap.before, gap.behind, size)
                 self._large_gaps.large_gaps += gap.large_gaps
             else:
-                self.open(gap, first_step(gap.end - gap.offset, len(self._sizes)))
+                self.open(gap)
 
     def begin(self, size: int, width: int) -> None:
         """Announces fingerprints of the whole file, one gap, as the next answer without a question."""
@@ -722,11 +724,6 @@ class BlockSearch(GapSearch):
     def parts(self, *, single: bool = False) -> tuple[Part, ...]:
         """Returns the recipe with the matches put in. `single` leaves repeated chunks as they are."""
         return _patched(self._parts, 0, _chunk_recipes(self._parts, self.copies()), single=single)
-
-
-def first_step(length: int, sizes: int) -> int:
-    """Returns the index of the first of `sizes` block sizes to ask about for a gap of `length` bytes."""
-    return 0 if length >= LONG_GAP else min(1, sizes - 1)
 
 
 def _search_anywhere(

@@ -237,25 +237,22 @@ class RangeOffsets:
         """`ranges`: rows (offset, length), in bytes."""
         self._ranges = ranges
         self._ends = array("Q", accumulate(ranges[1::2]))
-        self._at = 0
-
-    def skip(self, size: int) -> None:
-        """Advances by `size` bytes."""
-        self._at += size
+        self.at = 0
+        """Bytes of the ranges before the position."""
 
     def take(self, size: int) -> array[int]:
         """Advances by `size` bytes and returns their rows (offset, length).
 
         `size` is at least 1 and at most what is left.
         """
-        start, stop = self._at, self._at + size
+        start, stop = self.at, self.at + size
         first, last = bisect_right(self._ends, start), bisect_left(self._ends, stop)
         rows = self._ranges[2 * first : 2 * last + 2]
         taken = start + rows[1] - self._ends[first]
         rows[0] += taken
         rows[1] -= taken
         rows[-1] -= self._ends[last] - stop
-        self._at = stop
+        self.at = stop
         return rows
 
 
@@ -268,7 +265,7 @@ def sample_of(content: bytearray, offsets: array[int]) -> tuple[bytearray, array
     for at in range(0, SAMPLES * step, step):
         sample += content[at : at + size]
         rows += position.take(size)
-        position.skip(step - size)
+        position.at += step - size
     return sample, rows
 
 
@@ -372,5 +369,5 @@ def decode(message: Data | Code | Table, offsets: RangeOffsets | None) -> bytes 
         return decode_branches(message.payload, offsets.take(len(message.payload)))
     if isinstance(message, Table):
         return decode_table(message.payload, offsets.take(len(message.payload)), message.stride)
-    offsets.skip(len(message.payload))
+    offsets.at += len(message.payload)
     return message.payload

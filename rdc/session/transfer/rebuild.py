@@ -22,7 +22,7 @@ from rdc.files.replace.replacement import Replacement, is_zeros
 from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
 from rdc.kernel.blake3_many import equal_parts, name_parts
-from rdc.lean.records import dataclass
+from rdc.lean.records import dataclass, field
 from rdc.limits import CACHED_FILE_BYTES, SIZE_LIMIT, TREES_IN_FLIGHT_BYTES
 from rdc.plan.check_blocks import by_base
 from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk, literal_rows
@@ -58,15 +58,13 @@ class WrongChunk:
     reference: bytes
 
 
+@dataclass(slots=True, eq=False)
 class ChunkRepair:
     """The wrong chunks of one file, in file order. Each is requested once more and keeps its length."""
 
-    __slots__ = ("_digests", "wrong")
-
-    def __init__(self) -> None:
-        self.wrong: list[WrongChunk] = []
-        self._digests: dict[int, bytes] = {}
-        """Digests of the right chunks, by offset in the file."""
+    wrong: list[WrongChunk] = field(default_factory=list)
+    _digests: dict[int, bytes] = field(default_factory=dict)
+    """Digests of the right chunks, by offset in the file."""
 
     def add(self, offset: int, length: int, reference: bytes) -> None:
         """Adds a wrong chunk; it lies behind all added before."""
@@ -514,7 +512,13 @@ class FileFetch:
             self._context.progress.arriving(rebuild.temporary.size)
         elif isinstance(message, FileEnd):
             one.unanswered.popleft()
-            self._take_end()
+            if corrections is not None:
+                # A masked file without literals is written only now: this message ends its corrections.
+                masked = self._recipe.masked
+                started = self._started() if masked else self._rebuild
+                corrections.end(0 if started is None else started.temporary.size)
+                if masked and started is not None:
+                    started.push(b"")
         elif isinstance(message, Literals):
             one.unanswered.popleft()
             rebuild = self._started()
@@ -539,16 +543,6 @@ class FileFetch:
         if any(map(guesses.is_spent, self._paths)):
             path = self._recipe.path
             raise MismatchError(path, f"{printable(path)}: too much of what was found is not what is there")
-
-    def _take_end(self) -> None:
-        """Notes that one request is answered completely."""
-        if self._corrections is None:
-            return
-        # A masked file without literals is written only now: this message ends its corrections.
-        rebuild = self._started() if self._recipe.masked else self._rebuild
-        self._corrections.end(0 if rebuild is None else rebuild.temporary.size)
-        if self._recipe.masked and rebuild is not None:
-            rebuild.push(b"")
 
     def keep(self) -> None:
         """Leaves what is written for the next run to resume from."""
@@ -586,8 +580,13 @@ class FileFetch:
             temporary = self._new_version(self._recipe.size, reserved=not may_clone_bases)
             try:
                 clones = self._clones(bases, temporary) if may_clone_bases else None
-                if clones is None:
-                    self._read_whole(bases)
+                source = self._sources[0]
+                if clones is None and len(bases) == 1 and CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES:
+                    # Most of it is copied in pieces: one read is cheaper.
+                    with source:
+                        content = source.pread(0, source.size)
+                    memory = MemoryFile(root, source.path, source.identity, content)
+                    self._sources[0] = bases[0].source = memory
             except RdcError:
                 temporary.abandon()
                 raise
@@ -605,15 +604,6 @@ class FileFetch:
             )
             self._rebuild.advance()
         return self._rebuild
-
-    def _read_whole(self, bases: Sequence[OpenBase]) -> None:
-        """Reads a small single base into memory. Most of it is copied in pieces: one read is cheaper."""
-        source = self._sources[0]
-        if len(bases) == 1 and CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES:
-            with source:
-                content = source.pread(0, source.size)
-            memory = MemoryFile(self._context.root, source.path, source.identity, content)
-            self._sources[0] = bases[0].source = memory
 
     def _new_version(self, size: int, *, reserved: bool) -> Replacement:
         """Returns what the new version is written to."""

@@ -61,7 +61,7 @@ def test_places_of_messages_of_any_length(
         if looked_at:
             assert list(places.take(size)) == pieces_of(ranges, at, at + size)
         else:
-            places.skip(size)
+            places.at += size
         at += size
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from functools import partial
 from itertools import accumulate, chain, islice, repeat
 from operator import attrgetter, floordiv, mul, sub
 
@@ -24,7 +23,7 @@ from rdc.kernel import (
     join_matches,
     unmatched_runs,
 )
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import dataclass
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, ChunkRecipe, Fetch, Part, Patch, Repeat, Reuse, ReuseChunk
 from rdc.signature.tree import chunk_offsets
@@ -359,16 +358,18 @@ def first_parts(parts: Sequence[Part], offset: int) -> list[tuple[int, Part]]:
     return found
 
 
-@dataclass(slots=True, eq=False)
 class UnmatchedRanges:
     """Ranges of several gaps in file order.
 
     Gap i of `gaps` has `counts[i]` ranges. `ranges` has two numbers per range: offset in the file and length.
     """
 
-    gaps: list[Gap] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    ranges: array[int] = field(default_factory=partial(array, "Q"))
+    __slots__ = ("counts", "gaps", "ranges")
+
+    def __init__(self) -> None:
+        self.gaps: list[Gap] = []
+        self.counts: list[int] = []
+        self.ranges: array[int] = array("Q")
 
     def add(self, gap: Gap, ranges: array[int] | None = None) -> None:
         """Appends ranges of `gap`, which lie after all ranges added before. None: the whole gap."""

@@ -19,7 +19,7 @@ from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.bulk.open_many import MemoryFile
 from rdc.files.replace.cloning import may_clone
 from rdc.kernel.blake3_many import name_parts
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import dataclass
 from rdc.lean.typed import NamedTuple
 from rdc.limits import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
 from rdc.session.runtime.commands import Conversation, Flush
@@ -220,7 +220,7 @@ class FileBases:
     path: bytes
     size: int
     """Bytes of the new version, as listed."""
-    signed: list[SignedFile] = field(default_factory=list)
+    signed: list[SignedFile]
     """The signed bases; the old version at `path` comes first, if there is one."""
     leftover: SignedFile | None = None
     """The base that is a partial file, left by an interrupted run."""

@@ -72,7 +72,7 @@ class DeltaFile(AskedFile):
     ) -> None:
         """`listed`, `listed_size`: of the new version. The others: as in AskedFile."""
         super().__init__(
-            file, path, FileBases(file, path, listed_size), shared.room, width=width, estimate=estimate
+            file, path, FileBases(file, path, listed_size, []), shared.room, width=width, estimate=estimate
         )
         self._shared = shared
         self._listed = listed

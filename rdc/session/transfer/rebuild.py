@@ -22,7 +22,7 @@ from rdc.files.replace.replacement import Replacement, is_zeros
 from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
 from rdc.kernel.blake3_many import equal_parts, name_parts
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import dataclass
 from rdc.limits import CACHED_FILE_BYTES, SIZE_LIMIT, TREES_IN_FLIGHT_BYTES
 from rdc.plan.check_blocks import by_base
 from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk, literal_rows
@@ -62,8 +62,8 @@ class WrongChunk:
 class ChunkRepair:
     """The wrong chunks of one file, in file order. Each is requested once more and keeps its length."""
 
-    wrong: list[WrongChunk] = field(default_factory=list)
-    _digests: dict[int, bytes] = field(default_factory=dict)
+    wrong: list[WrongChunk]
+    _digests: dict[int, bytes]
     """Digests of the right chunks, by offset in the file."""
 
     def add(self, offset: int, length: int, reference: bytes) -> None:
@@ -147,7 +147,7 @@ class Rebuild:
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
         self._run: Generator[None] | None = self._write(parts)
-        self._chunk_repair = ChunkRepair()
+        self._chunk_repair = ChunkRepair([], {})
         self._repairing = False
         """The wrong chunks were requested."""
         self._unreferenced: tuple[bytes, int] | None = None

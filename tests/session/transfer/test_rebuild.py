@@ -46,7 +46,7 @@ def test_the_mended_tree_is_that_of_the_right_chunks(data: st.DataObject) -> Non
     wrong = sorted(data.draw(st.sets(st.integers(0, len(chunks) - 1))))
     offsets = list(accumulate((length for _, length in chunks), initial=0))
     right = list(chunks)
-    mending = ChunkRepair()
+    mending = ChunkRepair([], {})
     for row in wrong:
         mending.add(offsets[row], chunks[row][1], b"")
     assert pairs_of(mending.ranges()) == [(offsets[row], chunks[row][1]) for row in wrong]

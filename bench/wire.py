@@ -4,8 +4,8 @@ Command: .venv/bin/python -m bench.wire OLD NEW...
 
 Each pair runs with the mtimes of the files and with fresh ones, as if every file of the old version had been
 touched. A counting stand-in for ssh counts the bytes of both directions. CPU is user and system time of both
-sides, and of the far side alone, as medians of --runs. OLD is copied to --scratch first, and the catalog of
-rdc is empty. The table also has the patches that zstd and xdelta3 make of both versions as tars, if these
+sides, and of the remote side alone, as medians of --runs. OLD is copied to --scratch first, and the catalog
+of rdc is empty. The table also has the patches that zstd and xdelta3 make of both versions as tars, if these
 programs are installed.
 """
 

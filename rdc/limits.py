@@ -468,12 +468,12 @@ BUNDLES_IN_FLIGHT = 256
 """Bundles under way at a time, at most 512 MB of files. Further bundles wait, which costs round trips."""
 
 PROBLEMS_WAITING = 4_096
-"""Problems that wait to be sent to the far side, at most 4 KiB of text each: 16 MiB. Beyond this limit only
-their number is sent."""
+"""Problems that wait to be sent to the remote side, at most 4 KiB of text each: 16 MiB. Beyond this limit
+only their number is sent."""
 
 UNTOLD_EVENTS = 4_096
-"""Problems of one turn that a source keeps for a user at the far side, some 200 bytes each. Beyond this limit
-problems of a tree with more unreadable entries are dropped."""
+"""Problems of one turn that a source keeps for a user at the remote side, some 200 bytes each. Beyond this
+limit problems of a tree with more unreadable entries are dropped."""
 
 TIMEOUT_SECONDS = 1_000_000
 """Largest --timeout: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24 days."""

@@ -1,6 +1,6 @@
 """scripts/soak sync [--minutes N] [--seed S] [--scenes N] [--samples DIR] [--scratch DIR]: random syncs.
 
-Random trees change and are synced, locally and through a far side. Some runs are killed first. The result
+Random trees change and are synced, locally and through a remote side. Some runs are killed first. The result
 must equal what rsync leaves. A second run must change nothing and cost nothing. Trees that failed are kept.
 """
 

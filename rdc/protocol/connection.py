@@ -148,7 +148,7 @@ class Agreement:
 
 
 def knows(hello: Hello | None, feature: str) -> bool:
-    """Whether the far side has a feature. `hello`: what it sent; None in one process, where both are this
+    """Whether the remote side has a feature. `hello`: what it sent; None in one process, where both are this
     program."""
     return hello is None or feature in (hello.features or "").split(" ")
 
@@ -158,18 +158,19 @@ def agree(dialect: Dialect, ours: Hello, peer: Hello) -> Agreement:
     version = min(dialect.newest, peer.version)
     if version < dialect.oldest:
         raise IncompatiblePeerError(
-            f"the far side ({peer.software}) speaks version {peer.version} of the protocol, this rdc"
-            f" ({ours.software}) speaks {_range(dialect.oldest, dialect.newest)}; update rdc on the far side"
+            f"the remote side ({peer.software}) speaks version {peer.version} of the protocol, this rdc"
+            f" ({ours.software}) speaks {_range(dialect.oldest, dialect.newest)}; update rdc on the"
+            " remote side"
         )
     oldest = peer.version if peer.oldest is None else peer.oldest
     if version < oldest:
         raise IncompatiblePeerError(
-            f"the far side ({peer.software}) speaks {_range(oldest, peer.version)} of the protocol, this"
+            f"the remote side ({peer.software}) speaks {_range(oldest, peer.version)} of the protocol, this"
             f" rdc ({ours.software}) only {_range(dialect.oldest, dialect.newest)}; update rdc on this side"
         )
     if peer.params != ours.params:
         raise IncompatiblePeerError(
-            f"the far side ({peer.software}) cuts files with other parameters than this rdc"
+            f"the remote side ({peer.software}) cuts files with other parameters than this rdc"
             f" ({ours.software}); install the same version on both sides"
         )
     features = dialect.features.keys() & set((peer.features or "").split(" "))
@@ -210,21 +211,22 @@ class Connection:
     ) -> None:
         self.dialler = dialler
         self.agreement: Agreement | None = None
-        """What both sides speak; None until the far side's Hello arrives."""
+        """What both sides speak; None until the remote side's Hello arrives."""
         self.peer: Hello | None = None
-        """The far side's Hello; None until it arrives."""
+        """The remote side's Hello; None until it arrives."""
         self.bytes_sent = 0
         """Bytes that data_to_send() has returned."""
         self.bytes_received = 0
         """Bytes that receive_data() has taken."""
         self.decoded_limit = SIZE_LIMIT
-        """Decompressed bytes that the far side may send in all. May change at any time."""
+        """Decompressed bytes that the remote side may send in all. May change at any time."""
         self.entries = EntriesAccount()
         """The memory that announced entries may take."""
         self._decoded = 0
         self._hello = hello
         self._dialect = dialect
-        # Until the far side's Hello is there, a message must be one of every version that may be agreed on.
+        # Until the remote side's Hello is there, a message must be one of every version that may be agreed
+        # on.
         self._absent = frozenset(dialect.since) | frozenset(dialect.until)
         self._rules = SequenceRules(dialler)
         self._costs = Costs()
@@ -261,7 +263,7 @@ class Connection:
         us, them = self._rules.us, self._rules.them
         if not 0 <= round <= them.highest_round + 1 or round > ROUND_LIMIT:
             raise LocalProtocolError(
-                f"{message.name} in round {round}, the far side is in {them.highest_round}"
+                f"{message.name} in round {round}, the remote side is in {them.highest_round}"
             )
         if type(message) in self._absent:
             raise LocalProtocolError(f"{message.name} is not in the version or features agreed on")
@@ -288,8 +290,8 @@ class Connection:
 
     @property
     def can_refuse(self) -> bool:
-        """Whether the far side would accept and understand Refused: it has sent its preamble, and the session
-        is open."""
+        """Whether the remote side would accept and understand Refused: it has sent its preamble, and the
+        session is open."""
         return self._preamble_seen and Refused in self._rules.us.allowed
 
     @property
@@ -333,12 +335,12 @@ class Connection:
             self._read_preamble()
 
     def receive_eof(self) -> None:
-        """The far side closed its direction of the transport."""
+        """The remote side closed its direction of the transport."""
         self._eof = True
 
     @property
     def finished(self) -> bool:
-        """Whether the stream may end here: the far side has sent all it had to."""
+        """Whether the stream may end here: the remote side has sent all it had to."""
         return self._rules.them.state in {State.DONE, State.WATCHING, State.CLOSED}
 
     def next(self) -> Received | None:
@@ -405,8 +407,8 @@ class Connection:
         if self._greeting[: len(MAGIC)] != expected:
             quote = printable(bytes(self._greeting[:_QUOTE_BYTES]))
             self._failure = IncompatiblePeerError(
-                f'the far side is not rdc: it began with "{quote}" (a login script that prints, or another '
-                "program?)"
+                f'the remote side is not rdc: it began with "{quote}" (a login script that prints, or'
+                " another program?)"
             )
             raise self._failure
         if len(self._greeting) <= len(MAGIC):
@@ -415,8 +417,8 @@ class Connection:
         if version != NEGOTIATING:
             why = "which cannot negotiate" if version < NEGOTIATING else "which no rdc speaks"
             self._failure = IncompatiblePeerError(
-                f"the far side speaks version {version} of the protocol, {why}; this rdc speaks version"
-                f" {self._hello.version}; update rdc on the far side"
+                f"the remote side speaks version {version} of the protocol, {why}; this rdc speaks version"
+                f" {self._hello.version}; update rdc on the remote side"
             )
             raise self._failure
         self._preamble_seen = True
@@ -427,19 +429,19 @@ class Connection:
         us, them = self._rules.us, self._rules.them
         if frame.round > us.highest_round + 1:
             raise ProtocolError(
-                f"the far side sent round {frame.round}, more than {us.highest_round} can cause"
+                f"the remote side sent round {frame.round}, more than {us.highest_round} can cause"
             )
         message = decode(frame.kind, frame.payload)
         self._costs.received.frame(message.name, frame.size)
         if type(message) in self._absent:
             raise ProtocolError(
-                f"the far side sent {message.name}, which is not in the version or features agreed on"
+                f"the remote side sent {message.name}, which is not in the version or features agreed on"
             )
         try:
             self._rules.hear(message)
         except Illegal as problem:
             raise ProtocolError(
-                f"the far side sent {message.name} in state {them.state.value}: {problem}"
+                f"the remote side sent {message.name} in state {them.state.value}: {problem}"
             ) from problem
         if isinstance(message, Hello):
             self._greet(message)
@@ -468,9 +470,9 @@ class Connection:
 
     def _check_end(self) -> None:
         if self._rules.them.state is State.GREETING:
-            raise StreamError("the far side ended the stream before it said hello", before_hello=True)
+            raise StreamError("the remote side ended the stream before it said hello", before_hello=True)
         if not self.finished or len(self._blocks_in) or len(self._frames_in):
-            raise StreamError("the far side ended the stream early")
+            raise StreamError("the remote side ended the stream early")
 
 
 # Accounts of a connection: bytes that each kind of message costs, and memory that announced entries need.

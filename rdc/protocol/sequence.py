@@ -108,7 +108,7 @@ class SequenceRules:
         self._step(self.us, self.them, message)
 
     def hear(self, message: Message) -> None:
-        """Record that the far side sends `message`. Raises Illegal."""
+        """Record that the remote side sends `message`. Raises Illegal."""
         self._step(self.them, self.us, message)
 
     def _step(self, sender: End, other: End, message: Message) -> None:

@@ -55,7 +55,7 @@ def receive_selected() -> Conversation[tuple[SelectedPaths, ...]]:
             return tuple(selected)
 
 
-# A list of paths that the far side has, as --files-from=:FILE names it.
+# A list of paths that the remote side has, as --files-from=:FILE names it.
 #
 # The answerer reads it and sends the names before Opened, so they cost no round trip of their own.
 

@@ -98,7 +98,7 @@ class Admitted:
 
 
 Admission: TypeAlias = "Callable[[Open], Admitted]"
-"""Decides what an Open may have. It refuses with an RdcError, which goes to the far side."""
+"""Decides what an Open may have. It refuses with an RdcError, which goes to the remote side."""
 
 
 def as_asked(
@@ -119,13 +119,13 @@ def greeting(params: ChunkParams) -> Hello:
 
 @dataclass(frozen=True, slots=True)
 class FollowedTree:
-    """The tree that a far side asks to follow."""
+    """The tree that a remote side asks to follow."""
 
     site: Site
     path: bytes
     """Relative to `site`."""
     name: str
-    """The path as the far side gave it, printable."""
+    """The path as the remote side gave it, printable."""
     options: SyncOptions
     secret: bytes
     signer: FileSigner
@@ -133,7 +133,7 @@ class FollowedTree:
 
 
 Following: TypeAlias = "Callable[[FollowedTree], Conversation[None]]"
-"""Continues a session whose far side sent Follow."""
+"""Continues a session whose remote side sent Follow."""
 
 
 def answer(
@@ -254,7 +254,7 @@ def _answer_as_destination(
     knows_nodes: bool,
 ) -> Conversation[None]:
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source.
-    `knows_nodes`: the far side knows special files by their kinds."""
+    `knows_nodes`: the remote side knows special files by their kinds."""
     site, path, options = admitted.site, admitted.path, admitted.options
     from rdc.session.transfer.destination import Destination, Terms, mapping_of
 
@@ -315,7 +315,7 @@ def serve_stdio(
 
     `admit`: decides for a confined peer, as in `answer`; None for a peer that may do all that this process
     may. A confined session has no catalog, because a catalog lies outside the served directory. `max_memory`:
-    bytes for the entries that the far side announces; None for a share of this machine's memory.
+    bytes for the entries that the remote side announces; None for a share of this machine's memory.
     """
     from rdc.session.runtime.driver import run
     from rdc.transport.pipes import StdioTransport
@@ -334,7 +334,7 @@ def serve_stdio(
         connection.entries.limit = entries_memory(max_memory)
         run(answer(signer, admit or as_asked, following), connection, transport)
     except RdcError as error:
-        # The far side received the error and shows it to its user.
+        # The remote side received the error and shows it to its user.
         return error.code
     except KeyboardInterrupt:
         # A Ctrl-C may reach both sides; the dialling side reports it.

@@ -90,7 +90,7 @@ class SyncRun:
         """Regular files of the source, once the run has ended."""
         self.total_bytes = 0
         self._late_tree: SourceTree | None = None
-        """The tree of a source on this machine, if the far side has the list of what is selected."""
+        """The tree of a source on this machine, if the remote side has the list of what is selected."""
 
     def close(self) -> None:
         self.signer.close()
@@ -98,8 +98,8 @@ class SyncRun:
             self._late_tree.release()
 
     def checked_source(self) -> SourceTree | None:
-        """The tree of a source on this machine; None if the far side has the list of what is selected there.
-        Raises FileError if nothing is there."""
+        """The tree of a source on this machine; None if the remote side has the list of what is selected
+        there. Raises FileError if nothing is there."""
         if self.options.files_from is None:
             return self.source_tree()
         ANYWHERE.open(self.source.path).release()
@@ -146,7 +146,7 @@ class SyncRun:
         )
 
     def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
-        """The conversation if the far side is the source. `clones`: of its files, if it is in this
+        """The conversation if the remote side is the source. `clones`: of its files, if it is in this
         process."""
         # The source can start with these two messages, without another round trip.
         path, options = self.destination.path, self.options
@@ -207,9 +207,9 @@ class SyncRun:
 
     @property
     def _owner_there(self) -> bool:
-        """A guess: True if the far side, as the destination, preserves owners.
+        """A guess: True if the remote side, as the destination, preserves owners.
 
-        A far side behind a shell usually runs as root if this side does. A module of a daemon preserves
+        A remote side behind a shell usually runs as root if this side does. A module of a daemon preserves
         owners only if it is configured so.
         """
         if self.destination.port is not None:
@@ -217,7 +217,7 @@ class SyncRun:
         return keeps_owner(self.options)
 
     def send(self, tree: SourceTree | None) -> Conversation[Done]:
-        """The conversation if the far side is the destination. `tree`: as `checked_source` returns it."""
+        """The conversation if the remote side is the destination. `tree`: as `checked_source` returns it."""
         yield from self.opening(Role.DESTINATION)
         shown = self.options.nodes
         if tree is None:
@@ -248,7 +248,7 @@ class SyncRun:
         return done
 
     def opening(self, role: Role) -> Conversation[None]:
-        """Sets the limits and asks the far side, in its role, to open its path."""
+        """Sets the limits and asks the remote side, in its role, to open its path."""
         path = (self.source if role is Role.SOURCE else self.destination).path
         yield Pace(self.options.bandwidth, self.options.timeout)
         selects = self._selected is not None
@@ -259,8 +259,8 @@ class SyncRun:
             yield from send_selected(role, self._selected)
 
     def _opened(self) -> Conversation[Hello | None]:
-        """Waits for Opened, and takes what a list of the far side selects. Returns the far side's Hello; None
-        in one process."""
+        """Waits for Opened, and takes what a list of the remote side selects. Returns the remote side's
+        Hello; None in one process."""
         hello = None
         listed: list[Selected] = []
         while True:
@@ -280,7 +280,8 @@ class SyncRun:
                 raise ProtocolError("expected Hello and Opened")
 
     def _listed_tree(self) -> Conversation[tuple[SourceTree, bool]]:
-        """The tree of which the far side's list selects some, and whether that side knows special files."""
+        """The tree of which the remote side's list selects some, and whether that side knows special
+        files."""
         from rdc.session.trees.selected_tree import open_listed
 
         hello = yield from self._opened()
@@ -343,7 +344,7 @@ def _here(run: SyncRun) -> SyncReport:
     time."""
     from rdc.session.runtime.in_process import InProcessLink
 
-    # Report a mistake in SRC as an error of this side, not of the far side.
+    # Report a mistake in SRC as an error of this side, not of the remote side.
     run.source_tree().release()
     run.check_nesting()
     run.pack = run.options.compress is True
@@ -363,7 +364,7 @@ def _here(run: SyncRun) -> SyncReport:
 
 
 def _there(run: SyncRun, host: FarHost, wire: Wire | None) -> SyncReport:
-    """Runs this side against a far side at `host`."""
+    """Runs this side against a remote side at `host`."""
     from rdc.session.runtime import driver
 
     with contextlib.ExitStack() as stack:

@@ -19,7 +19,7 @@ class Exchange:
     """Bytes of the outgoing data that are written."""
     received: bytes
     eof: bool
-    """The far side has closed its direction. Set only with an empty `received`: data before the end comes
+    """The remote side has closed its direction. Set only with an empty `received`: data before the end comes
     first."""
 
 
@@ -31,7 +31,7 @@ class Transport(Protocol):
         other value RdcError (exit code 30) reports that nothing moved for that long. The caller must request
         at least one direction, or nothing could end the wait.
 
-        After the far side has closed its input, outgoing bytes count as written and are dropped. Its last
+        After the remote side has closed its input, outgoing bytes count as written and are dropped. Its last
         messages, such as the reason, must still be read; the end then shows as `eof`.
         """
 
@@ -67,4 +67,4 @@ def waitable(transport: Transport) -> Waitable | None:
 
 
 def timed_out(timeout: float) -> RdcError:
-    return RdcError(f"the far side was silent for {timeout:g} seconds", code=ExitCode.TIMEOUT)
+    return RdcError(f"the remote side was silent for {timeout:g} seconds", code=ExitCode.TIMEOUT)

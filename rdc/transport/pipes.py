@@ -147,7 +147,7 @@ class PipeTransport:
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError:
-            # EPIPE, ECONNRESET: the far side has stopped reading. Python ignores SIGPIPE, so the error
+            # EPIPE, ECONNRESET: the remote side has stopped reading. Python ignores SIGPIPE, so the error
             # arrives here.
             self._far_reads = False
             return len(outgoing)
@@ -183,7 +183,7 @@ def _enlarge(fd: int) -> None:
 # Transports over the pipes of a remote shell: a server's own stdin and stdout, and those of a child.
 
 EXIT_SECONDS = 5.0
-"""Seconds that a child may take to exit after its input ends: a far side may have files to flush."""
+"""Seconds that a child may take to exit after its input ends: a remote side may have files to flush."""
 
 TERMINATE_SECONDS = 2.0
 """Seconds that a child may then ignore SIGTERM."""

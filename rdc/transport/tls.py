@@ -83,31 +83,31 @@ def explained(error: OSError | ValueError, *, shaken: bool) -> RdcError:
     if isinstance(error, ssl.SSLCertVerificationError):
         return TrustError(_VERIFICATION.get(error.verify_code, _UNKNOWN) + f" ({error.verify_message})")
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return StreamError("the far side ended the connection in the TLS handshake", before_hello=True)
+        return StreamError("the remote side ended the connection in the TLS handshake", before_hello=True)
     reason = (error.reason or "").upper() if isinstance(error, ssl.SSLError) else ""
     if "ALERT" in reason:
         for words, text in _ALERTS.items():
             if words in reason:
                 return TrustError(text)
     if "PEER_DID_NOT_RETURN_A_CERTIFICATE" in reason:
-        return TrustError("the far side showed no certificate")
-    what = "the TLS connection is damaged" if shaken else "the far side does not speak TLS 1.3 with us"
+        return TrustError("the remote side showed no certificate")
+    what = "the TLS connection is damaged" if shaken else "the remote side does not speak TLS 1.3 with us"
     return StreamError(f"{what}: {reason.replace('_', ' ').lower() or error}", before_hello=not shaken)
 
 
-_UNKNOWN = "the far side's certificate is not one that is trusted"
+_UNKNOWN = "the remote side's certificate is not one that is trusted"
 # X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED of openssl/x509_vfy.h.
 _VERIFICATION = {
-    9: "the far side's certificate is not valid yet; check both clocks",
-    10: "the far side's certificate has expired; it needs a new one",
+    9: "the remote side's certificate is not valid yet; check both clocks",
+    10: "the remote side's certificate has expired; it needs a new one",
 }
 _ALERTS = {
-    "EXPIRED": "the far side refused our certificate: it has expired; make a new one (rdc keys new --force)"
-    " and have it trusted there",
-    "UNKNOWN_CA": "the far side refused our certificate: it does not know it; have it trusted there"
+    "EXPIRED": "the remote side refused our certificate: it has expired; make a new one (rdc keys new"
+    " --force) and have it trusted there",
+    "UNKNOWN_CA": "the remote side refused our certificate: it does not know it; have it trusted there"
     " (rdc keys show --pem prints it)",
-    "CERTIFICATE": "the far side refused our certificate; its log says why",
-    "PROTOCOL_VERSION": "the far side does not speak TLS 1.3",
+    "CERTIFICATE": "the remote side refused our certificate; its log says why",
+    "PROTOCOL_VERSION": "the remote side does not speak TLS 1.3",
 }
 
 
@@ -179,7 +179,7 @@ class TlsTransport:
         """Advance the handshake without waiting. True: it is complete.
 
         Otherwise call it again after `events`. TrustError if a side refuses the other's certificate,
-        StreamError if the far side is gone or does not speak TLS 1.3.
+        StreamError if the remote side is gone or does not speak TLS 1.3.
         """
         while True:
             try:
@@ -193,7 +193,7 @@ class TlsTransport:
                 if not self._pull():
                     return False
             except (OSError, ValueError) as error:
-                # The alert that tells the far side the reason.
+                # The alert that tells the remote side the reason.
                 self._push()
                 raise explained(error, shaken=self._shaken) from error
             else:
@@ -203,15 +203,15 @@ class TlsTransport:
 
     @property
     def peer_pin(self) -> str:
-        """The pin of the far side's certificate."""
+        """The pin of the remote side's certificate."""
         der = self._tls.getpeercert(binary_form=True)
         if der is None:
-            raise TrustError("the far side showed no certificate")
+            raise TrustError("the remote side showed no certificate")
         return pin_of(der)
 
     @property
     def peer_expires(self) -> float:
-        """Expiry of the far side's certificate, in seconds since 1970."""
+        """Expiry of the remote side's certificate, in seconds since 1970."""
         shown = self._tls.getpeercert() or {}
         try:
             return ssl.cert_time_to_seconds(str(shown.get("notAfter")))
@@ -219,10 +219,10 @@ class TlsTransport:
             return math.inf  # a date that only OpenSSL can read
 
     def check_pin(self, pins: Iterable[str]) -> str:
-        """The far side's pin, which must be one of `pins`. Raises TrustError."""
+        """The remote side's pin, which must be one of `pins`. Raises TrustError."""
         pin = self.peer_pin
         if pin not in pins:
-            raise TrustError(f"the far side showed the certificate {pin}, which is not trusted")
+            raise TrustError(f"the remote side showed the certificate {pin}, which is not trusted")
         return pin
 
     # The transport
@@ -282,7 +282,7 @@ class TlsTransport:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                # EPIPE, ECONNRESET: the far side has stopped reading.
+                # EPIPE, ECONNRESET: the remote side has stopped reading.
                 self._far_reads = False
                 self._unsent = memoryview(b"")
                 self._encrypted = 0
@@ -366,7 +366,7 @@ class TlsTransport:
 
     def linger(self, seconds: float) -> None:
         """End this side's direction and drop incoming bytes for some seconds. A close with unread bytes would
-        make the kernel reset the connection, and the far side might never read the last message."""
+        make the kernel reset the connection, and the remote side might never read the last message."""
         self.close_write()
         deadline = time.monotonic() + seconds
         poll = select.poll()

@@ -89,7 +89,7 @@ class WatchJunction:
         if isinstance(message, (messages.Hello, messages.Opened)):
             return
         if isinstance(message, messages.Follow):
-            raise ProtocolError("the far side asks to follow the source, which is this machine's affair")
+            raise ProtocolError("the remote side asks to follow the source, which is this machine's affair")
         if isinstance(message, messages.Describe) and not self._watched:
             self._describe = received
             return

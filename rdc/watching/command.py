@@ -217,7 +217,7 @@ class WatchTerminal(SyncTerminal):
         elif isinstance(event, Halted | Disconnected):
             line = trouble_line(event)
             if line != self._trouble:
-                # A far side that is away for a night is reported once, not every minute.
+                # A remote side that is away for a night is reported once, not every minute.
                 self._trouble = line
                 self._talk(f"rdc: {line}\n")
             later = f"next try in {event.seconds:g} s" if isinstance(event, Disconnected) else ""

@@ -213,7 +213,7 @@ class Origin:
 
 
 def _mark(tree: SourceTree) -> bytes:
-    """A hash of the file system's own id and the inode number, since a far side needs neither."""
+    """A hash of the file system's own id and the inode number, since a remote side needs neither."""
     directory = tree.root.directory(tree.only or b"", fresh=True)
     system, inode = file_system_of(directory.fd).id, os.fstat(directory.fd).st_ino
     return blake3(b"rdc origin %d %d" % (system, inode)).digest(length=MARK_BYTES)
@@ -521,7 +521,7 @@ def _rest(events: TreeEvents, seconds: float | None) -> Conversation[None]:
 
 
 def following(tree: FollowedTree) -> Conversation[None]:
-    """The rest of a session after the far side's Follow."""
+    """The rest of a session after the remote side's Follow."""
     options, mark = tree.options, tree.follow.origin
     origin = Origin(tree.path, options, tree.site, name=tree.name, mark=mark)
     follower = Follower(

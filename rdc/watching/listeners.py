@@ -1,4 +1,4 @@
-"""Who hears of a watch: the user on this machine, or the user at the far side; and what of a source that
+"""Who hears of a watch: the user on this machine, or the user at the remote side; and what of a source that
 another machine follows.
 """
 
@@ -81,8 +81,8 @@ class NearUser:
 
 
 class FarUser:
-    """A user at the far side. The destination's side itself knows how turns end; it receives all other events
-    as messages."""
+    """A user at the remote side. The destination's side itself knows how turns end; it receives all other
+    events as messages."""
 
     is_near = False
 

@@ -103,7 +103,7 @@ class Receiver:
             if not self.hear(message):
                 raise ProtocolError(f"expected Watch, found {type(message).__name__}")
         # A source asked to follow never ends the session itself.
-        raise StreamError("the far side ended the session")
+        raise StreamError("the remote side ended the session")
 
     # As an Audience
 

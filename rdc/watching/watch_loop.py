@@ -148,8 +148,8 @@ class Hook:
 
 FIRST_WAIT_SECONDS = 0.5
 LAST_WAIT_SECONDS = 60.0
-"""Longest wait in seconds before a lost far side is dialled again. Each wait doubles; a complete turn resets
-it."""
+"""Longest wait in seconds before a lost remote side is dialled again. Each wait doubles; a complete turn
+resets it."""
 
 FINAL = {ExitCode.USAGE, ExitCode.INCOMPATIBLE, ExitCode.REFUSED}
 """Errors that no wait repairs: a person must change a command, a program, a key or a daemon's rules. Retries

@@ -173,8 +173,8 @@ def test_a_root_that_is_missing(place: Path) -> None:
     ended = sync(place, f"--root={place}/none", f"{place}/here/", "h:")
     assert ended.code == ExitCode.FILE_IO
     assert ended.complaints == [
-        "rdc: the far side: the served directory is not available: its directory is missing, or a link took"
-        " its place"
+        "rdc: the remote side: the served directory is not available: its directory is missing, or a link"
+        " took its place"
     ]
 
 

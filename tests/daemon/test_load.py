@@ -198,7 +198,7 @@ def test_limits_on_sessions_are_told(data: Path, tmp_path: Path) -> None:
         ended = daemon.sync(daemon.url("data/"), tmp_path / "x")
         assert ended.code == ExitCode.BUSY
         assert ended.complaints == [
-            "rdc: the far side: this key has 2 sessions already; let one end, then try again"
+            "rdc: the remote side: this key has 2 sessions already; let one end, then try again"
         ]
         assert daemon.sync(daemon.url("data/"), tmp_path / "y", who="bob").code == 0
         daemon.await_log("close", peer="bob")
@@ -223,7 +223,7 @@ def test_a_module_that_is_full(data: Path, tmp_path: Path) -> None:
         daemon.await_log("open")
         ended = daemon.sync(daemon.url("data/"), tmp_path / "x")
         assert ended.complaints == [
-            "rdc: the far side: module 'data' is busy with 1 sessions; try again later"
+            "rdc: the remote side: module 'data' is busy with 1 sessions; try again later"
         ]
         held.close()
         daemon.await_idle()
@@ -339,7 +339,8 @@ def test_a_module_that_vanishes_or_becomes_a_link(data: Path, tmp_path: Path) ->
     with serving(data) as daemon:
         data.rename(tmp_path / "away")
         line = (
-            "rdc: the far side: module 'data' is not available: its directory is missing, or a link took its"
+            "rdc: the remote side: module 'data' is not available: its directory is missing, or a link took"
+            " its"
         )
         for link in (False, True):
             if link:

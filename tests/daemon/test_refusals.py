@@ -164,7 +164,7 @@ def test_peers_the_daemon_refuses(who: str, words: str, logged: str, daemon: Dae
     known = len(daemon.logged("unknown_peer", message=logged))
     code, line = attempt(daemon, keys)
     assert code == ExitCode.REFUSED
-    assert "the far side refused our certificate" in line and words in line
+    assert "the remote side refused our certificate" in line and words in line
     wait_until(lambda: len(daemon.logged("unknown_peer", message=logged)) == known + 1)
 
 

@@ -59,7 +59,7 @@ def test_a_stopped_sync_leaves_old_or_new_files(tree: Path, tmp_path: Path, coun
 
 
 def test_a_sync_that_waits_is_stopped(tree: Path, tmp_path: Path) -> None:
-    """The limit of one byte a second makes the sync wait on the far side almost all the time."""
+    """The limit of one byte a second makes the sync wait on the remote side almost all the time."""
     stop = threading.Event()
     timer = threading.Timer(0.3, stop.set)
     timer.start()

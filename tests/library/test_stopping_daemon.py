@@ -1,4 +1,4 @@
-"""Another thread stops a job whose far side is a daemon: it ends by name, and every file is old or new."""
+"""Another thread stops a job whose remote side is a daemon: it ends by name, and every file is old or new."""
 
 from __future__ import annotations
 

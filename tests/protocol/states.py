@@ -116,12 +116,12 @@ LATE = {
 def in_state(
     sender: messages.Role, state: messages.State, dials: bool, sample: type[messages.Message]
 ) -> Connection:
-    """A connection whose far side has role `sender` and is in `state`; `dials`: the far side dialled.
+    """A connection whose remote side has role `sender` and is in `state`; `dials`: the remote side dialled.
 
-    The near side is as far ahead as it can be, so that only the far side's state decides about `sample`.
+    The near side is as far ahead as it can be, so that only the remote side's state decides about `sample`.
     """
     end = Connection(not dials, HELLO)
-    lines: list[tuple[bool, messages.Message, int]] = []  # (from the far side, message, round)
+    lines: list[tuple[bool, messages.Message, int]] = []  # (from the remote side, message, round)
     if state is not messages.State.GREETING:
         lines.append((True, HELLO, 0))
     if state is messages.State.OPENING and not dials:

@@ -135,7 +135,7 @@ def test_another_version_is_named(version: int, step: int) -> None:
     data = b"RDC" + bytes((version,))
     with pytest.raises(
         IncompatiblePeerError,
-        match=rf"version {version}\b.*version {DIALECT.newest}; update rdc on the far side",
+        match=rf"version {version}\b.*version {DIALECT.newest}; update rdc on the remote side",
     ) as caught:
         for start in range(0, 4, step):
             end.receive_data(data[start : start + step])

@@ -105,7 +105,7 @@ def test_a_round_that_nothing_can_have_caused_is_refused() -> None:
 
 @pytest.mark.parametrize("dialler", ROLES)
 def test_a_refusal_may_cross_a_turn(dialler: messages.Role) -> None:
-    """Rounds begin anew with a Turn, and the far side may stop before it hears of one."""
+    """Rounds begin anew with a Turn, and the remote side may stop before it hears of one."""
     near, far = connections()
     move(near, far)
     move(far, near)

@@ -95,7 +95,7 @@ def test_messages_of_a_feature_that_one_side_lacks_are_in_no_session() -> None:
     request = messages.BundleRequest(0, [0], 4, 256)  # type: ignore[arg-type]
     with pytest.raises(LocalProtocolError, match="not in the version or features"):
         near.send(request, 0)
-    # The rules on ordinals are the far side's as well: a sender without any rules is needed.
+    # The rules on ordinals are the remote side's as well: a sender without any rules is needed.
     near, far = ends(plain, DIALECT)
     opened(near, far)
     payload = messages.encode(request)

@@ -1,4 +1,4 @@
-"""Messages that are not what the far side sent end in an error of rdc's own, and in no wrong content."""
+"""Messages that are not what the remote side sent end in an error of rdc's own, and in no wrong content."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def child() -> tuple[Transport, Callable[[], None]]:
 
 @pytest.fixture(params=["memory", "narrow memory", "pipes", "child", "tls"])
 def near(request: pytest.FixtureRequest) -> Iterator[Transport]:
-    """A transport whose far side echoes."""
+    """A transport whose remote side echoes."""
     start: dict[str, Callable[[], tuple[Transport, Callable[[], None]]]] = {
         "memory": lambda: in_thread(pair()),
         "narrow memory": lambda: in_thread(pair(1000)),

@@ -1,4 +1,4 @@
-"""Who hears of a watch: the user here at once, the one at the far side as messages, each in its order."""
+"""Who hears of a watch: the user here at once, the one at the remote side as messages, each in its order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ conditions: st.SearchStrategy[WatchEvent] = st.one_of(
 
 
 def flushed(listener: FarUser | NearUser) -> list[Message]:
-    """As the far side reads them."""
+    """As the remote side reads them."""
     sent = list(listener.flush())
     assert all(isinstance(command, Send) and command.round == 0 for command in sent)
     messages = [command.message for command in sent if isinstance(command, Send)]

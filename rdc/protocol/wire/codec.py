@@ -381,11 +381,11 @@ def decode(kind: int, payload: bytes | memoryview) -> Message:
     # field.
     shape = _SHAPES.get(kind)
     if shape is None:
-        raise ProtocolError(f"the far side sent a message of unknown type {kind}")
+        raise ProtocolError(f"the remote side sent a message of unknown type {kind}")
     name = shape.message.name
     if len(payload) > shape.longest:
         raise ProtocolError(
-            f"the far side sent a {name} of {len(payload)} bytes, the limit is {shape.longest}"
+            f"the remote side sent a {name} of {len(payload)} bytes, the limit is {shape.longest}"
         )
     content = None
     if shape.content:
@@ -394,7 +394,7 @@ def decode(kind: int, payload: bytes | memoryview) -> Message:
         raw = _unpack(payload, object_hook=_no_map if shape.keys is None else None)
     except (ValueError, TypeError) as error:
         raise ProtocolError(
-            f"the far side sent a {name} that is not msgpack within limits ({error})"
+            f"the remote side sent a {name} that is not msgpack within limits ({error})"
         ) from error
     row = -1
     try:
@@ -414,11 +414,11 @@ def decode(kind: int, payload: bytes | memoryview) -> Message:
             values[row] = unpack(values[row])
     except ValueError as error:
         field = "payload" if row < 0 else shape.fields[row][0]
-        raise ProtocolError(f"the far side sent a bad {name}.{field}: {error}") from error
+        raise ProtocolError(f"the remote side sent a bad {name}.{field}: {error}") from error
     message = shape.message(*values)
     problem = message.check() if shape.checks else None
     if problem is not None:
-        raise ProtocolError(f"the far side sent a bad {name}.{problem}")
+        raise ProtocolError(f"the remote side sent a bad {name}.{problem}")
     return message
 
 
@@ -426,7 +426,7 @@ def _split_payload(name: str, payload: memoryview) -> tuple[memoryview, memoryvi
     """The msgpack part of a payload, and the content after it."""
     head = decode_varint(payload, 0, FRAME_BYTES, f"a length in a {name}")
     if head is None or head[0] > len(payload) - head[1]:
-        raise ProtocolError(f"the far side sent a {name} that ends before its content")
+        raise ProtocolError(f"the remote side sent a {name} that ends before its content")
     length, start = head
     return payload[start : start + length], payload[start + length :]
 

@@ -455,10 +455,10 @@ def decode_varint(
         byte = buffer[position]
         value |= (byte & 0x7F) << shift
         if value > limit or shift > limit.bit_length():
-            raise ProtocolError(f"the far side sent {what} past the limit of {limit}")
+            raise ProtocolError(f"the remote side sent {what} past the limit of {limit}")
         if byte < 0x80:
             if byte == 0 and shift:
-                raise ProtocolError(f"the far side sent {what} with needless bytes")
+                raise ProtocolError(f"the remote side sent {what} with needless bytes")
             return value, position + 1
         shift += 7
     return None

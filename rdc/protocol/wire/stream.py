@@ -484,10 +484,10 @@ class BlockReader:
         header, start = head
         length, raw = header >> 1, header & 1
         if length == 0 and not raw:
-            raise ProtocolError("the far side sent an empty block")
+            raise ProtocolError("the remote side sent an empty block")
         if not raw and length > BLOCK_BYTES:
             raise ProtocolError(
-                f"the far side sent a compressed block of {length} bytes; the limit is {BLOCK_BYTES}"
+                f"the remote side sent a compressed block of {length} bytes; the limit is {BLOCK_BYTES}"
             )
         if len(queue) < start + length:
             return None
@@ -514,10 +514,12 @@ class BlockReader:
             try:
                 self._stream.write(view[start : start + SLICE_BYTES])
             except zstandard.ZstdError as error:
-                raise ProtocolError(f"the far side sent a block that zstd cannot decode ({error})") from error
+                raise ProtocolError(
+                    f"the remote side sent a block that zstd cannot decode ({error})"
+                ) from error
             if self._block_content.size > BLOCK_CONTENT_BYTES:
                 raise ProtocolError(
-                    f"the far side sent a block that decompresses to more than {BLOCK_CONTENT_BYTES} bytes"
+                    f"the remote side sent a block that decompresses to more than {BLOCK_CONTENT_BYTES} bytes"
                 )
         return self._block_content.take()
 

@@ -1,4 +1,4 @@
-"""The host of a far side: how it is dialled, what its errors mean, and which bytes count."""
+"""The host of a remote side: how it is dialled, what its errors mean, and which bytes count."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def dial_early(far: Location, near: Sequence[Location], shell: RemoteShell) -> C
 
 
 class ThisHost:
-    """This machine, where a far side is a process of its own, of which the user knows nothing."""
+    """This machine, where a remote side is a process of its own, of which the user knows nothing."""
 
     name = ""
     asks = False
@@ -164,7 +164,7 @@ class ShellHost:
 
         if not isinstance(error, StreamError) or not isinstance(wire, ChildTransport):
             return error
-        # Only if the far side never answered does the exit status explain why; else do not wait for it.
+        # Only if the remote side never answered does the exit status explain why; else do not wait for it.
         wire.close_write()
         return explained_end(error, self.name, self._shell, wire.wait() if error.before_hello else None)
 

@@ -96,7 +96,7 @@ class Hop:
         if received is not None and isinstance(received.message, Refused):
             raise RefusedError(received.message.message, code=received.message.code)
         if received is None and self.link.ended:
-            raise StreamError("the far side ended the session early")
+            raise StreamError("the remote side ended the session early")
         return received
 
     def pass_on(self, message: Message, round_: int) -> None:
@@ -301,7 +301,7 @@ class SyncJunction:
             self._events.report(problem_at(self._source, message))
             return
         if isinstance(message, (messages.Watch, messages.Condition)):
-            raise ProtocolError(f"the far side sent {message.name}, and nothing is watched")
+            raise ProtocolError(f"the remote side sent {message.name}, and nothing is watched")
         if isinstance(message, messages.Start):
             # The destination takes any Start of a dialler. This machine's user asked for one entry.
             announced(received, self._asked)
@@ -314,7 +314,7 @@ class SyncJunction:
         if isinstance(message, (messages.Hello, messages.Opened)):
             return
         if isinstance(message, messages.Follow):
-            raise ProtocolError("the far side asks to follow the source, and nothing is watched")
+            raise ProtocolError("the remote side asks to follow the source, and nothing is watched")
         if isinstance(message, messages.Notice):
             self._events.report(problem_at(self._destination, message))
             return

@@ -151,7 +151,7 @@ class Pace:
 class Idle:
     """Asks for the next message between two turns of an open session. It may take days.
 
-    The answer None means that the far side ended the stream. With a `bell` it means that the bell rang or
+    The answer None means that the remote side ended the stream. With a `bell` it means that the bell rang or
     `seconds` passed; the end of the stream then raises StreamError. Under a time limit both sides send signs
     of life; a side that receives none for that long ends the session.
     """
@@ -173,7 +173,7 @@ class SetCompression:
 
 @dataclass(slots=True)
 class AskAgreement:
-    """Asks for what both sides speak, after the far side's Hello; the answer is None, and `features` is
+    """Asks for what both sides speak, after the remote side's Hello; the answer is None, and `features` is
     set."""
 
     features: frozenset[str] = frozenset()
@@ -269,7 +269,7 @@ class _LongItem:
 
 
 EVENT_MESSAGES = (Items, Progress, Plan, Notice)
-"""The messages that tell of the far side's events: `EventRelay.take` reports them."""
+"""The messages that tell of the remote side's events: `EventRelay.take` reports them."""
 
 _Waiting: TypeAlias = "ItemChanged | _LongItem | Progressed | PlanKnown | Problem"
 
@@ -289,7 +289,7 @@ class EventRelay:
         items: bool = True,
     ) -> None:
         """`reporter`: None on the side without the user. `clock`: seconds that never go back. `items`: the
-        far side wants events about changed entries."""
+        remote side wants events about changed entries."""
         self._reporter = reporter
         self._items = items
         self._clock = clock
@@ -311,7 +311,7 @@ class EventRelay:
         """Paths of new entries; None: nobody asks for them."""
 
     def report(self, event: Event, *, far: bool = False) -> None:
-        """Reports one event, now or at the next `send_waiting`. `far`: the far side sent it, so it is not
+        """Reports one event, now or at the next `send_waiting`. `far`: the remote side sent it, so it is not
         heeded."""
         if isinstance(event, Problem):
             if self._heed is not None and not far:
@@ -401,13 +401,13 @@ class EventRelay:
         return False
 
     def take(self, message: Message) -> bool:
-        """Reports an event that the far side sent; False if the message is not an event."""
+        """Reports an event that the remote side sent; False if the message is not an event."""
         if not isinstance(message, EVENT_MESSAGES):
             return False
         if isinstance(message, Items):
             targets = message.targets or (b"",) * len(message.paths)
             for change, path, target in zip(message.codes, message.paths, targets, strict=True):
-                # The far side received the file, so this side sent it: rsync's '<'.
+                # The remote side received the file, so this side sent it: rsync's '<'.
                 shown = "<" + change[1:] if change[0] == ">" else change
                 self.report(ItemChanged(shown, path, target or None), far=True)
         elif isinstance(message, Progress):

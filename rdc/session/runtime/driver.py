@@ -81,13 +81,13 @@ LONG_BYTES = 32 << 10
 """Shorter pieces are copied together before writing. That costs less than one write per piece."""
 
 BEATS = 4
-"""Signs of life per time limit of the far side. With four, a late one does no harm."""
+"""Signs of life per time limit of the remote side. With four, a late one does no harm."""
 
 BEAT_BYTES = 64
 """Most waiting bytes that one sign of life moves: few enough to ignore a bandwidth limit."""
 
 REFUSE_SECONDS = 5.0
-"""How long to try to send the far side the reason for stopping. The far side may be stuck."""
+"""How long to try to send the remote side the reason for stopping. The remote side may be stuck."""
 
 
 class ByteLink:
@@ -174,7 +174,7 @@ class ByteLink:
     def rest(self, idle: Idle) -> bool:
         """Waits as `idle` says. Returns True if the wait is over, False if bytes came.
 
-        Raises RdcError (exit code 30) if the time limit passes without a byte from the far side.
+        Raises RdcError (exit code 30) if the time limit passes without a byte from the remote side.
         """
         # long because it is the one wait of a session: each reason to wake up is a case
         before = self._connection.bytes_received
@@ -207,16 +207,16 @@ class ByteLink:
                 return True
         if idle.bell is None:
             return True
-        raise StreamError("the far side ended the session")
+        raise StreamError("the remote side ended the session")
 
     def _deadlines(self) -> tuple[float, ...]:
-        """When this side has to send a sign of life, and when the far side's time limit ends."""
+        """When this side has to send a sign of life, and when the remote side's time limit ends."""
         if self.timeout is None:
             return ()
         return self._spoke + self.timeout / BEATS, self._heard + self.timeout
 
     def _give_signs_of_life(self) -> None:
-        """Sends a sign of life if due. Raises RdcError if the far side is overdue.
+        """Sends a sign of life if due. Raises RdcError if the remote side is overdue.
 
         The caller has just found no input: unread input would be a sign of life.
         """
@@ -260,7 +260,7 @@ class ByteLink:
         self._sent(moved.written)
 
     def drain(self, until: int) -> tuple[int, float]:
-        """Writes until fewer than `until` bytes wait or the far side ends the stream.
+        """Writes until fewer than `until` bytes wait or the remote side ends the stream.
 
         Returns the bytes written and the seconds it took. Reads input meanwhile, so that two ends that both
         write do not block each other.
@@ -272,7 +272,7 @@ class ByteLink:
         return before - self._waiting, time.monotonic() - begun
 
     def refuse(self, error: RdcError) -> None:
-        """Tries to send the far side the reason for stopping, for REFUSE_SECONDS. Never raises RdcError.
+        """Tries to send the remote side the reason for stopping, for REFUSE_SECONDS. Never raises RdcError.
 
         Ignores the bandwidth limit: up to 256 KiB are queued before the reason, and at a low rate they would
         take too long.
@@ -286,7 +286,7 @@ class ByteLink:
         deadline = time.monotonic() + REFUSE_SECONDS
         with contextlib.suppress(RdcError):
             while self._outgoing and (left := deadline - time.monotonic()) > 0:
-                # Read and drop input: a far side that cannot write might never read.
+                # Read and drop input: a remote side that cannot write might never read.
                 moved = self._transport.exchange(self._first, True, left)
                 self._sent(moved.written)
                 if moved.eof:
@@ -370,12 +370,12 @@ PENDING_HIGH = 256 << 10
 
 
 class RefusedError(RdcError):
-    """An error that the far side sent; it must not be sent back."""
+    """An error that the remote side sent; it must not be sent back."""
 
     def __init__(self, reason: str, *, code: ExitCode) -> None:
-        super().__init__(f"the far side: {reason}", code=code)
+        super().__init__(f"the remote side: {reason}", code=code)
         self.reason = reason
-        """The far side's text."""
+        """The remote side's text."""
 
 
 class Runner(Generic[T]):
@@ -466,7 +466,7 @@ class Runner(Generic[T]):
                     raise TypeError(f"a conversation yielded {type(command).__name__}, which is no command")
 
     def receive(self) -> Received | None:
-        """The connection's next message. Raises RefusedError if it is the far side's Refused."""
+        """The connection's next message. Raises RefusedError if it is the remote side's Refused."""
         received = self.connection.next()
         if received is not None and isinstance(received.message, Refused):
             raise RefusedError(received.message.message, code=received.message.code)
@@ -502,7 +502,7 @@ class Runner(Generic[T]):
 
 
 def unknown_there(error: RdcError) -> bool:
-    """Whether to send `error` to the far side: not its own refusal, and not if it is gone."""
+    """Whether to send `error` to the remote side: not its own refusal, and not if it is gone."""
     return not isinstance(error, RefusedError) and (
         isinstance(error, ProtocolError) or type(error) is not StreamError
     )
@@ -526,9 +526,9 @@ def run(
     """Runs `conversation` to its end and returns its value. All messages have then been written.
 
     timeout: seconds without a byte moving; None for no limit. A Pace command replaces it. The caller closes
-    the transport. Raises what the conversation raises, and RdcError with the far side's code if the far
+    the transport. Raises what the conversation raises, and RdcError with the remote side's code if the far
     side refused. Raises StreamError, ProtocolError or IncompatiblePeerError, also at the conversation's
-    yield. Raises StoppedError once `stop` is set. An RdcError that the far side does not know yet is first
+    yield. Raises StoppedError once `stop` is set. An RdcError that the remote side does not know yet is first
     sent to it.
     """
     runner = Runner(conversation, connection)
@@ -553,7 +553,7 @@ def run(
                 elif runner.waits:
                     if link.ended:
                         # This side still waits for a message.
-                        raise StreamError("the far side ended the session early")
+                        raise StreamError("the remote side ended the session early")
                     connection.flush()
                     link.step(wait=True)
                 else:
@@ -589,10 +589,10 @@ def _set_pace(runner: Runner[Any], link: ByteLink) -> None:
 
 
 def _raise_ended(runner: Runner[Any]) -> NoReturn:
-    """Handles a stream that the far side ended while this side was sending.
+    """Handles a stream that the remote side ended while this side was sending.
 
-    Raises the far side's reason if it sent one, else StreamError. Drops all other input.
+    Raises the remote side's reason if it sent one, else StreamError. Drops all other input.
     """
     while runner.receive() is not None:
         pass
-    raise StreamError("the far side ended the stream early")
+    raise StreamError("the remote side ended the stream early")

@@ -222,7 +222,7 @@ class Source:
     def _remove(self, message: Landed, round_: int) -> Conversation[None]:
         """Removes what the destination has, and tells it of what stays."""
         if self._removal is None:
-            raise ProtocolError("the far side tells what may go, and nothing was to be removed")
+            raise ProtocolError("the remote side tells what may go, and nothing was to be removed")
         count = self._removal.take(message, self._description.manifest, self._events.report)
         yield from self._events.send_waiting(round_)
         yield Send(Removed(count), round_)

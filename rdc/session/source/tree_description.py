@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 def no_file(row: int) -> ProtocolError:
     """Makes it. `row`: of the manifest."""
-    return ProtocolError(f"the far side asked for entry {row}, which is no listed regular file")
+    return ProtocolError(f"the remote side asked for entry {row}, which is no listed regular file")
 
 
 # Limits on what a destination may have the source read and send: multiples of what the source announced.
@@ -134,7 +134,7 @@ class Demand:
         self._announced = max(self._announced, now)
         if asked > times * self._announced + ASKED_FREELY_BYTES:
             raise ProtocolError(
-                f"the far side asked this one to {what} {asked} bytes: more than {times} times"
+                f"the remote side asked this one to {what} {asked} bytes: more than {times} times"
                 f" the {self._announced} that it was told of"
             )
 
@@ -526,7 +526,7 @@ class Description:
             shown = listing if as_read else preserved.announced(self._tree.announced(listing))
             self._add(path, shown, inodes)
         if declined is not None and not NODES.isdisjoint(self.manifest.kinds):
-            return False  # the far side's Hello says whether it knows such kinds, and has not come
+            return False  # the remote side's Hello says whether it knows such kinds, and has not come
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
         if self._owners is not None and preserved.owner:
@@ -561,19 +561,19 @@ class Description:
         """Sends references of requested nodes. Raises ProtocolError if there are no such nodes."""
         tiers = self._tiers()
         if not tiers or (message.nodes and message.level + 1 >= len(tiers)):
-            raise ProtocolError(f"the far side asked for manifest tier {message.level} of {len(tiers)}")
+            raise ProtocolError(f"the remote side asked for manifest tier {message.level} of {len(tiers)}")
         level = min(message.level, len(tiers) - 1)
         tier = tiers[level]
         spans = [range(len(tier))]
         if len(tier) > TIER_NODES_WHOLE and not message.nodes:
             raise ProtocolError(
-                f"the far side asked for all {len(tier)} nodes of manifest tier {level} at once"
+                f"the remote side asked for all {len(tier)} nodes of manifest tier {level} at once"
             )
         if message.nodes:
             above = tiers[level + 1]
             if message.nodes[-1] >= len(above):
                 raise ProtocolError(
-                    f"the far side asked for manifest node {message.nodes[-1]} of {len(above)}"
+                    f"the remote side asked for manifest node {message.nodes[-1]} of {len(above)}"
                 )
             spans = [above.children(node) for node in message.nodes]
         self._charge(sum(map(len, spans)))
@@ -591,7 +591,7 @@ class Description:
         tiers = self._tiers()
         if message.level >= len(tiers) or message.nodes[-1] >= len(tiers[message.level]):
             raise ProtocolError(
-                f"the far side asked for rows of tier {message.level}, node {message.nodes[-1]}"
+                f"the remote side asked for rows of tier {message.level}, node {message.nodes[-1]}"
             )
         self._charge(sum(len(tiers[message.level].span(node)) for node in message.nodes))
         groups = Group(message.groups)
@@ -622,7 +622,7 @@ class Description:
         self._requested += rows
         if self._requested > ROW_REQUESTS * len(self.manifest) + ROWS_FREELY:
             raise ProtocolError(
-                f"the far side asked for {self._requested} rows and nodes of a manifest of"
+                f"the remote side asked for {self._requested} rows and nodes of a manifest of"
                 f" {len(self.manifest)}: more than {ROW_REQUESTS} times all of it"
             )
 

@@ -240,7 +240,7 @@ class WholeFiles(Transfer):
         if size > announced or (whole and size != announced):
             path = printable(self._context.manifest.entry(file).path)
             raise ProtocolError(
-                f"{path}: expected the {announced} bytes that the far side announced, found {size};"
+                f"{path}: expected the {announced} bytes that the remote side announced, found {size};"
                 " it does not keep to the protocol"
             )
 

@@ -344,7 +344,7 @@ def open_destination(
 ) -> DestinationRoot:
     """Opens the place that `path` means for the tree that `start` announces, by rsync's rules.
     `described`: what this side can preserve there. `has_top`: the tree's root directory takes part itself.
-    `knows_nodes`: the far side knows special files by their kinds. `munges`: new symlinks lead nowhere.
+    `knows_nodes`: the remote side knows special files by their kinds. `munges`: new symlinks lead nowhere.
 
     A directory is made if its parent exists, or with --mkpath. A single file goes into a directory at `path`.
     If there is no directory and `path` does not end with a slash, the file gets `path` itself. Raises

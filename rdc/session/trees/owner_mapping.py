@@ -62,7 +62,7 @@ class IdMapping:
         if found is None:
             name = self.names.get(number)
             if name is None:
-                raise ProtocolError(f"the far side tells of owner {number}, whose name it did not tell")
+                raise ProtocolError(f"the remote side tells of owner {number}, whose name it did not tell")
             found = self.known[number] = self._decided(number, name)
         return found
 

@@ -416,7 +416,7 @@ def _below(directory: bytes, path: bytes) -> bytes:
     return join(directory, path) if path else directory
 
 
-# The tree of a source on this machine of which the far side's list selects some (--files-from=:FILE).
+# The tree of a source on this machine of which the remote side's list selects some (--files-from=:FILE).
 #
 # The names are no more trusted than any other message: they are bounded and plain, and are opened below SRC
 # without following a symlink.

@@ -279,7 +279,7 @@ def announced(received: Received | None, asked: bytes | None) -> tuple[Start, in
         raise ProtocolError("expected Start")
     if asked is not None and received.message.only != asked:
         only = received.message.only
-        raise ProtocolError(f"{_named(asked)} was asked for, and the far side tells of {_named(only)}")
+        raise ProtocolError(f"{_named(asked)} was asked for, and the remote side tells of {_named(only)}")
     return received.message, received.round + 1
 
 
@@ -290,7 +290,7 @@ def check_announced(names: Collection[bytes], only: bytes) -> None:
     """
     for name in names if only else ():
         if name != only:
-            raise ProtocolError(f"the far side tells of {_named(name)}, {_named(only)} was announced")
+            raise ProtocolError(f"the remote side tells of {_named(name)}, {_named(only)} was announced")
 
 
 def check_selected(directory: bytes, names: Collection[bytes], selection: Selection) -> None:
@@ -301,7 +301,7 @@ def check_selected(directory: bytes, names: Collection[bytes], selection: Select
     for name in names:
         if name not in taken:
             shown = printable(join(directory, name))
-            raise ProtocolError(f"the far side tells of '{shown}', which was not asked for")
+            raise ProtocolError(f"the remote side tells of '{shown}', which was not asked for")
 
 
 def check_included(
@@ -319,7 +319,7 @@ def check_included(
 def check_path(path: bytes, is_directory: bool, filters: FilterList) -> None:
     """Like check_included for one entry."""
     if filters.excluded(path, is_directory):
-        raise ProtocolError(f"the far side tells of '{printable(path)}', which a filter rule leaves out")
+        raise ProtocolError(f"the remote side tells of '{printable(path)}', which a filter rule leaves out")
 
 
 def _named(only: bytes) -> str:

@@ -128,7 +128,7 @@ class SourceRemoval:
         entries = [manifest.entry(file) for file in message.files]
         parents = {entry.path.rpartition(b"/")[0] for entry in entries}
         if self._dry or len(parents) > 1 or any(entry.kind in _NEVER for entry in entries):
-            raise ProtocolError("the far side asked this one to remove what no destination may name")
+            raise ProtocolError("the remote side asked this one to remove what no destination may name")
         gone = 0
         for file, entry in zip(message.files, entries, strict=True):
             mtime_ns, size = entry.metadata.mtime_ns, entry.size

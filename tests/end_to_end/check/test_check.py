@@ -103,7 +103,7 @@ def test_a_missing_place_is_an_error(places: tuple[Path, Path], tmp_path: Path) 
 
 
 def test_one_file_beside_a_far_directory(places: tuple[Path, Path]) -> None:
-    """Only the far side knows that DST is a directory."""
+    """Only the remote side knows that DST is a directory."""
     one, other = places
     far = ("-e", PSEUDO_SSH, "--remote-path", FAR)
     for destination in (other, f"{other}/", other / "changed"):

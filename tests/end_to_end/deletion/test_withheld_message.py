@@ -45,7 +45,7 @@ def small_files_only() -> Iterator[None]:
 
 
 def children_of(pid: int) -> list[int]:
-    """A server that forks the far sides may run since an earlier test."""
+    """A server that forks the remote sides may run since an earlier test."""
     found = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return found + [below for one in found for below in children_of(one)]
 

@@ -161,7 +161,7 @@ def ignores(pid: int, number: signal.Signals) -> bool:
 
 
 def test_a_second_ctrl_c_does_not_wait(source: Path, tmp_path: Path) -> None:
-    """The far side does not listen: the first Ctrl-C gives it time to end, the second one does not."""
+    """The remote side does not listen: the first Ctrl-C gives it time to end, the second one does not."""
     stuck, where = tmp_path / "stuck", tmp_path / "pid"
     stuck.write_text(
         f"#!/bin/sh\ntrap '' INT TERM\necho $$ > {where}.part\nmv {where}.part {where}\nexec sleep 1000\n"
@@ -197,7 +197,7 @@ def test_a_silent_far_side_is_given_up(way: Way, command: str, source: Path, tmp
     words = argv(source, tmp_path / "destination", way, "--timeout=1", ssh=str(stuck))
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == ExitCode.TIMEOUT
-    assert done.stderr == "rdc: the far side was silent for 1 seconds\n"
+    assert done.stderr == "rdc: the remote side was silent for 1 seconds\n"
 
 
 def test_the_far_side_gives_up_too(source: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def far_program(top: Path) -> Path:
 
 
 def await_ends(program: Path) -> None:
-    """Until each far side has noticed its end and cleaned up."""
+    """Until each remote side has noticed its end and cleaned up."""
     import fcntl
 
     with program.open() as lock:
@@ -43,7 +43,7 @@ def await_ends(program: Path) -> None:
                 time.sleep(0.01)
             else:
                 return
-    raise AssertionError("a far side goes on")
+    raise AssertionError("a remote side goes on")
 
 
 @pytest.mark.parametrize("host", ["a", "b"], ids=["source's hop", "destination's hop"])

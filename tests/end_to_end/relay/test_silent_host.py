@@ -65,7 +65,7 @@ def test_who_is_named(silent: str, idle: bool) -> None:
     terms = Terms(DIALECT, "rdc", SYNC_PARAMS.id, 0, 1, 1, nothing, None)
     try:
         with (
-            pytest.raises(RdcError, match="the far side was silent for 1 seconds") as caught,
+            pytest.raises(RdcError, match="the remote side was silent for 1 seconds") as caught,
             opened_hops(source, destination, terms) as hops,
         ):
             Relay(*hops, Stub(idle=idle), timeout=1, stop=None).run()

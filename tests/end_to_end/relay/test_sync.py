@@ -143,7 +143,7 @@ def test_the_limits_of_rate_and_silence(tmp_path: Path) -> None:
     mute.chmod(0o755)
     ended = between("--timeout=1", f"a:{tmp_path}/one/", f"b:{tmp_path}/three", shell=mute)
     assert (ended.code, len(ended.complaints)) == (ExitCode.TIMEOUT, 1)
-    assert ended.complaints[0].startswith("rdc: a: the far side was silent")
+    assert ended.complaints[0].startswith("rdc: a: the remote side was silent")
 
 
 @pytest.mark.parametrize("host", ["a", "b"])

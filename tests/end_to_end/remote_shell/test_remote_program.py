@@ -59,7 +59,7 @@ pull_too = pytest.mark.parametrize("pull", [False, True], ids=["push", "pull"])
 def test_not_rdc(body: str, pull: bool, tmp_path: Path) -> None:
     ended = sync_through(speaking(tmp_path, body), tmp_path, "--remote-path", FAR, pull=pull)
     assert ended.code == ExitCode.INCOMPATIBLE
-    assert "the far side is not rdc: it began with" in ended.complaints[0]
+    assert "the remote side is not rdc: it began with" in ended.complaints[0]
     assert "\x1b" not in ended.err
 
 
@@ -70,7 +70,7 @@ def test_another_version_of_the_protocol(version: int, pull: bool, tmp_path: Pat
     ended = sync_through(speaking(tmp_path, f"printf '{preamble}'; cat >/dev/null"), tmp_path, pull=pull)
     assert ended.code == ExitCode.INCOMPATIBLE
     assert f"speaks version {version} of the protocol" in ended.complaints[0]
-    assert "update rdc on the far side" in ended.complaints[0]
+    assert "update rdc on the remote side" in ended.complaints[0]
 
 
 @pull_too

@@ -1,4 +1,5 @@
-"""--files-from=:FILE: the far side has the list. What it selects, what it costs, and what it may not do."""
+"""--files-from=:FILE: the remote side has the list. What it selects, what it costs, and what it may not
+do."""
 
 from __future__ import annotations
 

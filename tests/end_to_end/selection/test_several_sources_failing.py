@@ -143,7 +143,7 @@ def test_a_source_that_tells_of_other_paths(
     """It is refused by name, and no path is made that was not asked for."""
     written(tmp_path, tree({"mine": b"stays"}))
     lying(monkeypatch, lie)
-    with pytest.raises(ProtocolError, match=r"the far side|a listing of|two listings"):
+    with pytest.raises(ProtocolError, match=r"the remote side|a listing of|two listings"):
         run(tmp_path, TAKEN, SyncOptions(delete=True, fsync=False, checksum=True))
     assert paths_in(tmp_path / "d") <= {"mine", "f", "s", "s/g", "s/h", "t"}
     assert "mine" in paths_in(tmp_path / "d")

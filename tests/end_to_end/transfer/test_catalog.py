@@ -116,7 +116,7 @@ def test_a_first_copy_is_not_cut_and_so_not_remembered(tmp_path: Path, reads: Co
 def test_both_sides_go_by_the_environment(
     trees: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str
 ) -> None:
-    """The far side is a process of its own, with the same environment here."""
+    """The remote side is a process of its own, with the same environment here."""
     monkeypatch.setenv("RDC_CATALOG", "off" if choice == "off" else str(tmp_path / "c"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for side in trees:

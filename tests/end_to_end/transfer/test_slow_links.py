@@ -93,7 +93,7 @@ def test_all_that_a_side_sends_passes_its_bucket(
         assert counted.rates == [RATE, RATE]
         assert counted.taken == report.bytes_sent + report.bytes_received
     else:
-        # The far side has a bucket of its own. What went before Open asked for it is not in this one.
+        # The remote side has a bucket of its own. What went before Open asked for it is not in this one.
         assert counted.rates == [RATE]
         assert report.bytes_sent - 100 <= counted.taken <= report.bytes_sent
 
@@ -247,7 +247,7 @@ def test_items_share_messages_within_their_bounds() -> None:
     far = EventRelay(heard.append)
     for message in sent:
         assert far.take(decode(message.kind, encode(message)))
-    # What the far side received, it was sent from here.
+    # What the remote side received, it was sent from here.
     expected = [
         ItemChanged("<" + e.change[1:], e.path, e.target)
         if isinstance(e, ItemChanged) and e.change[0] == ">"

@@ -1,4 +1,4 @@
-"""A far side that follows a script, connected in memory to a conversation of this side."""
+"""A remote side that follows a script, connected in memory to a conversation of this side."""
 
 from __future__ import annotations
 

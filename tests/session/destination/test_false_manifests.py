@@ -335,7 +335,7 @@ def test_a_destination_that_asks_for_what_there_is_not_is_refused(case: str, tmp
     source = write_tree(tmp_path / "source", many(400))
     signer = FileSigner()
     near, far = Unchecked(True, greeting(signer.params)), Connection(False, greeting(signer.params))
-    with pytest.raises(ProtocolError, match=r"the far side|asked for|a source was sent"):
+    with pytest.raises(ProtocolError, match=r"the remote side|asked for|a source was sent"):
         run_pair(asking(source, *HOSTILE[case]), near, answer(signer), far)
 
 

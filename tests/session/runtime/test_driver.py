@@ -187,7 +187,7 @@ def test_a_glance_sees_what_is_there_and_does_not_wait() -> None:
 
 @pytest.mark.parametrize("link", ["memory", "pipes"])
 def test_a_flush_lets_the_far_side_begin_before_long_work(link: str) -> None:
-    """Nothing is received between what was sent and the work, and yet the far side has it by then."""
+    """Nothing is received between what was sent and the work, and yet the remote side has it by then."""
     heard = threading.Event()
 
     def working() -> Talk:

@@ -110,7 +110,7 @@ def test_the_far_side_learns_why_we_stop(link: str, error: RdcError) -> None:
     near, far = both_threads(patient(log), failing(error), LINKS[link]())
     assert far is error
     assert isinstance(near, RdcError)
-    assert str(near) == f"the far side: {error}"
+    assert str(near) == f"the remote side: {error}"
     assert near.code == error.code
     assert log == [near, "cleaned up"]
 
@@ -121,7 +121,7 @@ def test_a_pair_raises_the_first_error() -> None:
     with pytest.raises(OutOfSpaceError) as caught:
         run_pair(patient(log), Connection(True, HELLO), failing(error), Connection(False, HELLO))
     assert caught.value is error
-    assert str(log[0]) == "the far side: disk full"
+    assert str(log[0]) == "the remote side: disk full"
     assert log[0].code == ExitCode.FILE_IO
 
 
@@ -171,7 +171,7 @@ def test_a_far_side_that_is_stuck_does_not_hold_our_error_up(monkeypatch: pytest
 
 
 def test_a_reason_is_found_behind_a_broken_pipe() -> None:
-    """The far side refuses and goes away while we are sending: its reason counts, not the broken pipe."""
+    """The remote side refuses and goes away while we are sending: its reason counts, not the broken pipe."""
 
     def talk() -> Talk:
         yield Send(opening(Role.DESTINATION), 1)
@@ -185,7 +185,7 @@ def test_a_reason_is_found_behind_a_broken_pipe() -> None:
             memoryview(PREAMBLE + raw(HELLO) + raw(Refused(ExitCode.FILE_IO, "read-only"), 1)), False, 1
         )
         far.close()
-        with pytest.raises(RdcError, match="the far side: read-only") as caught:
+        with pytest.raises(RdcError, match="the remote side: read-only") as caught:
             run(talk(), Connection(True, HELLO, compress=False), near, timeout=LIMIT)
         assert caught.value.code == ExitCode.FILE_IO
         near.close()

@@ -48,7 +48,7 @@ def test_a_file_that_does_not_end_is_cut_off_at_its_size(
     answering(monkeypatch, lie)
     written = Written().watch(monkeypatch)
     with pytest.raises(
-        ProtocolError, match=f"big: expected the {size} bytes that the far side announced, found"
+        ProtocolError, match=f"big: expected the {size} bytes that the remote side announced, found"
     ):
         sync_in_turns(source, destination, changed(OPTIONS, max_size=6 << 20), dialler=dialler)
     assert ended
@@ -75,7 +75,7 @@ def test_a_file_that_ends_early_is_refused(
 
     answering(monkeypatch, lie)
     with pytest.raises(
-        ProtocolError, match="f: expected the 300000 bytes that the far side announced, found 5;"
+        ProtocolError, match="f: expected the 300000 bytes that the remote side announced, found 5;"
     ):
         sync_in_turns(source, destination, OPTIONS, dialler=dialler)
     assert os.listdir(destination) == []
@@ -140,7 +140,7 @@ def test_what_is_dropped_keeps_to_its_size_too(
     monkeypatch.setattr(Replacement, "write", refuse)
     answering(monkeypatch, lie)
     with pytest.raises(
-        ProtocolError, match="f: expected the 300000 bytes that the far side announced, found 824288;"
+        ProtocolError, match="f: expected the 300000 bytes that the remote side announced, found 824288;"
     ):
         sync_in_turns(source, destination, OPTIONS, dialler=dialler)
     assert disk_bytes(destination) <= BLOCK
@@ -209,7 +209,7 @@ def test_a_copy_of_another_file_has_the_size_that_was_announced(
     answering(monkeypatch, lie)
     written = Written().watch(monkeypatch)
     with pytest.raises(
-        ProtocolError, match=f"expected the 4 bytes that the far side announced, found {len(large)};"
+        ProtocolError, match=f"expected the 4 bytes that the remote side announced, found {len(large)};"
     ):
         sync_in_turns(source, destination, OPTIONS, dialler=dialler)
     assert written.bytes <= len(large)

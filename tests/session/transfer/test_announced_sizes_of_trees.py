@@ -183,7 +183,7 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
                     reply = Received(told.pop(0), 2)
 
     if lies in {"more", "less"}:
-        with pytest.raises(ProtocolError, match="f: expected the 1000 bytes that the far side announced"):
+        with pytest.raises(ProtocolError, match="f: expected the 1000 bytes that the remote side announced"):
             run()
     else:
         run()

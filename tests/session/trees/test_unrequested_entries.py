@@ -71,7 +71,7 @@ def test_another_entry_than_was_asked_for_is_refused(
     """Nor is all of a directory taken for one entry of it: with --delete that would empty the place."""
     source, here, before = places(tmp_path, more)
     tells_of(monkeypatch, told)
-    with pytest.raises(ProtocolError, match="was asked for, and the far side tells of"):
+    with pytest.raises(ProtocolError, match="was asked for, and the remote side tells of"):
         sync_in_turns(os.fsencode(f"{source}/{asked}"), here, DELETE)
     assert read_tree(here) == before
 
@@ -89,7 +89,7 @@ def test_entries_beside_the_one_that_was_announced_are_refused(
     source, here, before = places(tmp_path, {f"other/{name}": data for name, data in more.items()})
     tells_of(monkeypatch, told)
     says_of(monkeypatch, b"wanted")
-    with pytest.raises(ProtocolError, match=r"the far side tells of '(other|key)'"):
+    with pytest.raises(ProtocolError, match=r"the remote side tells of '(other|key)'"):
         sync_in_turns(os.fsencode(source / "wanted"), here, replace(DELETE, checksum=checksum))
     assert read_tree(here) == before
 

@@ -1,4 +1,4 @@
-"""The far side of a sync in a process of its own, which a loaded server forks: no Python starts for it.
+"""The remote side of a sync in a process of its own, which a loaded server forks: no Python starts for it.
 
 Most tests with a child start `rdc serve --stdio` through PSEUDO_SSH. A start takes 0.1 s of CPU, mostly to
 load modules. Only that is left out here: the process, its pipes, its signals and its end are as after a

@@ -91,7 +91,7 @@ class Attempt:
 
         name = "near_damage" if self.end == "near" else "far_damage"
         try:
-            # A flipped bit may be one of the limit on bytes a second, which the far side then keeps to.
+            # A flipped bit may be one of the limit on bytes a second, which the remote side then keeps to.
             with patch("rdc.session.runtime.driver.TokenBucket", lambda rate: None):
                 code = stream_sync(self.source, self.destination, OPTIONS, self.way, **{name: damage}).exit
         except RdcError as error:

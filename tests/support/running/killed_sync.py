@@ -119,7 +119,7 @@ class Scene:
         self.pid_file = place / "far.pid"
         self.said = place / "said"
         """What the last child wrote to its stderr: the traceback, where it failed."""
-        # As ssh, and the far side's pid is known.
+        # As ssh, and the remote side's pid is known.
         self.remote_shell = ("sh", "-c", 'echo $$ >"$0"; shift; exec "$@"', str(self.pid_file))
         self.renew()
 
@@ -139,7 +139,7 @@ class Scene:
             return None
 
     def await_far(self) -> None:
-        """Until the far side of the last sync, if it came to be, has noticed its end and cleaned up."""
+        """Until the remote side of the last sync, if it came to be, has noticed its end and cleaned up."""
         far = self.far_pid()
         while far is not None and _runs(far):
             time.sleep(0.001)

@@ -62,7 +62,7 @@ def sync_in_turns(
 ) -> Run:
     """`dialler` is where the user sits. The catalog is the destination's. Raises what a sync raises.
 
-    programs: the dialler's and the far side's.
+    programs: the dialler's and the remote side's.
     """
     ends = [contents_of(place) if isinstance(place, Path) else place for place in (source, destination)]
     store, other = catalog or NoCatalog(), NoCatalog()

@@ -40,16 +40,16 @@ def small_tree(source: Path) -> Path:
 
 
 class Line(Protocol):
-    """How a watch reaches its far side."""
+    """How a watch reaches its remote side."""
 
     def options(self) -> list[str]:
         """What `rdc watch` needs for it."""
 
     def name(self, path: Path) -> str:
-        """A directory on the far side, its contents."""
+        """A directory on the remote side, its contents."""
 
     def kill(self) -> None:
-        """The far side dies at once; it is there again for the next who dials."""
+        """The remote side dies at once; it is there again for the next who dials."""
 
     def close(self) -> None: ...
 

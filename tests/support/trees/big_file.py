@@ -74,7 +74,8 @@ def sync_measured(source: Path, destination: Path, *words: str, pull: bool = Fal
     return Cost(far["up"], far["down"], int(near.read_text()) * 1024, far["rss"], seconds, summary)
 
 
-# /proc and not getrusage: the kernel's count of children's memory includes the far side, here a grandchild.
+# /proc and not getrusage: the kernel's count of children's memory includes the remote side, here a
+# grandchild.
 _MEASURE = """
 import os, subprocess, sys, time
 child = subprocess.Popen(sys.argv[2:])

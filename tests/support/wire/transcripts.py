@@ -84,7 +84,7 @@ def read_transcript(path: Path) -> list[Line]:
 
 
 class Recording(Connection):
-    """A connection that adds to `lines` what it sends. The far side's must add to the same list."""
+    """A connection that adds to `lines` what it sends. The remote side's must add to the same list."""
 
     def __init__(self, lines: list[Line], dialler: bool, hello: Hello, *, compress: bool) -> None:
         super().__init__(dialler, hello, compress)

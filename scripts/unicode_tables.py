@@ -1,15 +1,14 @@
-"""Writes what the kernel knows about Unicode's characters, from the files of the Unicode Character Database.
+"""Write what the kernel knows about Unicode's characters, from the files of the Unicode Character Database.
 
 Debian's package unicode-data has these files in /usr/share/unicode. The version they have is pinned: shingles
 are equal on every Python, so a newer version changes features and needs a reason. The output is
-rdc/kernel/unicode_data.py.
+rdc/kernel/unicode.bin; rdc/kernel/unicode_data.py describes it.
 Command: python scripts/unicode_tables.py [FOLDER]
 """
 
 from __future__ import annotations
 
 import sys
-from base64 import b85encode
 from collections.abc import Iterator
 from hashlib import sha256
 from itertools import groupby
@@ -125,51 +124,17 @@ def varint(number: int) -> bytes:
     return bytes((*groups, number))
 
 
-def module_text(numbers: list[int], version: str, source: str) -> str:
-    """Returns the whole text of unicode_data.py."""
-    packed = b85encode(compress(b"".join(map(varint, numbers)), 9)).decode()
-    lines = "\n".join(f'    "{packed[at : at + 104]}"' for at in range(0, len(packed), 104))
-    return f'''"""Unicode's characters, pinned; written by scripts/unicode_tables.py, do not edit.
-
-In this order: how many ranges and how many foldings there are; the length of each range; the properties
-of each range, which are its kind (see tests/reference/characters.py) and from bit 2 on its canonical
-combining class; for each character that folds to others, the step from the one before; how many each
-folds to; the first of these, as a zigzag difference from the one before; the others of all. Hangul
-syllables are left to a rule.
-"""
-
-from __future__ import annotations
-
-from base64 import b85decode
-from zlib import decompress
-
-from rdc.kernel import unpack_varints
-
-VERSION = "{version}"
-
-SOURCE = "{source}"
-"""SHA-256 of {", ".join(FILES[:-1])}
-and {FILES[-1]}, one after another."""
-
-COUNT = {len(numbers)}
-
-
-def numbers() -> bytes:
-    """Return all of them, 64 bits each in the machine's byte order."""
-    return unpack_varints(decompress(b85decode(_PACKED)), 0, COUNT)[0]
-
-
-_PACKED = (
-{lines}
-)
-'''
+def packed(numbers: list[int], version: str, source: str) -> bytes:
+    """Return the whole of unicode.bin."""
+    head = f"{version} {source} {len(numbers)}\n"
+    return head.encode() + compress(b"".join(map(varint, numbers)), 9)
 
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/share/unicode")
     database = Database(folder)
-    text = module_text(columns(database), database.version, database.digest.hexdigest())
-    (TOP / "rdc/kernel/unicode_data.py").write_text(text)
+    data = packed(columns(database), database.version, database.digest.hexdigest())
+    (TOP / "rdc/kernel/unicode.bin").write_bytes(data)
 
 
 if __name__ == "__main__":

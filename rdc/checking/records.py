@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntFlag
 
 from rdc.errors import ExitCode
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked
 from rdc.lean.records import dataclass, field
 from rdc.model.sync import SyncOptions
 
@@ -51,7 +51,7 @@ class EntryDiffers:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Checked):
     """A choice of files whose content is read. Equal seeds choose equal paths, in every run.
 
     >>> import rdc
@@ -63,12 +63,9 @@ class Sample:
     """The expected share of files: above 0, at most 1."""
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class CheckOptions:
+class CheckOptions(Checked):
     """The options of `rdc.check`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -87,9 +84,6 @@ class CheckOptions:
     """Believe the catalogs of both ends, and read only files that they do not know."""
     sample: Sample | None = None
     """None: the content of every file is compared."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,157 +1,25 @@
-"""Unicode's characters, pinned; written by scripts/unicode_tables.py, do not edit.
+"""Unicode's characters, pinned: the contents of unicode.bin, which scripts/unicode_tables.py writes.
 
-In this order: how many ranges and how many foldings there are; the length of each range; the properties
-of each range, which are its kind (see tests/reference/characters.py) and from bit 2 on its canonical
-combining class; for each character that folds to others, the step from the one before; how many each
-folds to; the first of these, as a zigzag difference from the one before; the others of all. Hangul
+Its first line has Unicode's version; the SHA-256 of UnicodeData.txt, CaseFolding.txt, Scripts.txt,
+LineBreak.txt and DerivedCoreProperties.txt, one after another; and the count of numbers, which follow as
+LEB128, packed by zlib. In this order: how many ranges and how many foldings there are; the length of each
+range; the properties of each range, which are its kind (see tests/reference/characters.py) and from bit 2 on
+its canonical combining class; for each character that folds to others, the step from the one before; how many
+each folds to; the first of these, as a zigzag difference from the one before; the others of all. Hangul
 syllables are left to a rule.
 """
 
 from __future__ import annotations
 
-from base64 import b85decode
+from pkgutil import get_data
 from zlib import decompress
 
 from rdc.kernel import unpack_varints
 
-VERSION = "15.0.0"
-
-SOURCE = "719bfbbe4d3a8e0a4d7687f2f8c0768c4ecb83ac0607d3d2b3deaef25fd261c1"
-"""SHA-256 of UnicodeData.txt, CaseFolding.txt, Scripts.txt, LineBreak.txt
-and DerivedCoreProperties.txt, one after another."""
-
-COUNT = 39528
+_head, _, _packed = (get_data("rdc.kernel", "unicode.bin") or b"").partition(b"\n")
+VERSION, SOURCE, _count = _head.decode().split()
 
 
 def numbers() -> bytes:
-    """Return all of them, 64 bits each in the machine's byte order."""
-    return unpack_varints(decompress(b85decode(_PACKED)), 0, COUNT)[0]
-
-
-_PACKED = (
-    "c-rlK31C!3((tQ#{ob3*@n$j!Ap{H|M8hBk5+ER=BDn13y6%3vuDk0hQA9vc78R8}3<-n~LO>3MaOQwS2;q?XJ`#k0;XdS&aEYAZSVWE"
-    "ZSHJh>$^n5@zy0@{>Z#Y=)z#J2)!o(IZzizaI_&8-W+j3FM6?D40Yn558bVVj6PZ<&6aWZr08}m^LyN>r#KL)qg8YMElfXo!0I$MG&b9"
-    "+&7orGMi5{}dd3?Yx1NWoFK_WrA-&2kf@t7IHi$EIjcC?1<2r4g+)LIp}9MN6n&z4T4C^DjkF$kgp3GET2ri&!Vq-;w`Qgv-bUP<Jwut"
-    "XAJ*YrWrjA#aj*pW9$Kr+mzqO2DZRbrefLL~2)nNv($3WTB+P1J&?qC%pq5DX7V)RIVY8k;1k1C;{Ll9m<>;gJYlB3jT6R@MOx0xvLQ1"
-    "CrGpm`qud6T#YsI*4Rc1*o59yqD`HK{!3lS_uV-GEB6wW(`pe)osHto=2p=K46jsVn}xxZ1>)8<u(JeEHjcQq9QVzg^OeOXXrTtj-VJ6"
-    "YwiW-83scHJ}Jf^HlbD;V<cMJMe;t-=tNsc;WsfF23c7UXrqqiNNT4Qi*SG#-H^{IY;Oh#H6cVPAfv?XihQ71ywsY;pg}No*#cr@5MoE"
-    "Nkcq{FfG9nJT}&oXn|f5vNNH+)6L2$Wv*=#WWLiyJqD8dvfbb}p*a2p<WRZfK*^%Z2a;-q?uASSE2Akx|hKZ;}CP~yrCuAQ;jV!-;GVD"
-    "5wJf>h2^f?7G6RB++K+~^BRBMQfj(|T}_d$e}adS5c(kC_7QG}<F&-_1e;rI7IW{!%nI+|J{O<<2Q$J*E7y0%?L%>}VT2ONds^HjkMP4"
-    "Ov|O$~$aWqeDsXhYH@h;?EnOmNW9qr)kSyoLKD5gS^;0#U3rSi$BX`%xcTs#aoBSwkAa1Z|EZUyKkg(sJdqwI`_f7GGl<{_s??BRSzBV"
-    "&BK9;dBW82A%IhE9NlEih?4B)07PXHja4hhEuSZ;eoCSC}t@I#dbjt29rda2(2H0;{X#tih(vTO@z-S>c=b~x3Qit3vL)_p_$eZbRYZ-"
-    "ng9eTU6ntw;UY_=k@&UPUGor3YN3t5AhEp)N;L3QC_WIREdWRmW2|T))3>7W65H5_UF#psQSk|Gc0M0o20pbKXp6_Qa%n0{>%hj%DVe!"
-    "3e&ggd&kzeOy@m{bYbO~^Y>)8i4&580N;YE3DXIc+jmzbdIEWdV2jS4f+=4GS@_<2>I6L<-e=*NQ6JN|yON<Hwb+A5A+5@_BH^$%)Elu"
-    "uM+bHBVZNuOm8&sO4sxVw_a)4}~*bkFQXeT9z;ZB(?qINnc>{q;T3#vC-oAw2@4Ep>hOq=p~<R<PR>#59?Db5Jt%ldFk95xJkqw{qz$6"
-    "{xs0hCN8ngEgP;RanrSOI@HD?=k17k})W%sQ|H6HRHwE`fcAS%F~WO-Maq1}Nch6yafJhx2^Z98;A3GKAnZ@^kPHSTAB0wqiZ4c2dU<_"
-    "cqLdj`!GFu^<IiIU5crESQ$zTkLt+N~_JvI-1OK3sWTGlY7vrqD>4^;y^K}R3S*Axz=H^>DVV2wIWJB3YhYMx}eka@M-M0W$S&?v8bKP"
-    "?uW=8$xsPnsw@KBCQMfHl&f-{azef;&oPh)la-CiWG%ibi+UnYdlo2j44ka^%Mp#FUTL!OjqFb8xp7qE{?=_fJoIR{pZ@aK|MQ1G3(pH"
-    "LzAW%!;g`CIzrCAEiPv6#izkND-sr7=Ri={BK#$3app$sYQ^W&V#<xP<NP}V|xVl`V_rocMJWn$`68wdblHM%&k)|NVx}{Q<R~KpC@V!"
-    "Zl)gr@8)yZNtMnOwft10@IdrEiXB{W2n9DlhKV%-G6Bga!H&@PSQbY6(!JW<may@AROQIGW8IgxMN0yh<Z(C36Kh%lUuWa2m`j?_Mrl~"
-    "}!dqQOZ*nrb2hF3laT%IL8VS=Dbga@AvXU6E=EC?FpZQQ(wun(S}91MbyUA1aYI1hJ%uHiRg6W`kI5@SE~p8^fv@$RP1ybPv7Y9bHWxu"
-    "jrW!9Oo#9wDrPQ#yFy!(^iMygsd%0Rut_ca>2SJ_f))-;HeN>-HK!o0ngEL%cDh?s%R8$tmfRDf?+Q$<y%Q((glkGm#D8V_rU1$Mu;_X"
-    "++rRbD9gv&m}X7+2=Wov+`2X!kY^_=$a|~D{KMN9jcPo_2VYn36|Y{Rdk|~2g3*`if$XmjShd-uYpRbTAEa2Hb?!AQZ%dQl<9OUjz3+l"
-    "%jaZ&+Dj0@v_g*j-98G<}SeUU*^$E<US8VmQtvemEXH&0(h;3>Z*^nk0VzgnTdVH|lg@znYy9P}kEL~amka>-uho)Xn5v#i)(Wi!Peob"
-    "v{Hu%_(D<DE+Uw7db1W^&ZE)U3AD8fkEVYpk+tf)z=V@&l?*MpCRs(l1ctZz&DfH%FvMO2?qqjQ=S9)r4|yNP=_?Z%{E_i6>KJ!hPtYI"
-    "4+0saX}P)3MIFb!es?huv32Ey45)pSCF&_f3AJgIo3t;jTcx<@k~K8B4#35WL`~MtLpuEU#s5Mx}JxmE2e2+Zx^J*9G(i!wBM?>u+vI7"
-    "beMHoSrjd-QaHDJ@8n!DY2TWeo#M!<0pW2JpVP}&oFo&Gl?-qQ9rr_;_t-fWZARSeFt<%1o->gd<fnJ$l|U4J{erlx`SDgB%5|opsTi)"
-    "=|8xBBP_Rm5hm)xv{ZqodHkiswP!B=j$*Z^yQcb^ojTs%&rn$J>CQoIUY|xDga2F*@rRR*h;<nqpq`7wpBL*AS&jeBok!hSv94Jl*5Wm"
-    "dB+54K{`5B<{DlQwp;glzY3tXZ^%<zXDHvWx^cbbaB$jk1cxS-mU<hdn&|VV5kze|Q=`P(6EqYs`@z#t_`*=foXIO&&IrBN!+#8@*{+("
-    "(Ruf2}d?I<cW{Ca&L2&I3_$KToDzY*@|FL0f{I|gd+F!a!nCvA0>irO+r_(2t9ez~MOTJLp2(7)wI0`Mcl`jd66+R$pJreOvjyX}%jjZ"
-    ">lt&HPSX`dIrO!xR}KG#`0_pOMVU_uaSb!1(%~TST98hFER=-=)kSP5W3q()J1&Z{<!<_n|)?L<i>9j|CzBEA!P=_qOQ^4R6<C9d8DtI"
-    "_}W_Wp|q&0a%R-kmwn(>NouK`rdg*)Q4&6ZSO`1=fyia@_0Bm1>LzR&M0V41(?F%5_!WafK$?KYP^#^`?g!^6#iUktOvW_Wqlp{Ax0Fx"
-    "FEOHMyk+yfY=2K}pznSA_A)(JPh^2p@DJw60w(wYY_!1fZ#6hB__i#c1>Jf<cwdcsmJ%wG`$e*-UoKGeUx^5QTWk&SvU@>RFDPYxO#hC"
-    "jY77uF0Q6sp)e}4(+XU0SC!gUr0&_b6b;F5~tpY{}KmY;|fB*y_009U<00Izz00iLwGVs3;Fn(()ilXsdy!UH*-{_8h&ja-)`p}_HHmL"
-    "j8o3-=_t0z2N^ZdHT2RzcfOxhRXVm<l@`Y#xCF`B44H1buJ|BxB<AESw$w(A@qquBeiiMn4b>OUU#{IJ4zly4y$Yx@r5R#OJOwW0c;K}"
-    "`ewn-f&H(_fK^K2PwWinp9JwSgeGV-0RM@BSm!GghC=?%7$}jP_D$o9*5O;?Ltx^>5?$qf-l1FS#9WO-|5Pta}}LW8dfP;%dCL^7(g#X"
-    ";9x7jlaWk&rH#qb^8y|H{+Sg{Lh`e^Ve^J3ff;uh=QJSGcos+^}rp>ApQqu+8>=&_aDX=Ew%l&*YL8;Z=`hhCNksu7pRdJ{g>_SCr~XD"
-    "-FG@LFWhpz)quNNYD`2i@J;Ox=)>*~?xI2AZZ-9vMa&-*xxQ0Ryk!^s%d~$Q;d?TusC%G0l_oJsltfWx-agAH%Mz1i&DTki<_WlbnMs@"
-    "`Gnr~Ikx^BKda+0;qH69DnMCQjHwoPn8vfU_wnbL!=3}^SE|wQaa?OtOicIu7GEfaxeV6<`y+r^5@Z<VWpNZ^Czs))Ahf$`Ebltwx;~M"
-    "LIu)G_nc?i9eir<R@wL0Y=qJKXo7`uY#G_g7lqT($srFXEK0sb#s%iJ?Y_z(92cc~xx-!Sg*0`dRzaq|u=Q`aj4{+>Xa9)jn!LEz93fB"
-    "*#GztwHt@_KtKr|NxCi&!uBTH~-77>5AV^DGpA00bZa0SG_<0uX=z1Rwwb2tWY->tRFPzbp9&gcJ~lKn&iyOkJu*|NU<QdseHIfy0o0g"
-    "=Hel!c;^~97{w_%fJcPTw`Ny9<#<^)pD)%BBOZ}4&r|FXyYZ{#BaQ0?ca%ZXN$xF{Y!)?K^4+cJ-Jz2FB*)3Cq6Bn5Pf>exOBbTwoaKY"
-    "vT5Q6;uH}lh`DeB*n5<gtuR$A5@mU$NjSsU5^<imM4Ur7(<IC`;arg|6Bmf41(F~*G-Vr6Y}GoZL#$>T;imYFL|x@w-((WDn=FDL3y0b"
-    "7awMuj<uSrsG)!YM3?m!J|B3Nk@)xpjo@F2#t`I}0Av{z#Fb{SX!bY4p2R<%@RB<emM*#my@e`#=`BHIYnV5B)i7n9I>ZAo-P*n2@(>}"
-    "nM2FFnt4eTmb;apo{r8?6t<f>OKRTjpqR#Q`ZZ9fGeXc``CVk}$?3Ab2HO@3~TAPZU&e16T-M`aD9H0U$nJDNw8D0F(bE6oO8`!O-B<6"
-    "qq3gxdc>v<D<X?A}2P>+BUs7U5ASs}rIYpfCls<VtSEGF*$oW=fUvIkE?LqGr;46fH#|L^Fj+IL4>hF|1o`&w71z{FpFQ6uLgv{U=>-!"
-    "dLJ<#zq$fIpl{B&1Q6(=A-aSj7URkH#A2sqrUtSk3nyQWV`|@sgaBbv$%R^h}2D32d{>j&F1zm@O6elDs<JdvvJAm^-_jebN(s_g;w3f"
-    "I?QOoJ7fASV<=C5mW9eFI1+XYm;SYv)&C1}8F6LT3>;3=pi(*~xyfhbQ!>eA_a9a8c;B@H8J<xXexaDyDsib;rVM=rKN)Dk9Rm;by{sG"
-    "^c<Lp@7+h&{%6P+yP0V;6_9{n|lgbw9fOJl|qA(LRl-qCRE6>mGxAm1j1J_Uv#d+c?5%c@z^u;_=kqL1dn`<)`uGb3)eyQqoR>K)o&-w"
-    "BRwMg}+RL|-8=HW7H9V0Za!?l`f$y@8-wboj5=wQYs_rHbM>c1mkw-9T+g=(#d!u=!nWo{Q;mvRERuj;kEkfSbC7tmZU=JTDr8EG_^k_"
-    "%N22QMw-S;bI8S+5Gou*=5NA>7;TRI8ik*t?&-+r&sW&QAt%l?BNFj|dOtCPQ9wjknlQ1N&$*wsHAz_;5J5Fa!SPncW`Z08^-QgHoaJp"
-    "TaR2#byG_hDjh)DtqPkfRC}Z3(4Fxe1Q>Kr`e|3?g=4&0e7Ur`cz;W8c_A!4Wvc3MnXjHJD;Y}S~lTd`8?77e<YJa3(_)x^5i{*Mv;Qh"
-    "Fc_UmwS4hVC>RFohLJme+a$hVmfJ8ZwcJEy@`QBQoDQ)$>A<$714hvDl(qlYD$$DUFW3URP&2dI<Gi(=z1;4duOYR}HfKHgbQoBtpNOx"
-    "sWE@-{4i&>e7S_#%S<)T;K!=?xfc$>ny|S->%(1u-x;(}<6oUN0d<Y+_V9JNU?i8HNd>9UV1^L@y^(K6(iL>1^YKwLm<|nLiEn4<%8MX"
-    "vhK}U0EXJSM`@0i3hmN76<iF1U-OoSCmk4lKUuT?*Jj}#gnaRwabvk)5L7#tll12Tf1ZMoTEo&`}6EuS>M&)RgUv=4>2H`+MW-sUbB9X"
-    "I80v&j*|a$&w`o+X9$RGp3`pl%k`7owj#D5}v}QWaRwV=+8?P0GM3Q{up0=@4e^IuSw_NvhKs6=|9VChKf_=h;el+!7X%1<zhIMMif2M"
-    "V1(z29@F?xnfK6GO-fB2CI3S>Rg74P=0O~M3~ePc--2g9DA8AqI};Cv4@%op>k;F_vIOK=o76Rp{A!y(dLN6NXMW^(|6yplWXB<Cdhbo"
-    "q_26&;j1(c_0VVQIuO2I53cTYa*XA3Fl-#0`X}zf?YM`Q1`+n@<GL7Q5ffT_#(7$;hfiTW;7LRiGn?2~n4<k>Q?%`v^q;TGrcl*f#$_Q"
-    "sjj|JIk6UvYCerCMzj;pc?%m3#z=Fx}ZtESbE-UAn<*mSf|Bzh12M@-)-(<`)tIvyn^WQ15yD@%PVoX0WHTTOYBAmTys5YwELd$O34%="
-    "kw=8&vkZ@Tw_<Acy$v*E;9$b2XxXgxdovx@O>;GG@4hyQA4Hf){(>z%`2JAVkit%A&;%9mCY!RL86#ytMz1#fomw&c-Mv6paJv!t*4Z="
-    "4R9U&5(VFs9+o6V>)A#b=$rDhcZOb=uIP|LExl1DS)i_zVJno_s6y9sTIccL(&{Vwirwr$7f?l}G4vjFojJ+51GTip<&h{waU!bMvtKZ"
-    "@>K%iM(7xx;Ko!f!88OwkvPD%ye~{C{7{gOIwOXahNGBP)3rOC1MPbgVi7hFAj0AkWf)WK@MV;FxrH)da_=dxnq$v)DBJLM+Ib_ZC+R2"
-    "1g_`nP|is8Ui5)fyQ^v8m&+L;vEq>itLfHGN(f`a3Rz~MmN9=aUOF&d@~Jayf)rv76MH|<>U^%WQZ=Z5$r~?C?01bSsaAGwsw9VHOp~T"
-    "gmYym6K$_wBAWtgKlSbr8vmXDRe<ZrFLM)g7MbjbGbm6VlDR4UMVlfI6CSme%7<U;`?1!UI|7KatwTSCd6)TRMlno25RceNH&0`1KWkn"
-    "yEi>E`TJy+Z$|Ec58Pfo=pzbN@bvAQ@Lru{vu(T6i3yV<Np`C<8QjUI-_P33IcPp5@{-K02VQA|d75zLBAyZ39y`{qLv;Iz2Gu`B#~=j"
-    "#vbeDcD_P!_)I%~g)29d|UU{Po!ut8c(~^>|{I{VZG8aSSW$ad{M8Spr8^K+_pHP@<j=PyfXi_gCb?=_WT)VZ>E9oVd?%_E)=<1tVbd2"
-    "k>P+?0Ix)_nU(Y?%DI)>Y1>_xoPm2_8S^~_P6t+VS6TwyRZD+5&y{e>4j{#Ze9nKf7<q&F=3mUeckw@Zy;Mb9(tw0!p2ux9EeF9__gz("
-    "<JD91ao<zNo%=?^p^dQ2dJGns$F|&NO17mm*yFe!bg|Q=7H3<PTTczeiMYu0{(x)G?@-pyg99v6JsmZp>wC>}#=`8V!y&VjlAxj|FXHi"
-    "52k`Juhlb?C3~^E}ZYqS#9_gWT_rv0!7X}r!%7sPu?h2mR^i1%zPRVh(okyI6ZEIjl7M}c{N|@4MiFB~R3@P7Q=A6>MVlt+58^04KO~S"
-    ")%bGs!EgVk%`iae|Fu?KFBgyrwyHl?W9;rp($Mbg)f4NaCQ#rGB68?&!@QD|uvUhluW@99BfEG0kL)%8r+n4r;z;Y|37r<OOF4JW0%*i"
-    "TG1`_8)p=Xb)F8{wrj2?rf%y>o`a!tT2pW#z(=#wi_B+g_RtGZT}Yi_D8U&iU;`It8gGgC19Zm-W`XzBeti8*K|oZjd3KY#Q;*MCY8g3"
-    "md*S1+TDea6?Kw2or;LK?%%PcEAlabep44d}1@Ku+74wbTv5{vI)nqi9uiEMdfJlK@0<jRqa7rOA6d%XG|>z9A~p|hcXd`Rmv4-Chn64"
-    "ERy>kHV?&p5zE-yBR_*HBkXfh)f3xcnmP%#D;dh5EUDKf^Jqwiu}~Sb5OOhU3d<DtsOk(%hkfikjD$@5b3P7*8S;GSm(EtPO=udl$&mt"
-    "C@*=ruG29SmNLRv7G`I%WAxoN#eM>~P52F)`AY`Ikrc7hkah<pj$4gmawrvHDSH~zB5Vea9{9`|<*+j^ND(RT%8Y^cj#7svyoQ4eiS$L"
-    "0P%XsJET&pEF?$R;)_28~EHaoIfrlrI5o9g?py-IW15kd+bu0uo0Afah<euBg>_H9@dc}OAN{b!s^-vQ9rz+6hGGj;=NuOMW@>09^<9V"
-    "33)pmiezgGax91JNx)lwcFucwYVR`v4t2HI8=LyAp}81>w&%3a<kus%8@S4Pcb-t<DWYIVn}6ck{XOp!XVR)`$jyQ`8#QIIQ)lZ&q!w&"
-    "CYNwwMUPtHzNqG+&4h<-UVeJRl9jApstgylCFYBC9e!0<<PTrcGEiHAdKYulZn5{2-ave4Y{#YN@=gS_|^FqWjqFy6<t0ybGM;Yv3fUj"
-    "@TA<AV~V*TR(%U(ZeEknjkznS3|JE`FNj}y8iewH3KAI^REbXvQN;V2MYI<>H&q;w_X@%0>H|9>d^X)*MiaK}TujfMYeCrdE`0t^p+Dv"
-    "WD_#Q_gf^7;%L)8^4KRK%`KKVfMAc@lg$OV|bo$->@49(UtOePGERw+^uVLb&>%!O4X!55&KFoXHRd`J3PVrBCZud12J?|NAh3YNK_4*"
-    "cfpG(7Uv&nX?v*h7=Y|&ZyfHxY2V#8}<aE^BJdxNo`4*cj&4uPhR=py{l-5=&>c0=a}n2C^{3=4x#@c+vr+wrt#)K`2Z*YmtFwmwYDYQ"
-    "Dm(mSwnqqzU&br{$3_1Jd%OA$bx^2E5kqazE?)Faktz(C5-wsZXaT@E`N9sOOFZtsO5FUr{eyRx2;7lW(Y15{@*DHBGsqPPn2XdrC~nl"
-    "fKK99^O>|8w(%?L*|KyWB#SKSh+>M^J7)H%0ee1&Nc}r$vNH>G0S?J8bz>g&+VjgQ_mkMV)a-5JS-?x@8W`g+Y<Ku2xBxSwI$Ddcp0nF"
-    "#@%Vk^p~B!!dl;kUEd*1w`UHN+)c?v%w*SUye|q4)8neQ=e$$nWsz}ox$^d;cVreG1o!+Ot=&oZ)Vq>{>zTS}_i>Ou>q%yKJze@NO&W$"
-    "Q7hmtP+Q*T~=y^qu32#E^MA()ltxc1Tzh}R#e_NVqN0Xdze^BUsd@s1y>S!3zOb(&;tc>-Z2=OnD0#jn!PM*TXROT=>#!eP?uT_a?Y;l"
-    ";9aRO*uB!l^Ik$_%TfyB2#F5gmJd~>7W8U^FRz5j|yvpU}b9asw$YasHT7WdcLyXI!AAgTPMR=f@du%b=ydE*I@BQqiMttl<XZiK5FU_"
-    "{Fse@SUII_`sC-E8-5hfPn-e6p+vN~6X<cexxcIG4QgZG5u$;qRR(Bk<!baQTtUhJ~GXeF)2o;PA6o#1oUCvd@KkU|+`}BO%>Zd=V}W^"
-    "?b*fwg$GxeOvC;CVd$OIX7&zrG9Li0ufnI36D&H))fPmZBjqoZBwJ}D=W8^u2&Bae4?t{_IbH2VxDE4#knWhx%<1|CLh1C?9H%e%p2c4"
-    "Ifx~;3d8804rf9ro$?MIw0(Knx^-a7^rN;*M{L%X^KmOgb$O!@+ND8MSD|H$BeGDM&T`pEvHPdN<&D>}ClXSz9O=SSS!p|Q$!3mh;Yfz"
-    "ef7yn@H&<=Xg-?Ykcxe<gnK%ae3FE)EjksZJ85v$yWm`~XQ?qRq*7ajy%{XY14=)uDQ`e`cn^M$ELsTic4Di(ZFy#Yyy5%#YCc=h%`>1"
-    "^TnTa6FEyj#<7L0YC9-|7M4YjQv3Buw@aQt(7$tt)s!r>g94HvVaSLowoaMV<IsB$VKPf{mMR8!Ez#AjRltZ~?LEllmghC(59zX3O<sZ"
-    "*z`L*M`;Zh-6=JhL1+{A(s$FNBtl{BlAeY?=d|R?SvFDO6{(BluYnRL+I>is7e+|0M7G{l}2oyWlERWrE2%xWTan>eUMS@rCdOWQ)Ca%"
-    "u`p-Q;)z|@xo##TLK#(3##z?JazOub=XQ6y9zRws52L<BUi!ZRq&@o%wMUd4m$eQ{uS!s_3Bq^)h1ivC_Xjtm8T*j7OqiuuT`&$|NIx-"
-    "h&O>Uew{jRqk2|4wpQ&idaZgI+DjwK;7l3xvh=ImX<fVBx~fDSwNah6Ssk`XjYzC4S4WqtE!XW**N7kOQlnSzhAX?_)7>CU+XpRMw#a}"
-    "Z`(W$=$Um%JI;0jJQ8yk|kIuJEEw<&JR^uk(==F~91Bc+|=PEqe?!z-G3Qy-8hWsNi;s_nJvdSG(FR6b|hMk{5+Fr->t7`hc)Thr~Q<u"
-    "S)$07G5gqjalsr#64`KG%61nfHP*z%n!Z#)ePzi=G7sh&6kW4?f(PMI0@(scXAFCg<A3`&EX^Kj-H$0LWnaU|b#tR7`gA8p^6WiNxU+2"
-    "ibEVc0nPm<jev<LyVc+QzN1ueeIr=Sx@N^fh=d8%}=YXtHq!I2UiS$%_(C72&oUV2Rni7OK_)3;k_Tj(u*9eLyCRhjF+Fe|HRqvx~r@7"
-    "UkH_vN^bWT5#rfz`CDVVc)vkKBmAvwIJ9u<HO($?31~{WvLh*#**Q&O#DMJ=0F-G9!bOT>DXm-I+l+>IenRZ`VzakGXpb5;<r2S^k`=#"
-    "ZZ8XVE*y>7umax~XRWt?wbtHh5iEnsP4>Nq#mi?b_w+t|&NA+dWiu=~Xir?Q*S-R}tT<qwdBDDcts&P6UrQa!KC>VB)P8OrmdwZG&+Iu"
-    "_&J`bF&Ph0a3QEq{XN&u%IURcz<DN?UyqV6;1<naq>_X@4>-K`H_9IL1{8Frf#J4|Nh9#?=E0Z0E+1Gev9X@hxJ(iDh%-QbD-r*d}(s0"
-    "gb$Cgsuv<b~>sQQbH$&SDeX#x;{00bZa0SG_<0uX=z1Rwwb`0s~wd8j-@E|5#Qv@7Y7K+j~#rpT#sx|~5|J(uo@Q)O?tn>Iv#{cbApmW"
-    "Rq|6bdN}(da4ia0;15aF=r$=ixNY<E9l*NYUh``pFtD_wCE+ynKk(y8^B5QdkPU`B&YQMpE!Ca4X}^yJO#mGAQtRyulPBq-!<ZU6^cy!"
-    "I{RVuLha2f8ch|afpGL1|}P*mk&3P2Y1~<EezFArwkrEnCp;CA%o%!O(Q*wrtltx`o^=2z{R@F?N%n$z~Nf(D#iyUgVagYEV^77V%Wqt"
-    "=$%ZzMLyYMjAYH$Y1JrP!!#rCn(o*ghH6@-*Gl7K=BA}sc3byQ*h_fL2z#`!%2``j6S6;Kl^#O9VPDvqu>E1HDC}>zhQj`a`@;7&+S_P"
-    "fqYV`HHd+(0CSrd?S>x>#${K&xcwv);_e{Dc=boia-C=RlE0NbClbc>9bU%Gdi=!4N))r>UGd26?QCL8sK%2uus?iGMxfF(y<#ZgPA*a"
-    "o!P(ZdTFc#EMV?=pfZXaH^m;&c>+n)!w>^v<D)sW}8%ppGQ`|82VQmIVGbPcQP<gV+k=PTPy;~Yb@6{cgJfz{i}r@;00ZP&ff_&Vmi$("
-    "lRTXP>Xm?mS=9ZkY=-=awO_k%r5!bK(dJDVn3;m~7w(15-83(*$sjHN?PV14kH`s$m{Ib=2jiYW3?UoAc)x;ZAg#OguU!8#uziR0H!gb"
-    "jz(TKR2pxKgP-936trWOz{wkhfutM;th9ER$toP%Kvfn8n02uYt*~fBw2HZwc|K)zT*jbU7kwT(nGZL5G}nyOK;H9|Gm6vnuA%c@U3XM"
-    "vcZR@b8_Bv&6fT=ZaeC&j5DmBrnwJ&Gt%q1W%-V$FV{GY;?L<WtGi9k^^qJG7q_qr4~w<XY?%CLvqyEx>#bjG{rZcoUu*qluh;s&)USV"
-    "rob+}{mkuRe9xUk+-=?HXTkX@{=aZ;?I{JM2^yxFGj|Ok+kx!1QFOzEva~|iRSPQjt+(~E?pU}2l`@{|%A8ZrvN^rGxwR5$1CAvDeI=U"
-    "Wo#kX<A$GhSaT=8vP@$Fpk?OpMSuJ{hF_>Qjl2VDtmTybt_6Bi$s5Z5-YU0nOP#JCP|9pfG(T9WGp*Nd*6u9sZBTrazNyZX5Lx?XYhbM"
-    "<$<>UzyJ!1Y(xK-cT8H(YPJ2D#pHz3qC(HQ1$huhYW>%j8K(w+`90p#IEAy1TmWusJC?+LaRRN{x06i*}_&yM{-*Mnt<tM!PbjU0Knt("
-    "b29k(XRKRU1OtN$<Y;@w}Nw5aQ+Hjqk`9|;I%4vy$W8lg4eC!wJUi23NE37%g{<Ma=tI3Gow#M&uOkD$8uWo6mVru1=k3Q56uPFcuHT$"
-    "1y?HN&ry7Y;`Ot@m0nKyW8hkJ09=KX-kFE4>BZnWwG~{mcTjzzt+@iOQH9|8>Lj>wCZX#H<rmEa*9nqYMfB54D18B3L#Bc2V=CW6axW0"
-    "idz3$$imt1KZ@lC)XLzb2`c`3S^JMDD#psdI*XZf3rKL#cx<0%to-l#%<$*5`dZTCNhp?T7sfq^YT+-g8oTRHs2PmIQlyga2DL0P>?rP"
-    "Hdqz~!2oN}CV5<TY-a!OUwv84Q@vq@hhZKRS5l&Yfg3slDI9i`_SZSc1e{ghF9E@`bM;{pXP{|l0FA*sU9;zH6TO_omApPNb6xulhp%h"
-    "zgEC4EA;oM>efA0mzONzyq@Q?AijAI+~C8ZW2kQmyr?N#$A#`AH>O-&blpJXNA`o+ln|gXNk&*_!0+q>r?^IYv(>CFL2m*ho?fsN@T+&"
-    "9$24vXfR5ZcW-nY2F666qmnLvqcqgagBA&&S|~N_UL&|vn=n=1$v$%`P=C^k7!GiKG)jd);&vMyTL!lurimU+px+bE0<^+HQE=X4cDQH"
-    "#+kQzOlxt0W+l$CyaI0VX+s!Km_XQ;upME0!bHLjgdGVVtb=brQqr4A0|&j>zkfpiwr`Fp0h)Cu_QA?eVe}fvo(8mnk~qBZ!V5|LUQFu"
-    "Ot5>g=Uw(OTZzJ?0=&wUU|AYiCq<>rbOnCft`XnR`&_Ytrq@I-39tp1#4AS5&4Ynv-l(_zJe|?ckUwQepxEJ0@8u02X{om;S>T55*{X("
-    "C9ul4Iq#RK{e960EO36J-u53TUJK5Yo&2@?q061F33Pnby9fv_XtgLlD49q&V*Uj5#9<GT5j`JDN>`GR?oWvOMoWrJlEJy%h@)Uu4?`i"
-    "JF~wOTlA*<;)S`E9Vkz`ZsdH(Pc5*rwwq12-GE!w0umy;wvzm$1~xml0*IwV3i-YNYjeF2zL}&NZH#qk7uSQ|c#Ut`Qd))RJ1;xpn)#v"
-    "`Q^(v+lHhLRe0?op1-?PNMIzE+AZJ^lp=<hYN^SO8G6fNV~DXqoZ5%Qa`>*zns^e#YU?id-U~9mHJrG*KWl%ELxqT)W>o)CHqoJNjGoa"
-    "txahySfY)WJLhXfUrXEy-R&$e!rj*M>ie;$H*Q*~bt{D;%?d>ZmKr5RhHcz7;;4@p=hL~j_>>hHJ?1$*l=_vH8M2Cf__p{^=6Ys%sWCI"
-    "XVT*@eTBDA;W|=0h$OzTty8AZQuuzd!USy1Lu}A;8hF;!Tvc=P`Tbp7{MwwQ|)5U%~x*ocoTMWI*jCRY6a&NlShgRybTA5*kxkg*1KC6"
-    "GOr+$%NUGE6E^((RNvguetW53Z_NV9><pGW!S6n{kCjhB^C=||d(Eg_9LMip4~N>R&=@~F)omZ&0n6llfUY&@o8`7l`zd^&9-$5BpUJB"
-    "1yF<Jd)Ew{^GG?QZvKFXHr2Ky)45E_knj1=gYRiX5hY3Uc{p%`CQm7F+QloBttO{UMt-hkxcTWT$c!{c}-!UecbG+VisZyy9l?@c44lG"
-    "p>~f?&do2`h*@m2M-$5^YsCPUVO3Vz`k31@S{;tIZWt5=jjPO=wMB$rSzb^e?pJlCG^;TfgVR@@>Cf;{vSP$R89"
-)
+    """Return all numbers, 64 bits each in the machine's byte order."""
+    return unpack_varints(decompress(_packed), 0, int(_count))[0]

@@ -61,6 +61,15 @@ def check_fields(record: object) -> None:
             raise _wrong_field(cls.__name__, field, value)
 
 
+class Checked:
+    """The base of records whose fields are checked when they are made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
 def _read_fields(cls: type) -> tuple[_Field, ...]:
     names = {**vars(builtins), **vars(sys.modules[cls.__module__])}
     # inspect.get_annotations would load inspect.

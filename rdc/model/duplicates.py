@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.errors import ExitCode
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked
 from rdc.lean.records import dataclass
 from rdc.model.selection import DirectoryRules, FilterRule
 
@@ -30,7 +30,7 @@ class DuplicateOrder(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateOptions:
+class DuplicateOptions(Checked):
     """The options of `rdc.dupes`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -57,9 +57,6 @@ class DuplicateOptions:
     """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
     max_rate: int = 0
     """Bytes read from storage in a second, RATE_LEAST at least; 0: no bound."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +218,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class DedupeOptions:
+class DedupeOptions(Checked):
     """What `rdc.dedupe` does. The default is a dry run that would share blocks.
 
     >>> import rdc
@@ -248,20 +245,14 @@ class DedupeOptions:
     journal: bytes | None = None
     """The file that records hard links; None for a new one in the user's state directory."""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class DuplicateListing:
+class DuplicateListing(Checked):
     """The output of `rdc dupes --json`. It is untrusted: contents are compared before a file changes."""
 
     text: bytes
     name: str = "the listing"
     """Its name in messages."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

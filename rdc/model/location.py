@@ -8,7 +8,7 @@ import os
 import sys
 
 from rdc.errors import UsageError
-from rdc.lean.checks import check_argument, check_fields
+from rdc.lean.checks import Checked, check_argument, check_fields
 from rdc.lean.records import dataclass
 from rdc.model.options import check_path
 
@@ -22,7 +22,7 @@ DEFAULT_PORT = 8730
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class Location(Checked):
     """A directory or file, here or on another host. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -38,9 +38,6 @@ class Location:
     home directory; for a daemon it is MODULE or MODULE/PATH."""
     port: int | None = None
     """TCP port of a daemon on `host`; None if a remote shell reaches `host`."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def inner(self) -> bytes:
@@ -81,7 +78,7 @@ class FarList:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteShell:
+class RemoteShell(Checked):
     """The command that starts the far rdc: `command... HOST program serve --stdio`.
 
     >>> import rdc
@@ -91,9 +88,6 @@ class RemoteShell:
 
     command: tuple[str, ...] = ("ssh",)
     program: str = "rdc"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def parse_location(text: str) -> Location:

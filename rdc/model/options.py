@@ -26,7 +26,7 @@ from enum import Enum
 
 from rdc import limits
 from rdc.errors import UsageError
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked, check_fields
 from rdc.lean.records import dataclass, field, field_metadata
 from rdc.lean.typed import TypeVar
 
@@ -578,7 +578,7 @@ class KeepUndo:
 
 
 @dataclass(frozen=True, slots=True)
-class FileList:
+class FileList(Checked):
     """Paths below the source, as `--files-from` lists them.
 
     >>> import rdc
@@ -588,9 +588,6 @@ class FileList:
 
     names: tuple[bytes, ...]
     """A path may have "/./" in it, as in rsync: what is in front of it is not kept."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, UsageError
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked, check_fields
 from rdc.lean.records import dataclass, field
 from rdc.limits import SCAN_SLICES
 from rdc.model.selection import DirectoryRules, FilterRule
@@ -86,7 +86,7 @@ class ScanOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeOptions:
+class MergeOptions(Checked):
     """The options of `rdc.merge`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -96,9 +96,6 @@ class MergeOptions:
 
     memory: int = DEFAULT_MEMORY
     """Bytes for the tables of chunks; beyond them, chunks are sampled by digest."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import os
 from enum import Enum
 
 from rdc.errors import UsageError, printable
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked, check_fields
 from rdc.lean.records import dataclass
 from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
 
@@ -193,7 +193,7 @@ class RuleSide(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleModifiers:
+class RuleModifiers(Checked):
     """What a FilterRule says besides action and pattern.
 
     >>> import rdc
@@ -208,9 +208,6 @@ class RuleModifiers:
     """The rule protects nothing in a directory that is being deleted."""
     absolute: bool = False
     """The pattern is compared with the path from the top of the file system, or of the served directory."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 _NO_MODIFIERS = RuleModifiers()
@@ -265,7 +262,7 @@ class RuleSyntax(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryRules:
+class DirectoryRules(Checked):
     """Rules that each directory has in a file of its own. They take this place in the list: those of the
     directory first, then those of the directories above it.
 
@@ -289,9 +286,6 @@ class DirectoryRules:
     absolute: bool = False
     above: bool = False
     """Whether the files of the directories above the root count, too. A served directory bounds them."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:

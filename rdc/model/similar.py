@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked
 from rdc.lean.records import dataclass
 from rdc.model.selection import DirectoryRules, FilterRule
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarOptions:
+class SimilarOptions(Checked):
     """The options of `rdc.similar`. Sizes are in bytes. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -41,9 +41,6 @@ class SimilarOptions:
     """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
     max_rate: int = 0
     """Bytes read from storage in a second, RATE_LEAST at least; 0: no bound."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +145,7 @@ FORMATS = ("auto", "jsonl", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentOptions:
+class DocumentOptions(Checked):
     """The options of `rdc.similar_documents`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -179,9 +176,6 @@ class DocumentOptions:
     wait."""
     max_rate: int = 0
     """Bytes read in a second at most; 0: no bound."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

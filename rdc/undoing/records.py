@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked
 from rdc.lean.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class UndoOptions:
+class UndoOptions(Checked):
     """The options of `rdc.undo`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -19,9 +19,6 @@ class UndoOptions:
     dry_run: bool = False
     """Only report what would be done."""
     fsync: bool = True
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

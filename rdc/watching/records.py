@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.lean.checks import check_fields
+from rdc.lean.checks import Checked
 from rdc.lean.records import dataclass, field
 from rdc.lean.typed import Protocol
 from rdc.model.sync import SyncOptions
@@ -20,7 +20,7 @@ per side and 600 bytes. Foreign changes at the destination stay for that long.""
 
 
 @dataclass(frozen=True, slots=True)
-class WatchOptions:
+class WatchOptions(Checked):
     """The options of `rdc.watch`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -34,9 +34,6 @@ class WatchOptions:
     on_sync: tuple[str, ...] = ()
     """A program and its arguments, run without a shell once the trees are in step and quiet after changes.
     Its environment has RDC_WATCH_TURNS, RDC_WATCH_CHANGED, RDC_WATCH_DELETED and RDC_WATCH_FILES."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

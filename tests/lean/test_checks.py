@@ -17,15 +17,17 @@ FORM = re.compile(rf"{NAME}( \| {NAME})*|tuple\[{NAME}( \| {NAME})*, \.\.\.\]")
 
 
 def checked_records() -> list[tuple[str, str]]:
-    """Return the module and name of each class that calls check_fields."""
+    """Return the module and name of each class that calls check_fields, or is Checked."""
     found = []
     for path in modules():
         text = path.read_text()
-        if "check_fields(self)" in text:
+        if "check_fields(self)" in text or "(Checked)" in text:
             found += [
                 (name_of(path), node.name)
                 for node in ast.walk(ast.parse(text))
-                if isinstance(node, ast.ClassDef) and "check_fields(self)" in ast.unparse(node)
+                if isinstance(node, ast.ClassDef)
+                and node.name != "Checked"
+                and ("check_fields(self)" in ast.unparse(node) or "Checked" in map(ast.unparse, node.bases))
             ]
     return found
 

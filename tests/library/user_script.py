@@ -117,6 +117,15 @@ def united(left: str, right: str) -> list[bytes]:
     return [conflict.path for conflict in torn]
 
 
+def stored(directory: str) -> list[int]:
+    options = rdc.StoreOptions(name="daily", rules=RULES)
+    report: rdc.StoreReport = rdc.store_put(directory, "states", options, reporter=REPORTER, stop=STOP)
+    verified: rdc.VerifyReport = rdc.verify_store("states", 0.01, reporter=REPORTER)
+    print(report.number, verified.snapshots)
+    listed: tuple[rdc.SnapshotInfo, ...] = rdc.snapshots("states")
+    return [snapshot.number for snapshot in listed]
+
+
 def checked() -> list[bytes]:
     found: list[rdc.EntryDiffers] = []
     options = rdc.CheckOptions(rdc.SyncOptions(rules=RULES), sample=rdc.Sample(0.5, seed=1))

@@ -107,7 +107,7 @@ static int characters_read(void)
         return -1;
     /* Another thread may have read them during the import. */
     if (!read && rdc_read_characters(rdc_inside(numbers), (size_t)PyBytes_GET_SIZE(numbers) / 8)) {
-        PyErr_SetString(PyExc_RuntimeError, "rdc/kernel/unicode_data.py is damaged, or there is no memory for its tables");
+        PyErr_SetString(PyExc_RuntimeError, "rdc/kernel/unicode.bin is damaged, or there is no memory for its tables");
         return -1;
     }
     read = 1;

@@ -1,4 +1,4 @@
-/* characters.c - the tables of characters, from the columns of rdc/kernel/unicode_data.py. */
+/* characters.c - the tables of characters, from the columns of rdc/kernel/unicode.bin. */
 #include "shingles/characters.h"
 
 #include <stdlib.h>

@@ -316,7 +316,7 @@ class SyncUndo:
                 found=os.strerror(error.errno),
                 advice="it stays as it is; leave out --keep-undo, or run as its owner or as root",
             ) from error
-        self._root.check.note_named(identity_of(found), found_at(name, parent))
+        self._root.check.note_named(identity_of(found), found_at(name, parent), (found.st_mode,))
         self._bytes += size
         self._linked = True
         if stat.S_ISREG(found.st_mode):

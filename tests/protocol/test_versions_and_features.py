@@ -44,7 +44,7 @@ def test_both_sides_come_to_the_same_answer(one: Dialect, other: Dialect) -> Non
         with pytest.raises(IncompatiblePeerError) as caught:
             agree(dialect, ours, theirs)
         newer = dialect.newest > theirs.version
-        assert str(caught.value).endswith(f"update rdc on {'the far' if newer else 'this'} side")
+        assert str(caught.value).endswith(f"update rdc on {'the remote' if newer else 'this'} side")
         assert caught.value.code == ExitCode.INCOMPATIBLE
 
 

@@ -619,10 +619,13 @@ class EntryCheck:
             del self._chains[next(iter(self._chains))]
         self._chains[(after.device, after.inode)] = chain
 
-    def note_named(self, before: Identity, after: os.stat_result | None) -> None:
+    def note_named(
+        self, before: Identity, after: os.stat_result | None, modes: tuple[int, ...] | None = None
+    ) -> None:
         """Record that an entry got or lost a name, or was renamed, by a step of this run; `after`: its stat
-        now. If more than its ctime changed, somebody else was there, and nothing is recorded."""
-        if after is not None:
+        now. `modes`: those it may have now, with its kind; None: any. If more than its ctime changed,
+        somebody else was there, and nothing is recorded."""
+        if after is not None and (modes is None or after.st_mode in modes):
             now = identity_of(after)
             if (before.kind, before.size, before.mtime_ns) == (now.kind, now.size, now.mtime_ns):
                 self.note(before, now)

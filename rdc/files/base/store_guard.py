@@ -58,7 +58,10 @@ def levels_to_store(directory: int) -> int | None:
 
 def store_above(path: bytes) -> bytes | None:
     """Return the path of the store that `path` is or lies in, whether it exists or not; None for none."""
-    at = os.path.realpath(path)
+    try:
+        at = os.path.realpath(path)
+    except OSError:
+        return None  # a relative path, and the working directory is gone
     while True:
         try:
             fd = os.open(at, _DIRECTORY)

@@ -151,7 +151,7 @@ class Backups:
                 if _identity(there) != _identity(found):
                     os.unlink(target, dir_fd=directory)
                     os.link(name, target, src_dir_fd=parent, dst_dir_fd=directory, follow_symlinks=False)
-            self._root.check.note_named(identity_of(found), found_at(name, parent))
+            self._root.check.note_named(identity_of(found), found_at(name, parent), (found.st_mode,))
             if self._fsync:
                 sync_directory_at(b".", directory)
         except IsADirectoryError as error:

@@ -85,7 +85,7 @@ def test_a_far_side_without_a_common_version_is_told(newer: bool, pull: bool, tm
     ended = sync_through(speaking(tmp_path, body), tmp_path, pull=pull)
     assert ended.code == ExitCode.INCOMPATIBLE
     assert f"speaks version {version} of the protocol" in ended.complaints[0]
-    assert f"update rdc on {'this' if newer else 'the far'} side" in ended.complaints[0]
+    assert f"update rdc on {'this' if newer else 'the remote'} side" in ended.complaints[0]
 
 
 @pull_too

@@ -251,12 +251,15 @@ def test_what_fails_is_left_to_be_tried_by_itself(tmp_path: Path, root: Root) ->
     files = listing(names, [1] * 50)
     group = CommitGroup(root, fsync=False, on_commit=lambda _: None)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with open(os.devnull) as null:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (null.fileno() + 20, limits[1]))
-        try:
-            left = group.add_small(b"d", files, b"x" * 50, OWNER)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    # The twenty that are free next, wherever there are gaps among those that are open.
+    free = [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]
+    for fd in free:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(free) + 1, limits[1]))
+    try:
+        left = group.add_small(b"d", files, b"x" * 50, OWNER)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert 30 <= len(left) < 50
     assert left == list(range(left[0], 50))
     group.flush()

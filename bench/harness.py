@@ -50,7 +50,7 @@ TOP = Path(__file__).resolve().parent.parent
 """The checkout."""
 RDC = (sys.executable, "-m", "rdc")
 FAR = " ".join(RDC)
-"""The same as a value of --remote-path."""
+"""RDC, as a value of --remote-path."""
 RELAY = TOP / "tests" / "support" / "children" / "relay_ssh.py"
 """A stand-in for ssh that counts the bytes of both directions."""
 MEMORY = "/dev/shm"  # noqa: S108 - directories of random names are made in it

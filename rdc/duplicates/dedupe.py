@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 
 
 class Run:
-    """What a deduplication and a removal have in common. Call `clear`, what the run does, then `finish`;
+    """The frame that a deduplication and a removal share. Call `clear`, what the run does, then `finish`;
     `close` in any case.
 
     Problems of single files are reported. A raised RdcError ends the run: the disk is full, or the journal

@@ -92,7 +92,7 @@ class DedupeStyle:
     folders: bool = False
     """Sums by folder in place of a line for each file."""
     removal: Action | None = None
-    """Of a removal, what happens to duplicates; they are shown set by set."""
+    """The events of a removal, shown set by set."""
 
 
 class DedupeTerminal(TerminalOutput):

@@ -211,7 +211,7 @@ class _Sections:
         self._at = len(MAGIC)
 
     def take(self, most: int, *, exactly: bool = False) -> bytes:
-        """Return the next section, which has at most, or exactly, so many bytes. Raises DamagedError."""
+        """Return the next section, of at most (or `exactly`) `most` bytes. Raises DamagedError."""
         start = self._at + _SIZE_BYTES
         length = int.from_bytes(self._body[self._at : start], "little")
         packed = self._body[start : start + length]

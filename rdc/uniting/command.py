@@ -145,7 +145,7 @@ REFUSED = {
     "--compare-dest": "both sides hold all their files",
     "--fake-super": f"{_LATER}",
     "--max-delete": "--guard=PERCENT bounds deletions",
-    "--resync": "there is nothing to repair: a lost or damaged state costs no run; --forget begins anew",
+    "--resync": "there is nothing to repair: a lost or damaged state blocks no run; --forget starts over",
 }
 
 

@@ -328,7 +328,7 @@ def make_aside(target: bytes, make: Callable[[bytes], None]) -> bytes:
 
 
 def _digits(text: bytes, count: int) -> bytes:
-    """Return so many hexadecimal digits, at most 8, that check `text` or stand for it."""
+    """Return a checksum of `text` as `count` hexadecimal digits, at most 8."""
     from zlib import crc32
 
     return b"%0*x" % (count, crc32(text) & (1 << 4 * count) - 1)

@@ -27,7 +27,7 @@ RDC = (sys.executable, "-m", "rdc")
 """A process of this very checkout, whatever is on PATH."""
 
 FAR = " ".join(RDC)
-"""The same as a value of --remote-path."""
+"""The command of this rdc, as a value of --remote-path."""
 
 
 class Way(Enum):

@@ -31,7 +31,7 @@ MEANS = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
 RATIOS = (2, 3, 4, 5, 6, 7)
 PER_CHUNK = 20
 DRAWS = ((1_000, 64), (10_000, 8))
-"""(chunks, draws): a corpus with fewer chunks is measured so many times."""
+"""(chunks, draws): a corpus with fewer chunks is measured this many times."""
 Ends = list[int]
 Chunker = Callable[[bytes, float], Ends]
 

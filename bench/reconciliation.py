@@ -42,7 +42,7 @@ def symbols_of(key: int, most: int) -> list[int]:
 
 
 def decodes(keys: list[int], symbols: int) -> bool:
-    """Whether so many symbols give back all differing keys. Keys that both sides have cancel."""
+    """Return whether this many symbols give back all differing keys. Keys that both sides have cancel."""
     where = [symbols_of(key, symbols) for key in keys]
     sums, counts = [0] * symbols, [0] * symbols
     for number, ones in enumerate(where):

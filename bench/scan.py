@@ -11,7 +11,7 @@ Metrics:   cpu: user and system seconds; wall: seconds; memory: the largest proc
 Beside:    jdupes, rdfind, fdupes, rmlint (files); duperemove (blocks of 128 KiB, read-only); restic and borg
            (a first backup into a scratch repository, which they also write; restic encrypts it). The output
            names tools that are missing.
-Corpora:   the trees given as arguments; --small: so many files of 0 to 8 KiB; --big: one file of so many GiB
+Corpora:   the trees given as arguments; --small: N files of 0 to 8 KiB; --big: one file of N GiB
            of random bytes. Both are seeded and made in --place.
 Commands:  .venv/bin/python -m bench.scan TREE... [--runs 3] [--json FILE]
            .venv/bin/python -m bench.scan --small 20000 --big 2 --place /dev/shm --only rdc

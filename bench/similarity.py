@@ -2,7 +2,7 @@
 
 Questions: which samples (twelve or sixteen of six bits, how many matches) of which features (windows or
 chunks) find versions of files, and how many unrelated files pass? Are bit planes or inverted lists better?
-Metrics: recall is the share of file pairs with at least so many matches, by their true Jaccard resemblance:
+Metrics: recall is the share of file pairs with at least that many matches, by their true Jaccard resemblance:
 of all windows with lead < 4 of a file, and of its chunks of 1 KiB. False candidates per million pairs of
 files with nothing in common. Bytes per file, allocated and resident. Milliseconds of CPU per query, median
 and worst, over queries that find nothing, little, or a flood of files with equal traits.
@@ -344,7 +344,7 @@ def timed(call: Callable[[bytes], object], queries: list[bytes]) -> dict[str, fl
 
 
 def cost(files: int, rng: random.Random) -> dict[str, Any]:
-    """Memory and query times of an index of so many files: unrelated ones, and floods of equal traits."""
+    """Memory and query times of an index of this many files: unrelated ones, and floods of equal traits."""
     report: dict[str, Any] = {"files": files}
     flood = rng.randbytes(9)
     contents: dict[str, Callable[[int], tuple[bytes, int]]] = {
@@ -407,7 +407,7 @@ class OpenedDatabase:
 
 
 def catalog_cost(files: int, rng: random.Random) -> dict[str, Any]:
-    """Times of the first query to a catalog of so many small files, and of a later one."""
+    """Times of the first query to a catalog of this many small files, and of a later one."""
     from rdc.catalog.database import Database
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:

@@ -8,7 +8,7 @@ Metrics:   wire: bytes both ways through the pipe; cpu: user and system seconds 
            stand-in for ssh relays the pipe and costs both tools the same.
 Beside:    `rdc sync` with `rsync -a --fsync`; `rdc sync --no-fsync` with `rsync -a`. Through the pipe rsync
            compresses (-z), as rdc does, unless --plain is given. Each run has a new, empty catalog.
-Corpora:   --pair: trees OLD:NEW; --first: so many files of 0 to 8 KiB of text; --big: one file of random
+Corpora:   --pair: trees OLD:NEW; --first: this many files of 0 to 8 KiB of text; --big: one file of random
            bytes; --unchanged: a tree. Files of --first and --big are seeded and made for the run.
 Commands:  .venv/bin/python -m bench.sync --pair OLD:NEW [--pair ...] [--unchanged TREE]
            .venv/bin/python -m bench.sync --first 20000 --big 1 [--runs 5] [--no-pipe] [--json]
@@ -179,7 +179,7 @@ def main() -> None:
     parser = arguments(__doc__, runs=3, place=True)
     parser.add_argument("--pair", action="append", default=[], metavar="OLD:NEW")
     parser.add_argument("--unchanged", metavar="TREE")
-    parser.add_argument("--first", type=int, metavar="FILES", help="a first copy of so many small files")
+    parser.add_argument("--first", type=int, metavar="FILES", help="a first copy of this many small files")
     parser.add_argument("--big", type=int, metavar="GIB", help="a first copy of one file")
     parser.add_argument("--no-pipe", action="store_true", help="local runs only")
     parser.add_argument("--no-local", action="store_true", help="runs through a pipe only")

@@ -80,7 +80,7 @@ def measure(source: Path, destination: Path, edits: int, line: Line | None, *, f
     try:
         while not turns:
             time.sleep(0.01)
-        print(f"{len(files):,} files; in step after {time.monotonic() - began:.1f} s")
+        print(f"{len(files):,} files; in sync after {time.monotonic() - began:.1f} s")
         latencies, costs = [], []
         for path in chosen:
             time.sleep(rng.uniform(0.3, 0.6))

@@ -1,4 +1,4 @@
-"""Measures bytes on the wire from one version of a tree to the next, rdc against rsync.
+"""Measures bytes on the wire from one version of a tree to the next, rdc --fewest-bytes against rsync.
 
 Command: .venv/bin/python -m bench.wire OLD NEW...
 
@@ -60,7 +60,8 @@ def measured(pair: str, mtimes: str, tool: str, source: Path, destination: Path,
     relay = f"{sys.executable} {RELAY} --account {account}"
     ends = [f"{source}/", f"far:{destination}/"]
     if tool == "rdc":
-        argv = [*RDC.split(), "sync", "--stats", "--no-fsync", "-e", relay, "--remote-path", RDC, *ends]
+        far = ["-e", relay, "--remote-path", RDC]
+        argv = [*RDC.split(), "sync", "--stats", "--no-fsync", "--fewest-bytes", *far, *ends]
     else:
         argv = [*tool.split(), "-e", relay, *ends]
     environment = os.environ | {"XDG_CACHE_HOME": str(catalogs)}
@@ -70,9 +71,9 @@ def measured(pair: str, mtimes: str, tool: str, source: Path, destination: Path,
     if stats and tool == "rdc":
         print(said.read_text(), file=sys.stderr)
     counted = json.loads(account.read_text())
-    own, far = counted["relay_cpu"], counted["cpu"]
+    own, there = counted["relay_cpu"], counted["cpu"]
     round_trips = int(trips[1]) if trips else None
-    return Row(pair, mtimes, tool, counted["up"], counted["down"], spent - own, far, round_trips)
+    return Row(pair, mtimes, tool, counted["up"], counted["down"], spent - own, there, round_trips)
 
 
 def patched(tool: str, old: Path, new: Path, patch: Path) -> tuple[int, float]:

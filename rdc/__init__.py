@@ -17,8 +17,12 @@ def _modules() -> dict[str, str]:
     """Return the module of each public name: what the stub imports, one name a line."""
     if not _MODULES:
         with open(f"{__path__[0]}/__init__.pyi", encoding="ascii") as stub:
-            imports = [line.split() for line in stub if line.startswith("from ")]
-        _MODULES.update({words[3]: words[1] for words in imports})
+            for line in stub:
+                words = line.split()
+                if words[:1] == ["__all__:"]:
+                    break  # declarations of these names follow
+                if len(words) > 3 and words[1].startswith("rdc."):
+                    _MODULES[words[3]] = words[1]
     return _MODULES
 
 

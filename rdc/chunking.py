@@ -9,7 +9,7 @@ from blake3 import blake3
 
 from rdc.errors import UsageError
 from rdc.lean.checks import check_argument, check_fields
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, NODE_RECORDS_MAX, NODE_RECORDS_MIN
 
 TYPE_CHECKING = False
@@ -38,12 +38,11 @@ MiB."""
 FORMAT_VERSION = 1
 
 
-@dataclass(frozen=True)
-class ChunkParams:
+class ChunkParams(Record):
     """Chunk sizes in bytes. Every chunk but a stream's last is longer than `min_size`; none is longer than
     `max_size`.
 
-    Raises UsageError unless 64 <= min_size < max_size <= 8 * min_size and max_size <= 16 MiB.
+    Raises UsageError unless 64 <= min_size < max_size <= 32 * min_size and max_size <= 16 MiB.
 
         >>> import rdc
         >>> params = rdc.ChunkParams.for_mean(16384)
@@ -51,6 +50,7 @@ class ChunkParams:
         (6230, 24920)
     """
 
+    __slots__ = ("__dict__",)  # for cached_property
     min_size: int
     max_size: int
     version: int = FORMAT_VERSION
@@ -103,8 +103,7 @@ them."""
 # The streaming chunker: takes spans of a stream, returns chunks with their BLAKE3 digests, in bounded memory.
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Record):
     """Bytes offset to offset + length of a stream, and their BLAKE3-256 digest."""
 
     offset: int
@@ -112,8 +111,7 @@ class Chunk:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkColumns:
+class ChunkColumns(Record):
     """Consecutive chunks as columns, for bulk work without an object per chunk."""
 
     lengths: list[int]

@@ -7,6 +7,7 @@ EXIT VALUES).
 from __future__ import annotations
 
 from enum import IntEnum
+from os import fsdecode
 
 
 class ExitCode(IntEnum):
@@ -20,7 +21,7 @@ class ExitCode(IntEnum):
     OK = 0
     USAGE = 1
     DIFFERENT = 1
-    """Of `rdc check`: the trees differ. A wrong command line of that verb is CHECK_USAGE."""
+    """The trees of `rdc check` differ. A wrong command line of that verb is CHECK_USAGE."""
     INCOMPATIBLE = 2
     REFUSED = 5
     UNREACHABLE = 10
@@ -82,6 +83,18 @@ def escaped(character: str) -> str:
     elif code >= 0x80:
         return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
     return f"\\x{code:02x}"
+
+
+class WithPath:
+    """The base of what names one path. A subclass has it as `path_bytes`."""
+
+    __slots__ = ()
+    path_bytes: bytes
+
+    @property
+    def path(self) -> str:
+        """`path_bytes` as text, as os.fsdecode makes it: os.fsencode gives the bytes back."""
+        return fsdecode(self.path_bytes)
 
 
 class RdcError(Exception):
@@ -160,14 +173,14 @@ class OutOfSpaceError(RdcError):
     code = ExitCode.FILE_IO
 
 
-class FileError(RdcError):
+class FileError(WithPath, RdcError):
     """One file could not be read or written. The run continues and ends with exit code 23."""
 
     code = ExitCode.PARTIAL
 
     def __init__(self, path: bytes, message: str, *, code: ExitCode | None = None) -> None:
         super().__init__(message, code=code)
-        self.path = path
+        self.path_bytes = path
 
 
 class FileChangedError(FileError):

@@ -210,7 +210,7 @@ ROWS_FREELY = 65_536
 
 ASKED_FILE_BYTES = 4096
 """Bytes counted for each file that a request names, besides its content: opening a file takes about as long
-as reading so many bytes."""
+as reading that many bytes."""
 
 ASKED_NODE_BYTES = 2048
 """Bytes counted for each node that a request names: more than any expanded node has, and a small part of the
@@ -250,8 +250,9 @@ other."""
 CHUNK_MAX_LIMIT = 16 << 20
 """Bytes. Both sides hold a whole chunk in memory while they hash and check it."""
 
-CHUNK_RATIO_LIMIT = 8
-"""Largest max_size / min_size: a wider window only spreads sizes without finding better cuts."""
+CHUNK_RATIO_LIMIT = 32
+"""Largest max_size / min_size: that of FastCDC's usual 2 to 64 KiB. A window wider than 4 only spreads sizes
+without finding better cuts."""
 
 BLOCK_SIZE_MIN = 16
 BLOCK_SIZE_MAX = 64 << 10
@@ -261,6 +262,10 @@ NODE_RECORDS_MIN = 6
 NODE_RECORDS_MAX = 26
 """A signature node has more than 6 and at most 26 records, about 16 on average. Ten edits of a file of 65,536
 chunks then cost 603 references; with 64 records per node they cost 1,350."""
+
+TOP_RECORDS = 64
+"""Records that describe a whole file in the answer about its tree. With 26, the most of one node, files above
+a few megabytes would take a round trip more for their next level, which is no longer than this."""
 
 TREE_HEIGHT = 24
 """Levels of a signature tree: each level shrinks by a factor above 6, and 6^24 > 2^62 records."""
@@ -440,6 +445,9 @@ TREES_IN_FLIGHT_BYTES = 64 << 20
 SMALL_MANIFEST = 200
 """Entries of the largest differing manifest that is listed whole: about 3 KB, as much as a descent costs."""
 
+OFFERED_ROWS = 1 << 18
+"""Entries of an offered manifest that stay in memory while the tree is told again from it: about 25 MB."""
+
 BUNDLE_BYTES = 2 << 20
 """Bytes of the changed files of one bundle, which each side assembles in memory. With 1 MiB, and half as much
 packed at a time, a release of Linux took half as many block messages again. With 4 MiB, and twice as much
@@ -453,11 +461,11 @@ size."""
 BUNDLE_FILES = 256
 """Files per bundle: as many as are open at a time."""
 
+LIKELY_FILES = 16
+"""Files that the source describes unasked. More are cheaper in bundles, which the destination asks for."""
+
 BUNDLE_FILES_LEAST = 8
 """Smallest number of changed files that makes a bundle. Fewer are described singly, in more detail."""
-
-BUNDLE_CHUNKS = 65_536
-"""Chunks of a bundle's longer files: with the shortest chunks allowed there are fewer."""
 
 BUNDLES_CACHED_BYTES = 96 << 20
 """Bytes of bundled content that each side keeps in memory between requests: enough for most runs, 85 MB for a
@@ -524,7 +532,7 @@ FAILED_FILES = 16
 source causes one only by chance, or by a file that changes in a way that nothing shows."""
 
 FAILED_OF_BASE = 4
-"""The same for one local file. A file that is requested has two attempts."""
+"""The bound for one local file. A file that is requested has two attempts."""
 
 WRONG_CELLS = 64
 """Check blocks of local content that a source may correct even if most of what was claimed is wrong. Of an
@@ -535,7 +543,7 @@ honest source's some are, by false matches of short fingerprints."""
 
 TOUCHED_DIRECTORIES = 65_536
 """Directories and renames remembered from one burst of changes, some 10 MB. Beyond this limit the whole tree
-is read, which then costs less than reading so many directories singly."""
+is read, which then costs less than reading as many directories singly."""
 
 RETRIED_FILES = 65_536
 """Files remembered as still being written. Beyond this limit the oldest one waits for the next comparison of
@@ -624,10 +632,41 @@ UNITE_ROWS = 1 << 31
 """Entries of an ancestor of a two-way sync, as many as a manifest may have."""
 
 UNITE_HEAD_BYTES = 128 << 10
-"""What an ancestor says of itself: ids, numbers and one path in hexadecimal digits."""
+"""The head of an ancestor: ids, numbers and one path in hexadecimal digits."""
 
 UNITE_FILE_BYTES = 64 << 30
 """The longest ancestor or journal of a two-way sync that is read, at 32 bytes an entry."""
+
+UNITE_UNITS = 1 << 10
+"""Names of units that a pair keeps."""
+
+UNITE_LOG_BYTES = 1 << 20
+"""Longest list of a user's pairs that rdc reads. rdc rewrites a list that is longer than half of that."""
+
+UNITE_EDGES = 64
+"""Pairs of other directories of which one that is united remembers that they exist, to find rings."""
+
+UNITE_PLANS = 64
+"""Plans of interrupted runs that one side tells the other. A journal with more is worth nothing."""
+
+UNITE_RULES_BYTES = 512 << 10
+"""The rules of a pair on the wire, in base64: half a frame."""
+
+UNITE_PAGE_BYTES = 512 << 10
+"""Bytes of one part of a page: half a frame."""
+
+UNITE_TOLD_BYTES = 4 << 30
+"""Bytes of one whole page, at 40 bytes for each of 100 million entries. The memory that a peer's entries may
+take ends it earlier."""
+
+JOBS_MOST = 1000
+"""Jobs of one settings file."""
+
+JOB_NAME_LENGTH = 64
+"""Characters of a job's name, which is part of names of files."""
+
+JOB_RECORD_BYTES = 64 << 10
+"""Longest record of a job's last run that rdc reads. A record has some hundred bytes."""
 
 UNITE_LISTED = 20
 """Conflicts that one run names. The others are counted."""
@@ -738,7 +777,7 @@ RANGE_BYTES = 4 << 20
 share a search need the same number."""
 
 STORED_DOCUMENT_BYTES = 1 << 10
-"""What a document without text counts as stored: 600 bytes of samples and columns, some 400 of band keys."""
+"""The memory that a document without text takes: 600 bytes of samples and columns, some 400 of band keys."""
 
 STORED_SHARE = 128
 STORED_BYTES_LEAST = 512 << 20
@@ -781,7 +820,7 @@ COMPARED_LEAST = 1 << 23
 
 CROWD_LEVELS = 4
 LEVEL_PREFIXES = 2_000
-"""Bands that the documents of one group may have to share, and combinations of so many bands. Each
+"""Bands that the documents of one group may have to share, and combinations of that many bands. Each
 combination reads a column of keys."""
 
 PAIRS = 1 << 18

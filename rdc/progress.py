@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, StoppedError
-from rdc.lean.records import dataclass
+from os import fsdecode
+
+from rdc.errors import ExitCode, StoppedError, WithPath
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 
 TYPE_CHECKING = False
@@ -15,8 +17,7 @@ STOP_SECONDS = 0.1
 """The longest wait after which a waiting job looks at its StopSignal."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanKnown:
+class PlanKnown(Record):
     """The comparison is complete. These totals describe the work ahead."""
 
     files: int
@@ -26,20 +27,23 @@ class PlanKnown:
     deletes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ItemChanged:
+class ItemChanged(WithPath, Record):
     """An entry was changed; in a dry run, it would be."""
 
     change: str
     """rsync's 11-character code, or '*deleting  '."""
-    path: bytes
+    path_bytes: bytes
     """The path relative to the destination root. A directory ends in '/'."""
-    target: bytes | None = None
+    target_bytes: bytes | None = None
     """The target of a symlink, the other name of a new hard link, or the new path of a moved file."""
 
+    @property
+    def target(self) -> str | None:
+        """`target_bytes` as text."""
+        return None if self.target_bytes is None else fsdecode(self.target_bytes)
 
-@dataclass(frozen=True, slots=True)
-class Progressed:
+
+class Progressed(Record):
     """The progress of one phase.
 
     >>> import rdc
@@ -48,17 +52,19 @@ class Progressed:
     """
 
     phase: str
-    """A sync has 'compare', 'transfer' and 'delete'; a scan 'read'; a dedupe 'compare' and 'share'."""
+    """A sync and a two-way sync have 'compare', 'transfer' and 'delete'; a scan 'read'; a dedupe 'compare'
+    and 'share'; an undo 'undo'."""
     done: int
     total: int | None
-    """The total of the phase; None while unknown. 'delete' counts entries, the other phases bytes.
+    """The total of the phase; None while unknown. 'delete' and 'undo' count entries, other phases bytes.
 
     In 'compare' these are the bytes that the destination reads of its own files.
     """
+    line_bytes: int | None = None
+    """Bytes on the connection so far, both ways; None within one process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(WithPath, Record):
     """An error or notice about one path. The path is b'' if none is meant. The run continues.
 
     >>> import rdc
@@ -68,7 +74,7 @@ class Problem:
 
     code: ExitCode
     """The exit code. OK marks a notice that does not change it, such as a skipped socket."""
-    path: bytes
+    path_bytes: bytes
     message: str
     """One printable line that names the path."""
 
@@ -82,7 +88,7 @@ class Reporter(Protocol):
     >>> import os, rdc
     >>> def reporter(event):
     ...     if isinstance(event, rdc.ItemChanged):
-    ...         print(event.path.decode())
+    ...         print(event.path)
     >>> os.mkdir("src"); open("src/file", "w").close()
     >>> _ = rdc.sync("src/", "copy/", reporter=reporter, catalog=None)
     ./

@@ -13,15 +13,20 @@ from pathlib import Path
 
 from rdc.errors import ExitCode
 from rdc.model.scan import (
+    AgeSummary,
     Attribution,
     Bin,
     Coverage,
+    DirectoryGrowth,
     DirectorySummary,
+    Growth,
+    IdenticalSummary,
     LevelSummary,
     Overlap,
     ScanProblem,
     ScanReport,
     SimilarFiles,
+    TypeGrowth,
     TypeSummary,
 )
 from rdc.survey.report.terminal import scan_json
@@ -111,7 +116,7 @@ def report() -> ScanReport:
     )
     by_file = level("file", total // files, total, 0.861, 0.78)
     return ScanReport(
-        paths=(b"data",),
+        paths_bytes=(b"data",),
         files=files,
         bytes=total,
         allocated_bytes=total - 310_000_000,
@@ -169,6 +174,35 @@ def report() -> ScanReport:
                 ),
                 1_900_000,
                 0.83,
+            ),
+        ),
+        identical=(
+            IdenticalSummary(
+                (b"data/machines/debian-old/base.qcow2", b"data/machines/debian/base.qcow2"), 2, 2_700_000_000
+            ),
+            IdenticalSummary((b"data/backups/site.tar", b"data/backups/site-copy.tar"), 2, 470_000_000),
+            IdenticalSummary(
+                tuple(b"data/photos/%s/IMG_1.jpg" % name for name in (b"2022", b"2023", b"selected")),
+                12,
+                4_100_000,
+            ),
+        ),
+        ages=tuple(
+            AgeSummary(year, files * part // 15, total * part // 15)
+            for year, part in ((1970, 1), (2019, 2), (2021, 3), (2022, 4), (2023, 5))
+        ),
+        growth=Growth(
+            before_files=files - 700,
+            before_bytes=total - 900_000_000,
+            complete=True,
+            directories=(
+                DirectoryGrowth(b"data/photos/2023", 3_600_000_000, 4_480_000_000),
+                DirectoryGrowth(b"data/logs", 430_000_000, 410_000_000),
+                DirectoryGrowth(b"data/backups", 1_221_000_000, 1_261_000_000),
+            ),
+            types=(
+                TypeGrowth(".jpg", 7_270_000_000, 8_150_000_000),
+                TypeGrowth(".log", 430_000_000, 410_000_000),
             ),
         ),
         errors=(

@@ -31,6 +31,10 @@ def content_of(path):
         return file.read()
 
 
+class DamagedError(SystemExit):
+    """Ends the restore, unless another copy of the chunk is sound."""
+
+
 class Taken:
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -38,7 +42,7 @@ class Taken:
     def take(self, count):
         self.at += count
         if self.at > len(self.data):
-            raise SystemExit("damaged: a record is too short")
+            raise DamagedError("damaged: a record is too short")
         return self.data[self.at - count : self.at]
 
     def unpack(self, form):
@@ -59,6 +63,8 @@ class Store:
         self.chunks, self.decoded = {}, {}
         for name in glob.glob("packs/*/*.pack", root_dir=path):
             self.add(os.path.join(path, name))
+        for copies in self.chunks.values():
+            copies.sort(key=lambda copy: copy[0][5])  # those with few bases first
 
     def add(self, path):
         """Read the directory of a pack: where each chunk is."""
@@ -81,19 +87,15 @@ class Store:
             frame = (path, at, stored[number], sizes[number], kinds[number], depths[number], own_bases)
             start = 0
             for one in range(chunk, chunk + counts[number]):
-                key, length = keys[one], lengths[one]
-                if key not in self.chunks or self.chunks[key][0][5] > depths[number]:
-                    self.chunks[key] = (frame, start, length)
-                start += length
+                self.chunks.setdefault(keys[one], []).append((frame, start, lengths[one]))
+                start += lengths[one]
             at, chunk = at + stored[number], chunk + counts[number]
 
     def frame(self, frame):
         """Decode a frame. Its bases have less depth, so this ends."""
         path, at, stored, size, kind, depth, bases = frame
         if (path, at) not in self.decoded:
-            if any(self.chunks[key][0][5] >= depth for key in bases):
-                raise SystemExit(f"{path}: damaged: bases in a circle")
-            prefix = b"".join(self.chunk(key) for key in bases)
+            prefix = b"".join(self.chunk(key, depth) for key in bases)
             with open(path, "rb") as file:
                 file.seek(at)
                 data = file.read(stored)
@@ -105,14 +107,17 @@ class Store:
             self.decoded[path, at] = data
         return self.decoded[path, at]
 
-    def chunk(self, key):
-        if key not in self.chunks:
-            raise SystemExit(f"damaged: no pack has chunk {key.hex()}")
-        frame, start, length = self.chunks[key]
-        data = self.frame(frame)[start : start + length]
-        if blake3(data, key=self.key).digest(KEY) != key:
-            raise SystemExit(f"{frame[0]}: damaged: chunk {key.hex()}")
-        return data
+    def chunk(self, key, below=256):
+        """Return the first sound copy of a chunk among those of less depth than `below`."""
+        for frame, start, length in self.chunks.get(key, ()):
+            if frame[5] < below:
+                try:
+                    data = self.frame(frame)[start : start + length]
+                except (DamagedError, OSError, zstandard.ZstdError):
+                    continue
+                if blake3(data, key=self.key).digest(KEY) == key:
+                    return data
+        raise DamagedError(f"damaged: no pack has a sound copy of chunk {key.hex()}")
 
     def content(self, level, keys):
         """Return the chunks of a stream. Those of a level above 0 are a list of keys."""
@@ -150,11 +155,8 @@ def restore(store, number, destination):
         here = os.path.join(destination, record.take(path_bytes))
         name_list, target_list = record.take(names).split(b"\0"), iter(record.take(targets).split(b"\0"))
         kinds = record.take(count)
-        modes, sizes, mtimes = (
-            record.unpack(f"{count}H"),
-            record.unpack(f"{count}Q"),
-            record.unpack(f"{count}q"),
-        )
+        modes, sizes = record.unpack(f"{count}H"), record.unpack(f"{count}Q")
+        mtimes = record.unpack(f"{count}q")
         uids, gids = record.unpack(f"{count}I"), record.unpack(f"{count}I")
         groups = record.unpack(f"{count}I") if grouped else (0,) * count
         set_fields = Taken(record.take(set_bytes))
@@ -167,11 +169,9 @@ def restore(store, number, destination):
             path, kind, size = os.path.join(here, name_list[row]), kinds[row], sizes[row]
             where = next(contents) if kind == FILE and size else (0, b"")
             meta = (modes[row], mtimes[row], uids[row], gids[row], packed[set_numbers[row]], kind)
-            if groups[row] in links:
-                os.link(links[groups[row]], path, follow_symlinks=False)
+            if (first := links.setdefault(groups[row] or path, path)) is not path:
+                os.link(first, path, follow_symlinks=False)
                 continue
-            if groups[row]:
-                links[groups[row]] = path
             if kind == DIRECTORY:
                 os.mkdir(path)
                 late.append((path, *meta))

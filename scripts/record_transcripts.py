@@ -1,4 +1,4 @@
-"""python -m scripts.record_transcripts [NAME...]: records sessions anew, all or those of these names.
+"""python -m scripts.record_transcripts [NAME...]: records sessions again, all or those of these names.
 
 They are those of tests/support/wire/recorded_scenes.py, and go to fixtures/transcripts/VERSION, for the
 newest version of the protocol. Sessions of an older version stay as they are: no rdc writes them any more.

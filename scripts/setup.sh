@@ -66,7 +66,7 @@ setup() {
     # sources. Some packages hold files that are no Python of this version. The largest tools of the tests, of which a
     # run loads little, are compiled as they are loaded.
     "$venv/bin/python" -m compileall -q -q -j 0 \
-      -x 'site-packages/(cfnlint|moto|mpmath|mypy|networkx|pip|plotly|ray|sympy)/' "$venv/lib" "$top/rdc" >&2 || true
+      -x 'site-packages/(cfnlint|moto|mpmath|mypy|networkx|pip|ray|sympy)/' "$venv/lib" "$top/rdc" >&2 || true
     printf '%s\n' "$stamp" >"$venv/stamp-$extra"
     # An extra includes all that the plain installation needs.
     printf '%s\n' "$stamp" >"$venv/stamp-"

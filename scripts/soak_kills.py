@@ -21,7 +21,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--kills", type=int, default=0, help="end after so many, however long they take")
+    parser.add_argument("--kills", type=int, default=0, help="end after this many, however long they take")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--on", choices=("btrfs", "xfs"), help="on an image of this file system (needs root)")
     given = parser.parse_args()

@@ -6,7 +6,7 @@ Fails if a case differs. Trees, lines of `-n -i` and of `-i`, and exit codes are
 tests/support/oracle/intended.py. Every fourth block is about filter rules and rule files. Of eight blocks
 one is about --link-dest and its like, and one about several SRC and lists of paths. Blocks of 100 cases run
 on all cores. Each case that differs is printed, with the seed of its block.
---depth: rdc has so many calls to storage in flight, however long they take.
+--depth: rdc keeps this many storage calls in flight, however long they take.
 """
 
 from __future__ import annotations

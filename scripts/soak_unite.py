@@ -2,8 +2,8 @@
 
     scripts/soak unite [--minutes=N] [--seed=N]
 
-Each history is one of tests/uniting/real_histories.py: against the plan in memory, or with kills. One
-that fails is named with its seed.
+Each history is one of tests/uniting/real_histories.py: against the plan in memory, or with kills, on one
+machine or as between two. One that fails is named with its seed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 
 from tests.uniting.real_histories import history_beside_memory, history_with_kills
 
-KINDS = ("memory", "kills", "lost state")
+KINDS = tuple((kind, remote) for kind in ("memory", "kills", "lost state") for remote in (False, True))
 
 
-def history(kind: str, seed: int) -> None:
+def history(kind: str, remote: bool, seed: int) -> None:
     """Run one history in a directory of its own."""
     with tempfile.TemporaryDirectory() as top:
         if kind == "memory":
-            history_beside_memory(seed, Path(top))
+            history_beside_memory(seed, Path(top), remote=remote)
         else:
-            history_with_kills(seed, kind == "lost state", Path(top))
+            history_with_kills(seed, kind == "lost state", Path(top), remote=remote)
 
 
 def main() -> int:
@@ -40,12 +40,12 @@ def main() -> int:
     ends = time.monotonic() + 60 * arguments.minutes
     seed, failed = arguments.seed, 0
     while time.monotonic() < ends:
-        for kind in KINDS:
+        for kind, remote in KINDS:
             try:
-                history(kind, seed)
+                history(kind, remote, seed)
             except Exception:  # noqa: BLE001 - every failure is shown
                 failed += 1
-                print(f"history failed: {kind}, seed {seed}", flush=True)
+                print(f"history failed: {kind}, {'two machines, ' * remote}seed {seed}", flush=True)
                 traceback.print_exc(limit=-4)
         seed += 1
     print(f"{seed - arguments.seed:,} seeds from {arguments.seed}, pid {os.getpid()}: {failed} failed")

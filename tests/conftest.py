@@ -13,7 +13,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rdc.lean.records import replace
+from rdc.model.location import Location
+from rdc.model.sync import SyncOptions
 from rdc.session import sync_run
+from rdc.session.source.tree_description import Description
 from rdc.transport.pipes import ChildTransport
 from tests.support.children.far_process import FarServer
 from tests.support.needs import check_needs, checked_programs, missing_needs, needs_of, running, told
@@ -136,6 +140,33 @@ def forked_far_sides() -> Iterator[None]:
 def same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions that are begun here have one key: what is wrong by chance is so in no run, or in all."""
     monkeypatch.setattr(sync_run, "new_secret", lambda: b"sixteen bytes of")
+
+
+@pytest.fixture
+def nothing_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source describes no file unasked, as where many changed: each comes the way that the destination
+    asks for."""
+    monkeypatch.setattr(Description, "likely", lambda *_: ())
+
+
+@pytest.fixture
+def fewest_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syncs that are begun here look for the content of changed files, as with --fewest-bytes. Without it,
+    the ways of this module would be taken only on slow lines."""
+    begin = sync_run.SyncRun.__init__
+
+    def beginning(
+        self: sync_run.SyncRun,
+        source: Location,
+        destination: Location,
+        options: SyncOptions,
+        *rest: Any,
+        **named: Any,
+    ) -> None:
+        fewest = not (options.whole_file or options.line)
+        begin(self, source, destination, replace(options, fewest_bytes=fewest), *rest, **named)
+
+    monkeypatch.setattr(sync_run.SyncRun, "__init__", beginning)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import time
 from _thread import RLock  # threading costs each side of a remote sync 1.4 ms
 from array import array
 from collections.abc import Iterator
-from enum import Enum
 from functools import partial
 
 from rdc.catalog.database import (
@@ -21,12 +20,14 @@ from rdc.catalog.database import (
     find_value,
     has_in_sync,
     mark_used,
+    shrink,
     write_entries,
     write_in_sync,
 )
 from rdc.catalog.file_state import Entry, FileState, RowKey, is_racy, is_unsettled, row_key_of, stamps
-from rdc.catalog.store import NoCatalog, SignatureStore, SignedFiles, SmallFiles
+from rdc.catalog.store import NoCatalog, SignatureStore, SignedFiles, SmallFiles, UserCatalog
 from rdc.errors import ExitCode, FileError
+from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.metadata import file_clock
 from rdc.files.facts.file_systems import ChangeTimes, FileSystem, file_system_of, path_of
 from rdc.lean.typed import TypeVar
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
-    from types import TracebackType
-    from typing import Final
 
     from rdc.catalog.similar import SimilarFiles
     from rdc.chunking import ChunkParams
@@ -56,7 +55,7 @@ T = TypeVar("T")
 DAY_NS = 86_400_000_000_000
 
 
-class Catalog(SignatureStore):
+class Catalog(SignatureStore, Closing):
     """A SignatureStore in `directory`/catalog.sqlite. The first call that needs the file opens it.
 
     Entries wait in memory for a batch, and lookups find them there too. `flush` and `close` write them.
@@ -84,6 +83,10 @@ class Catalog(SignatureStore):
         self._in_sync: dict[bytes, None] = {}
         self.lost = 0
         """Entries that could not be written."""
+
+    @property
+    def directory(self) -> bytes | None:
+        return os.fsencode(self.database.directory)
 
     def now(self) -> int:
         return self._clock()
@@ -302,8 +305,6 @@ class Catalog(SignatureStore):
                 return
             today = self._today()
 
-            from rdc.catalog.database import shrink
-
             def write(connection: sqlite3.Connection) -> None:
                 write_entries(connection, entries, today)
                 if used:
@@ -328,14 +329,6 @@ class Catalog(SignatureStore):
 
     def _today(self) -> int:
         return self._clock() // DAY_NS
-
-    def __enter__(self) -> Catalog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class KnownFileSystems:
@@ -420,15 +413,6 @@ class PendingEntries:
 
 # Where the catalog lies: the user's cache directory, or the directory that RDC_CATALOG or --catalog names.
 
-
-class UserCatalog(Enum):
-    """Type of USER_CATALOG, for annotations."""
-
-    USER_CATALOG = "user catalog"
-
-
-USER_CATALOG: Final = UserCatalog.USER_CATALOG
-"""A `catalog` argument: the catalog of the user who runs this process."""
 
 VARIABLE = "RDC_CATALOG"
 """Environment variable: a directory, or `off`."""

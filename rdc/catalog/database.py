@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 
 from rdc.errors import one_line, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import CATALOG_ENTRY_BYTES, CATALOG_IN_SYNC
 
@@ -96,7 +96,7 @@ class Database:
 
     @property
     def missing(self) -> bool:
-        """Whether there is no file to read yet."""
+        """Return whether there is no file to read yet."""
         return self._connection is None and not os.path.exists(self.path)
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -409,8 +409,7 @@ _PUT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRow:
+class StoredRow(Record):
     """One row of the table of signatures. It is valid only for a FileState that its stamp fits."""
 
     id: int

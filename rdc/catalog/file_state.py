@@ -10,7 +10,7 @@ from functools import cache
 from blake3 import blake3
 
 from rdc.files.facts.file_systems import ChangeTimes
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ RowKey = tuple[int, int, int]
 """The key of a row: see FileState.row_key."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Record):
     """A file at one moment. Equal states have equal content; rdc.catalog.file_state says when this holds."""
 
     file_system: int
@@ -124,12 +123,11 @@ class FileState:
         return blake3(context + state + self.params + root).digest(STAMP_BYTES)
 
     def is_stamped(self, stamp: bytes, root: bytes) -> bool:
-        """Whether `stamp` was made from this state and this root."""
+        """Return whether `stamp` was made from this state and this root."""
         return stamp == self.stamp(root) or stamp == self.stamp(root, unsettled=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """One row of the table of signatures, without its key."""
 
     size: int

@@ -1,4 +1,4 @@
-"""What was learned of file systems, kept between runs in one small file beside the catalog.
+"""The facts learned of file systems, kept between runs in one small file beside the catalog.
 
 The file is text: a line with the version and a digest of the rest, then a line a file system: its key
 (rdc.files.facts.file_systems), the day of its last use counted from 1970, and its facts as numbers. It is a
@@ -15,7 +15,7 @@ from contextlib import suppress
 from blake3 import blake3
 
 from rdc.files.facts.file_systems import KEY_BYTES
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import REMEMBERED_FILE_SYSTEMS
 from rdc.model.entries import ComparedFields
 from rdc.model.preserved import FileSystemFacts
@@ -36,8 +36,7 @@ _DAY_SECONDS = 86_400
 _FLAGS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class _Remembered:
+class _Remembered(Record):
     day: int
     facts: FileSystemFacts
 

@@ -9,13 +9,14 @@ from collections import deque
 from collections.abc import Callable
 from itertools import chain
 
+from blake3 import blake3
+
 from rdc.catalog.store import NoCatalog, SignatureStore
-from rdc.chunking import SYNC_PARAMS, ChunkColumns, ChunkParams
+from rdc.chunking import SYNC_PARAMS, ChunkColumns, Chunker, ChunkParams, name_chunks
 from rdc.errors import FileError
-from rdc.lean.checks import check_argument, check_method
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Generic, Protocol, TypeVar
-from rdc.limits import NODE_RECORDS_MAX
+from rdc.limits import CATALOG_ENTRY_BYTES, NODE_RECORDS_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +142,6 @@ class FileSigner:
         received any part of the chunks by then.
         """
         from rdc.files.base.spool import Spool
-        from rdc.limits import CATALOG_ENTRY_BYTES
         from rdc.signature.tree import TreeBuilder
 
         known = None if always_read else self.catalog.get(source, self.params)
@@ -164,7 +164,6 @@ class FileSigner:
         self, source: SourceFile, taker: ChunkTaker, *, shared: bool
     ) -> Generator[int, None, bytes]:
         """Reads, cuts and hashes. `taker` gets the chunks in order. Returns the traits."""
-        from rdc.chunking import Chunker
         from rdc.files.facts.extents import holes
 
         source.rest()
@@ -194,9 +193,6 @@ class FileSigner:
         feeding zeros. Traits do not change: a window of zeros is no feature, and more than FEW_FEATURES_BELOW
         bytes are fed before any are left out.
         """
-        from blake3 import blake3
-
-        from rdc.chunking import Chunker
         from rdc.files.facts.extents import holes
         from rdc.files.root.source_file import SPAN_BYTES
         from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
@@ -252,7 +248,6 @@ class FileSigner:
         hold up the first. So this thread hashes a span itself when enough spans are handed out. At most
         `ahead` spans are in memory.
         """
-        from rdc.chunking import Chunker, name_chunks
         from rdc.files.root.source_file import SPAN_BYTES
         from rdc.lean.threads import Task
 
@@ -287,36 +282,6 @@ class FileSigner:
         return chunker.traits()
 
 
-def sign_file(
-    path: str | bytes | os.PathLike[str],
-    params: ChunkParams = SYNC_PARAMS,
-    catalog: SignatureStore | None = None,
-) -> SignatureTree:
-    """The signature tree of the regular file at `path`. Symlinks are followed.
-
-    Raises FileError if it cannot be read, FileChangedError if it changed while it was read.
-
-        >>> import rdc
-        >>> with open("file", "wb") as file:
-        ...     _ = file.write(b"content")
-        >>> rdc.sign_file("file").size
-        7
-    """
-    check_argument("sign_file", "path", path, str, bytes, os.PathLike)
-    check_argument("sign_file", "params", params, ChunkParams)
-    if catalog is not None:
-        check_method("sign_file", "catalog", catalog, "flush")
-    from rdc.files.root.root import Root
-
-    directory, name = os.path.split(os.path.realpath(os.fsencode(path)))
-    root = Root.open(directory)
-    try:
-        with root.open_read(name) as source:
-            return FileSigner(params, catalog).sign(source)
-    finally:
-        root.close()
-
-
 def _usable_cpus() -> int:
     try:
         return len(os.sched_getaffinity(0))
@@ -340,8 +305,7 @@ class ChunkTaker(Protocol):
         """Receives a run of `count` equal chunks. A long hole comes this way."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamedFile:
+class StreamedFile(Record):
     """The result of streaming a file."""
 
     root: bytes
@@ -351,8 +315,7 @@ class StreamedFile:
     """True if the signature came from the catalog and the file was not read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Record):
     """A ChunkTaker that passes everything to two others."""
 
     first: ChunkTaker
@@ -422,8 +385,7 @@ BATCH_BYTES = 4 << 20
 """Bytes that fill a batch. A file that fills one alone is shared between the threads instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignTask(Generic[K]):
+class SignTask(Generic[K], Record):
     key: K
     """The caller's name for the file."""
     size: int
@@ -432,8 +394,7 @@ class SignTask(Generic[K]):
     """Opens the file for reading; called in the thread that signs it. Raises FileError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signed(Generic[K]):
+class Signed(Generic[K], Record):
     """One file's signature, or the error that prevented it."""
 
     key: K

@@ -7,7 +7,7 @@ import os
 from itertools import takewhile
 
 from rdc.catalog.file_state import params_number
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol, TypeVar
 from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
 from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
@@ -53,8 +53,7 @@ _BELOW = (
 _ROW = "SELECT id, path, root, size FROM signature WHERE id = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarityQuery:
+class SimilarityQuery(Record):
     """A query: find files similar to this one."""
 
     traits: bytes
@@ -66,8 +65,7 @@ class SimilarityQuery:
     similarity and size."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarFile:
+class SimilarFile(Record):
     """A hint: the file was similar to the query when it was last signed. It may be gone or changed since."""
 
     path: bytes
@@ -84,11 +82,10 @@ class SimilarFile:
         return estimate_of(self.matches).jaccard
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Record):
     id: int
     path: bytes
-    """As in SimilarFile."""
+    """The path, as in SimilarFile."""
     root: bytes
     size: int
 

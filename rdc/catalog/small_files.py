@@ -9,7 +9,7 @@ from itertools import accumulate
 from rdc.catalog.store import SignatureStore, SignedFiles, SmallFiles
 from rdc.files.bulk.open_many import Contents, OpenedFiles, read_contents
 from rdc.kernel import put_rows
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import strings
 from rdc.signature.codec import decode_short, sign_short
 from rdc.signature.tree import DIGEST_BYTES
@@ -17,7 +17,6 @@ from rdc.signature.tree import DIGEST_BYTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from types import TracebackType
 
     from rdc.chunking import ChunkParams
     from rdc.files.root.root import Root
@@ -34,8 +33,7 @@ SMALL_BYTES = 128 << 10
 mostly known by their roots."""
 
 
-@dataclass(frozen=True, slots=True)
-class SmallOutcome:
+class SmallOutcome(Record):
     """The result of `sign_small`."""
 
     read: SignedFiles
@@ -114,8 +112,7 @@ READ_BYTES = 1 << 20
 """Bytes read at a time: few enough to be hashed while they are in the CPU cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class SmallRoots:
+class SmallRoots(Record):
     """Open files with their roots. Use as a context manager to close them."""
 
     opened: OpenedFiles
@@ -127,9 +124,7 @@ class SmallRoots:
     def __enter__(self) -> SmallRoots:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.opened.close()
 
 

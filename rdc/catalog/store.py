@@ -1,15 +1,17 @@
-"""SignatureStore: what the signer needs of a catalog."""
+"""SignatureStore: what the signer needs of a catalog, and the choice of one."""
 
 from __future__ import annotations
 
 from array import array
+from enum import Enum
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Final
 
     from rdc.catalog.similar import SimilarFiles
     from rdc.chunking import ChunkParams
@@ -20,11 +22,20 @@ if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
 
 
+class UserCatalog(Enum):
+    """Type of USER_CATALOG, for annotations."""
+
+    USER_CATALOG = "user catalog"
+
+
+USER_CATALOG: Final = UserCatalog.USER_CATALOG
+"""A `catalog` argument: the catalog of the user who runs this process."""
+
+
 # Many small files as columns: their listing, and their signatures.
 
 
-@dataclass(frozen=True, slots=True)
-class SmallFiles:
+class SmallFiles(Record):
     """Listed files of one tree. For `sign_small`, each has at most BULK_BYTES."""
 
     root: Root
@@ -48,8 +59,7 @@ class SmallFiles:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SignedFiles:
+class SignedFiles(Record):
     """Some rows of a SmallFiles, with their signatures."""
 
     rows: array[int]
@@ -77,6 +87,11 @@ class SignatureStore:
     the store's own failures: a signature that is not found is made again, and one that cannot be stored is
     lost.
     """
+
+    @property
+    def directory(self) -> bytes | None:
+        """The directory for other notes on the same files; None: there is none."""
+        return None
 
     def now(self) -> int:
         """Nanoseconds on the clock that stamps files. Read it BEFORE a file's first byte and pass it to

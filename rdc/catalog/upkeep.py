@@ -9,7 +9,7 @@ from rdc.catalog.database import Database, shrink
 from rdc.catalog.file_state import signed64
 from rdc.errors import ExitCode, RdcError
 from rdc.files.facts.file_systems import file_system_of
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -25,8 +25,7 @@ PAGE = 1_000
 """Rows examined between two statements, so that other processes can write in between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Record):
     path: str
     bytes: int
     """Size of the file, free pages included."""
@@ -39,8 +38,7 @@ class Summary:
     last_used: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Record):
     gone: int
     """Entries of files that were removed, moved or replaced."""
     unused: int
@@ -111,15 +109,14 @@ def forget(catalog: Catalog, path: bytes) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Record):
     id: int
     file_system: int
     inode: int
     path: bytes
 
     def is_gone(self) -> bool:
-        """Whether the file system is mounted and the file is missing or is another file.
+        """Return whether the file system is mounted and the file is missing or is another file.
 
         A file on a file system that is not mounted now is not gone.
         """

@@ -10,12 +10,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers, Sample
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import FILTER_GROUP, ReadRuleFile, read_rule_file
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
-from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting_usage
+from rdc.cli.verb import (
+    HelpText,
+    json_output,
+    keep_freed_memory,
+    perform,
+    reporting_usage,
+    short_help,
+)
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.options import Option
 from rdc.model.sync import CONNECTION
 from rdc.model.sync import OPTIONS as SESSION_OPTIONS
@@ -32,13 +39,14 @@ SEED_DIGITS = 18
 
 OPTIONS = (
     OptionGroup(
-        "What is compared (always: names, kinds, link targets and content)",
+        "Compare (always: names, kinds, link targets and content)",
         (
-            Option(("--no-times", "--no-t"), "do not compare modification times"),
-            Option(("--no-perms", "--no-p"), "do not compare permissions"),
+            Option(("--no-times", "--no-t"), "do not compare modification times", common=True),
+            Option(("--no-perms", "--no-p"), "do not compare permissions", common=True),
             Option(
                 ("--owner",),
-                "compare owners and groups, root or not (default: only as root)",
+                "compare owners and groups (default: only as root)",
+                common=True,
                 note="""Without it, owners and groups are compared where the side that writes in a sync would
                 keep them: where this rdc runs as root. Where they are not compared, the setuid and setgid
                 bits are not compared either.""",
@@ -47,27 +55,23 @@ OPTIONS = (
             Option(
                 ("-H", "--hard-links"),
                 "compare which files are hard links to each other",
+                common=True,
                 note="""A file differs if it shares its inode with other files at one end than at the other.
                 Only files that both ends have count.""",
             ),
-            Option(("-X", "--xattrs"), "compare extended attributes"),
-            Option(("-A", "--acls"), "compare ACLs"),
+            Option(("-X", "--xattrs"), "compare extended attributes", common=True),
+            Option(("-A", "--acls"), "compare ACLs", common=True),
             _SYNC["--one-file-system"],
-            Option(
-                ("-a", "--archive"), "compare everything rdc sync keeps; always on, as are the next three"
-            ),
-            Option(("-r", "--recursive"), "descend into directories"),
-            Option(("-l", "--links"), "compare symlinks as symlinks"),
-            Option(("-c", "--checksum"), "compare content"),
         ),
     ),
     OptionGroup(
-        "How much is read",
+        "Read",
         (
             Option(
                 ("--sample",),
-                "read about this part of the files, such as 1% or 0.01",
+                "read about RATE of the files, such as 1% or 0.01",
                 "RATE",
+                common=True,
                 note="""All names and metadata are compared in any case. The choice depends on the path and
                 `--seed` alone, so that the next run reads the same files. The summary says which share
                 was read.""",
@@ -75,7 +79,7 @@ OPTIONS = (
             ),
             Option(
                 ("--seed",),
-                "of the choice of files for --sample (default: 0)",
+                "seed of the choice of --sample (default: 0)",
                 "N",
                 note="""Another number chooses other files. A run a night with a number of its own reads all
                 files in time.""",
@@ -83,13 +87,13 @@ OPTIONS = (
             ),
             Option(
                 ("--trust-catalog",),
-                "do not read files again that the catalogs of both ends know",
+                "do not read files that are in the catalogs of both sides",
                 note="""A catalog knows a file by device, inode, size, mtime and ctime. A disk that changed
                 bytes by itself stays unnoticed in such a file. New signatures are remembered, too.""",
             ),
             Option(
                 ("--catalog",),
-                "the catalog that is trusted (default: RDC_CATALOG, or your cache directory)",
+                "directory of the trusted catalog (default: RDC_CATALOG, or your cache directory)",
                 "DIR",
                 example="--trust-catalog --catalog=/var/tmp/rdc src/ backup/",
             ),
@@ -109,19 +113,28 @@ OPTIONS = (
         ),
     ),
     OptionGroup(
-        "What is shown",
+        "Show",
         (
-            Option(("-q", "--quiet"), "show nothing but errors"),
-            Option(("--progress",), "show progress, by lines where no bar can be drawn"),
-            _SYNC["--json"],
-            _SYNC["--help"],
+            Option(("-q", "--quiet"), "show only errors", common=True),
+            Option(("--progress",), "show progress, as lines if no bar can be drawn"),
+            replace(_SYNC["--json"], common=True),
+            HELP,
         ),
+    ),
+    OptionGroup(
+        "Always on",
+        (
+            Option(("-a", "--archive"), "compare everything that rdc sync keeps"),
+            Option(("-r", "--recursive"), "descend into directories"),
+            Option(("-l", "--links"), "compare symlinks as symlinks"),
+            Option(("-c", "--checksum"), "compare content"),
+        ),
+        names_only=True,
     ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRequest:
+class CheckRequest(Record):
     """The checked command line of `rdc check`."""
 
     sync: SyncRequest
@@ -131,7 +144,7 @@ class CheckRequest:
 
 def parse_check(words: list[str]) -> Words:
     """Parses the words after `rdc check`. Raises UsageError."""
-    return parse_words(words, OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc check")
+    return parse_words(words, OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc check", of_sync=SYNC_OPTIONS)
 
 
 def read_check(words: Words, read_rule_file: ReadRuleFile) -> CheckRequest:
@@ -161,32 +174,41 @@ def _sample(words: Words) -> Sample | None:
     return Sample(share, words.number("--seed", 0, whole, digits=SEED_DIGITS))
 
 
-SUMMARY = "compare two directories by content, here or on another host, and change neither"
+SUMMARY = "compare two directories by content, here or on another host; change nothing"
 
 _INTRODUCTION = """\
 Usage: rdc check [OPTIONS] SRC DST
 
 Examples:
-  rdc check src/ backup/                 say what differs between both, and how
-  rdc check src/ host:backup/            the same over ssh; contents stay where they are
-  rdc check src/ rdc://host/module/      the same with a daemon; it may be a read-only module
-  rdc check --no-times --exclude='*.o' src/ backup/
-  rdc check --sample=1% src/ backup/     compare all metadata, and the content of a hundredth of the files
+  rdc check src/ backup/                 list the entries that differ, and how
+  rdc check src/ host:backup/            the same over ssh; only digests are sent
+  rdc check --sample=1% src/ backup/     all metadata, but the content of only 1% of the files
   rdc check -q src/ backup/ && echo equal
+                                         for scripts: 0 equal, 1 different
+"""
 
-SRC and DST mean what they mean for rdc sync. Both ends read every file, at the same time, and compare
-digests. Sizes, times and the catalog are not trusted to tell that content is equal. Neither end changes.
-Each line names how an entry differs, then the entry. The words are: missing (at DST), extra (at DST), kind,
-content, symlink, time, mode, owner, group, links, acls, xattrs.
+_MORE_EXAMPLES = """\
+  rdc check src/ rdc://host/module/      the same with a daemon; the module may be read-only
+  rdc check --no-times --exclude='*.o' src/ backup/
+                                         ignore modification times and object files
+"""
+
+_ABOUT = """
+SRC and DST mean the same as in rdc sync. Both sides read every file and compare digests; neither is changed.
+Equal sizes and times are not taken as proof of equal content. Each line of output lists how an entry differs,
+then the entry. The words are: missing (at DST), extra (at DST), kind, content, symlink, time, mode, owner,
+group, links, acls, xattrs.
 """
 
 _CLOSING = """
-Exit codes: 0 equal, 1 different, 64 usage, 23 something could not be read, 24 files changed meanwhile,
-2 the remote side is no rdc that can check, 5 refused by a daemon, 10, 12, 30, 35 and 127 as for rdc sync.
+Exit codes: 0 equal, 1 different, 64 usage, 23 something could not be read, 24 files changed during the run,
+2 the remote rdc does not support check, 5 refused by a daemon, 10, 12, 30, 35 and 127 as for rdc sync.
 """
 
 
-help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+help_text = HelpText(
+    _INTRODUCTION + _MORE_EXAMPLES + _ABOUT, OPTIONS, _CLOSING, short_help("check", _INTRODUCTION + _ABOUT)
+)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
@@ -236,9 +258,7 @@ def _perform(request: CheckRequest, environment: Environment) -> ExitCode:
 
 def _terminal(request: CheckRequest, environment: Environment) -> Output:
     style = request.sync.style
-    bar = environment.progress(
-        quiet=style.quiet, scrolling=environment.stdout_is_terminal, lines=style.progress
-    )
+    bar = environment.progress(quiet=style.quiet, lines=style.progress)
     return CheckTerminal(environment, bar, quiet=style.quiet, local=style.local)
 
 
@@ -258,7 +278,7 @@ class CheckTerminal(TerminalOutput):
         local: bool = False,
     ) -> None:
         """`local`: both ends are this machine."""
-        super().__init__(environment.data, environment.talk, bar, quiet=quiet)
+        super().__init__(environment.data, environment.talk, bar, quiet=quiet, dials=not local)
         self._clock = environment.clock
         self._began = environment.clock()
         self._local = local
@@ -275,7 +295,7 @@ class CheckTerminal(TerminalOutput):
 
 def difference_line(found: EntryDiffers) -> str:
     """`content,time  docs/a.txt`: the aspects, then the path."""
-    return f"{','.join(found.aspects.names):<{_WIDTH}}  {printable(found.path)}"
+    return f"{','.join(found.aspects.names):<{_WIDTH}}  {printable(found.path_bytes)}"
 
 
 def _summary(report: CheckReport, seconds: float, *, local: bool) -> str:

@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, one_line
 from rdc.files.bulk.open_many import most_opened
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.progress import Problem
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest, TopTier
@@ -60,8 +60,7 @@ IN_FLIGHT = 4
 """Requests on their way: enough that no end waits while it could read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(Record):
     """One request on its way."""
 
     files: tuple[int, ...]

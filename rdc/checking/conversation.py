@@ -9,7 +9,8 @@ from rdc.checking.content_comparison import ContentComparison, chosen_files
 from rdc.checking.records import Aspect, CheckOptions, EntryDiffers
 from rdc.checking.tree_comparison import TreeComparison, compare_attributes, compare_links
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.files.root.root import Root
+from rdc.lean.records import Record, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import Problem
@@ -28,6 +29,7 @@ from rdc.session.destination.own_tree import OwnTree, next_message, receive_offe
 from rdc.session.runtime.commands import Conversation, Flush, Send, TransferProgress
 from rdc.session.transfer.destination import Destination, PartialFiles
 from rdc.session.trees.destination_root import DestinationRoot, unkept_attributes
+from rdc.session.trees.sites import ANYWHERE
 from rdc.tree.hard_links import LinkTable
 from rdc.tree.manifest import Manifest
 
@@ -52,8 +54,6 @@ def near_tree(path: bytes, name: bytes | None, only: bytes, entry: Kind) -> Dest
     rules say what a path means. `only`, `entry`: the one entry that the far end compares, b"" for all, and
     its kind.
     """
-    from rdc.files.root.root import Root
-
     if b"/@" in b"/" + path and (snapshot := _near_snapshot(path, name, only)) is not None:
         return snapshot
     if name is None and only:
@@ -65,14 +65,16 @@ def near_tree(path: bytes, name: bytes | None, only: bytes, entry: Kind) -> Dest
     root = Root.open(path)
     if name and root.kind(name) is None:
         root.close()
-        shown = printable(os.path.join(path, name))
-        raise FileError(name, f"{shown}: nothing there to compare; check the path")
+        advice = "check the path"
+        if name == only and entry is Kind.DIRECTORY:
+            below = printable(path.rstrip(b"/")) + "/"
+            advice = f"for the contents of both, end SRC with a slash: rdc check {printable(name)}/ {below}"
+        raise FileError(name, f"{printable(os.path.join(path, name))}: nothing there to compare; {advice}")
     return DestinationRoot(root, name if name and name != only else None, False)
 
 
 def _near_snapshot(path: bytes, name: bytes | None, only: bytes) -> DestinationRoot | None:
     """Return this end's tree if `path` leads into a snapshot of a store; None for another path."""
-    from rdc.session.trees.sites import ANYWHERE
     from rdc.store.snapshot_root import open_snapshot
 
     found = open_snapshot(path, ANYWHERE.has_directory, ANYWHERE.open)
@@ -103,19 +105,18 @@ class ClosedDirectories:
     def note_far(self, problem: Problem) -> None:
         """Takes a problem that the far end reported."""
         if problem.code is not ExitCode.OK and len(self._far) < CLOSED_DIRECTORIES:
-            self._far.add(problem.path)
+            self._far.add(problem.path_bytes)
 
     def note_mount_points(self, paths: Sequence[bytes]) -> None:
         self.mount_points.update(paths)
 
     def has(self, path: bytes, listed: bool) -> bool:
-        """Whether the directory cannot be compared. `listed`: the far end sent entries of it."""
+        """Return whether the directory cannot be compared. `listed`: the far end sent entries of it."""
         return path in self.near or path in self.mount_points or (not listed and path in self._far)
 
 
-@dataclass(slots=True)
-class Counts:
-    """What was compared."""
+class Counts(Record, frozen=False):
+    """The entries, files and bytes that were compared."""
 
     entries: int = 0
     files: int = 0
@@ -252,7 +253,7 @@ class Check:
                 None,
                 self._events,
             )
-            round_ = yield from comparison.learn(offered, self._context.secret, round_, top=top)
+            round_ = (yield from comparison.learn(offered, self._context.secret, round_, top=top)).round
             if comparison.is_usable(offered):
                 yield from comparison.compare(tree, tree, self._closed.mount_points, round_)
                 return round_, True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import IntFlag
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import Checked
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, Report, field
 from rdc.model.sync import SyncOptions
 
 
@@ -40,18 +40,16 @@ class Aspect(IntFlag):
         return [str(one.name).lower() for one in Aspect if one and one & self]
 
 
-@dataclass(frozen=True, slots=True)
-class EntryDiffers:
+class EntryDiffers(WithPath, Record):
     """One entry that differs."""
 
-    path: bytes
+    path_bytes: bytes
     """Relative to the compared directories. A directory ends in '/'; the compared directory itself is
     './'."""
     aspects: Aspect
 
 
-@dataclass(frozen=True, slots=True)
-class Sample(Checked):
+class Sample(Checked, Record):
     """A choice of files whose content is read. Equal seeds choose equal paths, in every run.
 
     >>> import rdc
@@ -64,8 +62,7 @@ class Sample(Checked):
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOptions(Checked):
+class CheckOptions(Checked, Record):
     """The options of `rdc.check`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -86,9 +83,8 @@ class CheckOptions(Checked):
     """None: the content of every file is compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """What a check found, in numbers."""
+class CheckReport(Report, Record):
+    """The figures of a check."""
 
     entries: int
     """Entries that at least one tree has, after filters. The compared directories themselves do not

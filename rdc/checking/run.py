@@ -9,14 +9,15 @@ import os
 import stat
 
 from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers
-from rdc.errors import ExitCode, UsageError
-from rdc.lean.records import dataclass, replace
+from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.lean.records import Record, replace
 from rdc.model.entries import Kind
 from rdc.model.sync import OPTIONS
 from rdc.progress import Problem
-from rdc.protocol.connection import READS_ANEW
+from rdc.protocol.connection import READS_FRESH
 from rdc.protocol.messages import Describe, Done, Role
 from rdc.session.runtime.commands import Conversation, Pace, Send
+from rdc.session.runtime.driver import RefusedError
 from rdc.session.serve import send_open
 from rdc.session.sync_run import SyncRun, run_session
 from rdc.session.trees.destination_root import keeps
@@ -60,9 +61,22 @@ def run_check(
             # DST is a directory and SRC a file: the far end has SRC's counterpart in that directory.
             operands = replace(operands, far=_below(operands.far, operands.near_name or b""))
             continue
+        except RefusedError as error:
+            if run.has_begun or operands.may_be_inside or not operands.near_name:
+                raise
+            raise _with_advice(error, source, destination) from error
         finally:
             run.close()
         return run.report(report)
+
+
+def _with_advice(error: RefusedError, source: Location, destination: Location) -> RdcError:
+    """Return the error of a remote DST that lacks SRC's name, with the command that compares the contents."""
+    if error.code is not ExitCode.PARTIAL:
+        return error
+    command = f"rdc check {source}/ {str(destination).rstrip('/')}/"
+    text = str(error).removesuffix("; check the path")
+    return RdcError(f"{text}; for the contents of both, end SRC with a slash: {command}", code=error.code)
 
 
 def _check_options(options: CheckOptions) -> None:
@@ -78,8 +92,7 @@ class _FileInDirectoryError(Exception):
     """DST turned out to be a directory, and SRC is one file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operands:
+class Operands(Record):
     """Both trees: the far one as the source of a session, and this end's."""
 
     far: Location
@@ -131,6 +144,8 @@ class CheckRun(SyncRun):
         self._reporter = reporter
         self._closed = closed = ClosedDirectories()
         self._counts: Counts | None = None
+        self.has_begun = False
+        """Whether the far end has opened its tree."""
         session = replace(options.session, dry_run=True, items=False)
         super().__init__(operands.far, operands.near, session, _noting(reporter, closed), catalog, stop)
 
@@ -164,7 +179,7 @@ class CheckRun(SyncRun):
 
     def opening(self, role: Role) -> Conversation[None]:
         yield Pace(self.options.bandwidth, self.options.timeout)
-        needs = None if self._check.trust_catalog else READS_ANEW
+        needs = None if self._check.trust_catalog else READS_FRESH
         yield from send_open(role, self.source.path, self._secret, self.options, needs=needs)
 
     def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
@@ -219,6 +234,7 @@ class CheckRun(SyncRun):
 
         received = yield from next_message(self.events)
         start, round_ = announced(received, entry_of(self.source.inner))
+        self.has_begun = True
         if self._operands.may_be_inside and start.entry is Kind.DIRECTORY:
             raise _FileInDirectoryError
         return start, round_

@@ -247,15 +247,15 @@ class TreeComparison:
         self._note(row, int(aspect))
 
     def aspects(self, row: int) -> Aspect:
-        """How an entry of the far tree differs."""
+        """Return how an entry of the far tree differs."""
         return Aspect(self._bits(row) & _ASPECTS)
 
     def is_common(self, row: int) -> bool:
-        """Whether both ends have the entry, of one kind."""
+        """Return whether both ends have the entry, of one kind."""
         return not self._bits(row) & _ABSENT
 
     def has_content(self, row: int) -> bool:
-        """Whether the entry is a file whose content is to be compared."""
+        """Return whether the entry is a file whose content is to be compared."""
         return self._wanted.kinds[row] == Kind.FILE and not self._bits(row) & _UNREAD
 
     def _bits(self, row: int) -> int:

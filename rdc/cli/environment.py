@@ -15,16 +15,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rdc.errors import ExitCode, RdcError, UsageError, escaped
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import SIZE_LIMIT
-from rdc.model.location import config_directory
+from rdc.model.location import config_directory, parse_location
 from rdc.model.options import Declared, Option, parse_directory, parse_size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, TextIO
 
+    from rdc.model.settings import Table
     from rdc.report.output import Bar
 
 
@@ -39,8 +40,7 @@ class OutputClosedError(Exception):
     """The reader of stdout has closed the pipe. Not an RdcError: no message can reach the reader."""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Record):
     """The surroundings of one run. Data goes to stdout, messages go to stderr."""
 
     stdin: BinaryIO
@@ -86,10 +86,18 @@ class Environment:
             raise _output_error(error) from error
 
     def talk(self, text: str) -> None:
-        """Write to stderr. Ignores errors, because no other place for messages is left."""
+        """Write to stderr, after all that was written to stdout. Ignores errors, because no other place for
+        messages is left."""
+        with contextlib.suppress(OSError):
+            self.stdout.flush()  # an error shows again at the next write
         with contextlib.suppress(OSError):
             self.stderr.write(text)
             self.stderr.flush()
+
+    @property
+    def unseen(self) -> bool:
+        """Return whether neither stdout nor stderr is a terminal, as under cron."""
+        return not (self.stdout_is_terminal or self.stderr_is_terminal)
 
     @property
     def color(self) -> bool:
@@ -101,13 +109,13 @@ class Environment:
         """Return whether stderr is a terminal that can move its cursor."""
         return self.stderr_is_terminal and self.environ.get("TERM", "") not in ("", "dumb")
 
-    def progress(self, *, quiet: bool, scrolling: bool = False, lines: bool = False) -> Bar | None:
+    def progress(self, *, quiet: bool, lines: bool = False) -> Bar | None:
         """Return a progress bar, progress lines, or None if the run shows no progress.
 
-        A bar needs a terminal that can redraw. `scrolling` says that names scroll on the same terminal, where
-        a bar would interrupt them. `lines` asks for progress lines in place of a bar that is impossible.
+        A bar needs a terminal that can redraw. `lines` asks for progress lines in place of a bar that is
+        impossible.
         """
-        if self.can_redraw and not quiet and not scrolling:
+        if self.can_redraw and not quiet:
             from rdc.report.progress_display import ProgressBar
 
             return ProgressBar(self.stderr, self.clock, color=self.color)
@@ -166,16 +174,18 @@ def _output_error(error: OSError) -> Exception:
 # cannot refuse an option by name with advice, as rdc does for a hundred options of rsync.
 
 
-@dataclass(frozen=True, slots=True)
-class OptionGroup:
+class OptionGroup(Record):
     """Options that stand below one title in the help text."""
 
     title: str
     options: tuple[Option, ...]
+    stage: str = ""
+    """The title that its common options have in the short help, where a verb has one."""
+    names_only: bool = False
+    """Whether the help text lists the names in one paragraph, without explanations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Record):
     """One option of a command line."""
 
     key: str
@@ -183,8 +193,7 @@ class Given:
     """The value; empty for a flag."""
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Record):
     """A parsed command line. The options keep their order, which filter rules need."""
 
     given: tuple[Given, ...]
@@ -195,7 +204,7 @@ class Words:
         return any(given.key in keys for given in self.given)
 
     def count(self, key: str) -> int:
-        """How often this option is given."""
+        """Return how often this option is given."""
         return sum(given.key == key for given in self.given)
 
     def last(self, *keys: str) -> Given | None:
@@ -242,14 +251,16 @@ def parse_words(
     refused: Mapping[str, str],
     *,
     command: str,
+    of_sync: Sequence[OptionGroup] = (),
 ) -> Words:
     """Parse options and operands in any order. `--` ends the options.
 
     The forms are `-avn`, `-e CMD`, `-eCMD`, `--option VALUE` and `--option=VALUE`. `refused` maps the name of
     an option that rdc lacks to the advice for its error message. `command` is the command that error messages
-    name. Raises UsageError, one line that names the option.
+    name. `of_sync`: the options of rdc sync, which the error message for such an option refers to. Raises
+    UsageError, one line that names the option.
     """
-    reader = _Reader(groups, refused, command)
+    reader = _Reader(groups, refused, command, of_sync)
     given: list[Given] = []
     operands: list[str] = []
     rest = iter(words)
@@ -259,8 +270,11 @@ def parse_words(
         elif word.startswith("--"):
             name, equals, value = word.partition("=")
             option = reader.find(name)
-            if option.metavar is None and equals:
-                raise reader.error(f"{name} takes no value")
+            if option.metavar is None and equals and value not in option.values:
+                wrong = (
+                    f"={value}: expected {' or '.join(option.values)}" if option.values else " takes no value"
+                )
+                raise reader.error(name + wrong)
             if option.metavar is not None and not equals:
                 value = reader.value(option, name, next(rest, None))
             given.append(Given(option.key, value))
@@ -281,13 +295,13 @@ def parse_words(
     return Words(tuple(given), tuple(operands))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Record):
     """Finds options by name and words the error messages of one command."""
 
     groups: Sequence[OptionGroup]
     refused: Mapping[str, str]
     command: str
+    of_sync: Sequence[OptionGroup]
 
     def find(self, name: str) -> Option:
         for group in self.groups:
@@ -297,6 +311,8 @@ class _Reader:
         advice = self._refusal(name)
         if advice is not None:
             raise UsageError(f"rdc has no {name}" + (f": {advice}" if advice else ""))
+        if any(name in option.names for group in self.of_sync for option in group.options):
+            raise self.error(f"{self.command} has no {name}, which is an option of rdc sync")
         raise self.error(f"unknown option {name}{self._suggestion(name)}")
 
     def value(self, option: Option, name: str, word: str | None) -> str:
@@ -365,12 +381,18 @@ def read_command(text: str, shown: str, example: str) -> tuple[str, ...]:
 
 RSH_EXAMPLE = "-e 'ssh -p 2222'"
 
+HELP = Option(("--help",), "show this text", values=("all",))
+"""--help of every verb. --help=all differs from it where a verb has a short help."""
+
 
 def options_help(groups: Sequence[OptionGroup]) -> str:
     """Return the option part of a --help text: one line per option, explanations aligned."""
     lines = []
     for group in groups:
         lines.append(f"\n{group.title}:")
+        if group.names_only:
+            lines.append(", ".join(option.names[0] for option in group.options))
+            continue
         for option in group.options:
             names = ", ".join(option.names)
             if option.metavar is not None:
@@ -385,8 +407,7 @@ def options_help(groups: Sequence[OptionGroup]) -> str:
 # Only an option that another option can revert is a setting. A flag without such a counterpart would stay on.
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Record):
     """One setting, and the option that it stands for."""
 
     key: str
@@ -406,25 +427,27 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("bwlimit", "send at most this much a second, as in --bwlimit", "--bwlimit"),
-    Setting("catalog", "where signatures are remembered, or off", "--catalog", "--no-catalog"),
+    Setting("bwlimit", "send at most this much per second, as --bwlimit", "--bwlimit"),
+    Setting("catalog", "directory of the catalog, or off", "--catalog", "--no-catalog"),
     Setting("compress", "true: always, false: never", "--compress", "--no-compress", value=False),
-    Setting("depth", "how many calls to storage are in flight, as in --depth", "--depth"),
-    Setting("fsync", "false: do not wait for the disk", "--fsync", "--no-fsync", value=False),
-    Setting("guard", "stop before more than that share of DST changes, or off", "--guard", "--no-guard"),
+    Setting("depth", "number of storage calls in flight, as --depth", "--depth"),
+    Setting("fsync", "false: do not fsync", "--fsync", "--no-fsync", value=False),
+    Setting("guard", "stop if more than this share of DST would change, or off", "--guard", "--no-guard"),
     Setting("keys", "the key directory for rdc://", "--keys"),
     Setting("owner", "true: always keep owners, false: never", "--owner", "--no-owner", value=False),
-    Setting("remote-path", "rdc on the remote side", "--remote-path"),
-    Setting("rsh", "the remote shell, as in -e", "--rsh"),
-    Setting("timeout", "seconds of silence to bear, as in --timeout", "--timeout"),
+    Setting("remote-path", "the rdc program on the remote side", "--remote-path"),
+    Setting("rsh", "the remote shell, as -e", "--rsh"),
+    Setting("timeout", "give up after this many seconds without a byte, as --timeout", "--timeout"),
 )
+
+HOST_KEYS = ("bwlimit", "compress", "keys", "remote-path", "rsh", "timeout")
+"""The settings that a table [hosts.NAME] may have: those of a connection."""
 
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Record):
     """A setting with a value, and where the value comes from."""
 
     setting: Setting
@@ -442,18 +465,20 @@ class Chosen:
 
 
 def settings_file(environ: Mapping[str, str]) -> str | None:
-    """Returns the path of the settings file, or None without a home directory."""
+    """Return the path of the settings file, or None without a home directory."""
     directory = config_directory(environ)
     return None if directory is None else os.path.join(directory, "config.toml")
 
 
-def chosen_settings(environ: Mapping[str, str]) -> list[Chosen]:
-    """Returns the settings with a value, in the order of SETTINGS.
+def chosen_settings(environ: Mapping[str, str], hosts: Callable[[], Iterable[str]] = tuple) -> list[Chosen]:
+    """Return the settings with a value, in the order of SETTINGS. The variable of a setting overrides the
+    table [hosts.NAME] of the file, and this the rest of the file.
 
-    Raises UsageError that names the file and key, or the variable.
+    `hosts`: returns the hosts that the run connects to; called only if the file has such tables. Raises
+    UsageError that names the file and key, or the variable.
     """
     path = settings_file(environ)
-    found = _read_file(path) if path is not None and os.path.exists(path) else {}
+    found = _read_file(path, hosts) if path is not None and os.path.exists(path) else {}
     for setting in SETTINGS:
         value = environ.get(setting.variable, "")
         if value:
@@ -461,30 +486,93 @@ def chosen_settings(environ: Mapping[str, str]) -> list[Chosen]:
     return [found[setting.key] for setting in SETTINGS if setting.key in found]
 
 
-def default_words(groups: Iterable[OptionGroup], environ: Mapping[str, str]) -> list[Chosen]:
-    """Returns the settings that a verb with these options knows. Their words precede the typed ones."""
+def host_settings(environ: Mapping[str, str]) -> dict[str, list[Chosen]]:
+    """Return the settings of each table [hosts.NAME] of the file, by name. Raises UsageError."""
+    path = settings_file(environ)
+    if path is None or not os.path.exists(path):
+        return {}
+    from rdc.model.settings import read_settings
+
+    table = read_settings(path)
+    return {
+        host: list(_chosen(of_host, HOST_KEYS, f"{path}, [hosts.{host}]").values())
+        for host, of_host in (() if table is None else table.tables("hosts"))
+    }
+
+
+def default_words(
+    groups: Sequence[OptionGroup],
+    environ: Mapping[str, str],
+    words: Sequence[str] = (),
+    host_operands: bool = False,
+) -> list[Chosen]:
+    """Return the settings that a verb with these options has. Their words precede the typed `words`.
+
+    `host_operands`: whether operands are hosts, not places.
+    """
     names = {name for group in groups for option in group.options for name in option.names}
     if not any(setting.on in names for setting in SETTINGS):
         return []
-    return [chosen for chosen in chosen_settings(environ) if chosen.word.partition("=")[0] in names]
+    found = chosen_settings(environ, lambda: _hosts_of(words, groups, host_operands=host_operands))
+    return [chosen for chosen in found if chosen.word.partition("=")[0] in names]
 
 
-def _read_file(path: str) -> dict[str, Chosen]:
-    from rdc.model.settings import Setting as Declared
-    from rdc.model.settings import SettingKind, read_settings
+def _hosts_of(words: Sequence[str], groups: Sequence[OptionGroup], *, host_operands: bool) -> Iterable[str]:
+    """Yield the hosts of a command line, without their users. A wrong command line has none: its verb reports
+    what is wrong."""
+    try:
+        operands = parse_words(words, groups, {}, command="rdc").operands
+    except UsageError:
+        return
+    for operand in operands:
+        try:
+            host = operand if host_operands else parse_location(operand).host
+        except UsageError:
+            continue
+        if host is not None:
+            yield host.rpartition("@")[2]
+
+
+def _read_file(path: str, hosts: Callable[[], Iterable[str]]) -> dict[str, Chosen]:
+    from rdc.model.settings import read_settings
 
     table = read_settings(path)
     if table is None:
         return {}
-    by_key = {setting.key: setting for setting in SETTINGS}
+    found = _chosen(table, [setting.key for setting in SETTINGS], path, tables=("hosts", "jobs"))
+    tables = dict(table.tables("hosts"))
+    if not tables:
+        return found
+    of_hosts: dict[str, Chosen] = {}
+    for host in hosts():
+        if host not in tables:
+            continue
+        for key, chosen in _chosen(tables[host], HOST_KEYS, f"{path}, [hosts.{host}]").items():
+            other = of_hosts.setdefault(key, chosen)
+            if other.value != chosen.value:
+                raise UsageError(
+                    f"{chosen.source}: '{key}' differs from that of {other.source}, and one run has one; give"
+                    f" {chosen.setting.on} on the command line"
+                )
+    return found | of_hosts
+
+
+def _chosen(
+    table: Table, keys: Sequence[str], source: str, *, tables: Sequence[str] = ()
+) -> dict[str, Chosen]:
+    """Return the settings of one table of the file. `tables`: the tables that it may have."""
+    from rdc.model.settings import Setting as Declared
+    from rdc.model.settings import SettingKind
+
+    by_key = {setting.key: setting for setting in SETTINGS if setting.key in keys}
     kinds = {
-        setting.key: Declared(SettingKind.SCALAR if setting.value else SettingKind.FLAG)
-        for setting in SETTINGS
+        key: Declared(SettingKind.SCALAR if setting.value else SettingKind.FLAG)
+        for key, setting in by_key.items()
     }
-    found = table.read(kinds, hint=f"; there are {', '.join(by_key)}")
+    found = table.read(kinds, tables=tables, hint=f"; there are {', '.join(by_key)}")
     texts = {name.replace("_", "-"): value for name, value in found.items()}
     return {
-        key: Chosen(by_key[key], value if by_key[key].value else str(value).lower(), path)
+        key: Chosen(by_key[key], value if by_key[key].value else str(value).lower(), source)
         for key, value in texts.items()
     }
 

@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 
-from rdc.cli.environment import Environment, OutputClosedError, default_words, process_environment
-from rdc.cli.verb import VERBS, load_verb, load_verbs
+from rdc.cli.environment import Environment, OutputClosedError, process_environment
+from rdc.cli.verb import VERBS, load_verb, load_verbs, run_with_settings
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
 
 TYPE_CHECKING = False
@@ -119,6 +119,27 @@ def _interrupted(environment: Environment) -> ExitCode:
     return ExitCode.INTERRUPTED
 
 
+_COMPARE = "to compare two directories, write: rdc check SRC DST"
+_TWO_WAY = "to sync both ways, write: rdc unite LEFT RIGHT"
+_SNAPSHOT = "to keep snapshots, write: rdc store put SRC STORE"
+_LIST = "to list a directory, write: rdc sync SRC"
+_OTHER_VERBS = {
+    **dict.fromkeys(("verify", "diff", "compare", "cmp", "audit"), _COMPARE),
+    **dict.fromkeys(("bisync", "twoway", "two-way"), _TWO_WAY),
+    **dict.fromkeys(("backup", "snapshot", "snapshots"), _SNAPSHOT),
+    **dict.fromkeys(("ls", "list", "dir"), _LIST),
+    "status": "to see what a sync would change, write: rdc sync -n -i SRC DST",
+    "restore": "to revert the last sync, write: rdc undo DST; a snapshot: rdc sync STORE/@latest/ DST",
+    **dict.fromkeys(
+        ("prune", "gc", "forget"), "snapshots: rdc store forget and gc; signatures: rdc catalog prune"
+    ),
+    **dict.fromkeys(("rsync", "copy", "cp", "push", "pull", "mirror"), "to sync, write: rdc sync SRC DST"),
+    "version": "write: rdc --version",
+    "daemon": "write: rdc serve --config=FILE",
+}
+"""Advice for verbs of other tools, by their names."""
+
+
 def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
     """Run the verb, or prints the text, that the first word names. Raises RdcError."""
     if not words:
@@ -141,31 +162,23 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
     from difflib import get_close_matches
 
-    # Other tools have these names for it.
-    two_way = first.lower() in ("bisync", "twoway", "two-way")
-    close = ["unite"] if two_way else get_close_matches(first.lower(), VERBS, n=1)
-    advice = f"did you mean {close[0]}?" if close else "to sync, write: rdc sync SRC DST"
+    close = get_close_matches(first.lower(), VERBS, n=1)
+    advice = _OTHER_VERBS.get(first.lower()) or (
+        f"did you mean {close[0]}?" if close else "to sync, write: rdc sync SRC DST"
+    )
     raise UsageError(f"rdc has no verb '{first}'; {advice} (see rdc --help)")
 
 
 def _run_verb(name: str, words: Sequence[str], environment: Environment) -> ExitCode:
-    """Run a verb. The words of the settings precede the typed ones, which override them."""
-    verb = load_verb(name)
+    """Run a verb, or print its man page."""
     if list(words) == ["--man"]:
         from rdc.cli.manual import verb_manual
 
-        environment.data(verb_manual(name, verb))
+        environment.data(verb_manual(name, load_verb(name)))
         return ExitCode.OK
     if len(words) == 1 and words[0] == "-h":
         words = ["--help"]  # as in rsync: alone, -h asks for help, as no run consists of rounded sizes only
-    defaults = [] if "--help" in words else default_words(verb.OPTIONS, environment.environ)
-    try:
-        return verb.run([*(chosen.word for chosen in defaults), *words], environment)
-    except UsageError as error:
-        for chosen in defaults:
-            if chosen.word in str(error) and chosen.word not in words:
-                raise UsageError(f"{error} (from {chosen.source})") from error
-        raise
+    return run_with_settings(name, words, environment)
 
 
 def _version_text() -> str:
@@ -177,27 +190,28 @@ def _version_text() -> str:
 
 def _help_text(words: Sequence[str]) -> str:
     if words and words[0] in VERBS:
-        return load_verb(words[0]).help_text()
+        return load_verb(words[0]).help_text.brief()
     summaries = "".join(f"  {name:<13}{load_verb(name).SUMMARY}\n" for name in VERBS)
     return (
         "Usage: rdc VERB ...\n\n"
         "Examples:\n"
-        "  rdc sync src/ backup/         make backup/ hold what src/ holds, sending only what differs\n"
+        "  rdc sync src/ backup/         update backup/ from src/; only the differences are sent\n"
         "  rdc sync src/ host:backup/    the same over ssh\n"
-        "  rdc signature FILE            show how a file is cut and named\n\n"
+        "  rdc install host              install rdc on host first, if it is missing there\n\n"
         f"Verbs:\n{summaries}\n"
-        "rdc VERB --help tells more; rdc --man and rdc VERB --man print manuals, for man -l -;\n"
-        "rdc --version names the version and the kernel in use.\n"
+        "Help on a verb: rdc VERB --help. Man pages: rdc --man | man -l - and rdc VERB --man | man -l -.\n"
+        "Version and kernel in use: rdc --version.\n"
     )
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    # The first signal ends the run in order. A closing terminal may repeat SIGHUP and SIGTERM, so these are
-    # ignored from here on. A second Ctrl-C ends the process at once, without waiting for disk or network.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    # The first signal ends the run in order. A second Ctrl-C ends the process at once, without waiting for
+    # disk or network; that comes first here, or a second one in between would count as the first again.
+    # A closing terminal may repeat SIGHUP and SIGTERM, so these are ignored from here on.
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop_at_once)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rdc.cli.verb import Verb
+    from rdc.model.options import Option
 
 
 DATED = "2026-11-21"
@@ -46,19 +47,20 @@ _PATTERNS = {
 }
 
 _COMMON = ("start", "progress", "error", "summary")
+_WATCHED = ("halted", "resumed", "limited", "disconnected")
 VERB_EVENTS: dict[str, tuple[str, ...]] = {
     "sync": ("start", "plan", "item", "progress", "error", "summary"),
     "check": (*_COMMON, "difference"),
     "watch": (
         *("start", "plan", "item", "progress", "error"),
-        *("in_step", "halted", "resumed", "limited", "disconnected", "stopped"),
+        *("in_step", *_WATCHED, "stopped"),
     ),
-    "dupes": (*_COMMON, "group"),
+    "dupes": (*_COMMON, "directories", "group"),
     "similar": (*_COMMON, "group", "match", "folders"),
     "dedupe": (*_COMMON, "item"),
-    "undo": ("start", "error", "summary", "item", "undoable"),
+    "undo": (*_COMMON, "item", "undoable"),
     "store": ("start", "snapshot", "error", "progress", "summary"),
-    "unite": ("start", "error", "summary", "item", "conflict", "pair"),
+    "unite": (*_COMMON, "plan", "item", "conflict", "pair", "united", *_WATCHED),
 }
 """The events of --json, of each verb that has any."""
 
@@ -84,6 +86,8 @@ def verb_manual(name: str, verb: Verb) -> str:
             "Nothing below an excluded directory is looked at.",
             *_terms(_PATTERNS),
         ]
+    if name == "serve":
+        lines += [".SH SETTINGS", *_terms(_daemon_settings())]
     codes = _notes("exit_codes")
     lines += [".SH EXIT STATUS", *_terms({str(int(code)): _plain(codes[code.name]) for code in ExitCode})]
     if name in VERB_EVENTS:
@@ -106,6 +110,19 @@ def _events(verb: str) -> list[str]:
         '.SS "Fields of several events"',
         *_terms({k: _plain(v) for k, v in table["fields"].items()}),
     ]
+
+
+def _daemon_settings() -> dict[str, str]:
+    """Return the settings and limits of a daemon with their defaults, from the tables of DAEMON.md."""
+    document = resources.files("rdc.daemon").joinpath("DAEMON.md").read_text("utf-8")
+    section = document.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    rows = (map(str.strip, row.strip("|").split("|")) for row in re.findall(r"(?m)^\| `.*$", section))
+    return {
+        _plain(name): _plain(
+            text + (f" ({'required' if default == 'needed' else f'default: {default}'})" * bool(default))
+        )
+        for name, default, text in rows
+    }
 
 
 def _notes(name: str) -> dict[str, Any]:
@@ -164,14 +181,21 @@ def _options(groups: tuple[OptionGroup, ...]) -> list[str]:
     lines: list[str] = []
     for group in groups:
         lines.append(f'.SS "{_escaped(group.title)}"')
+        if group.names_only:
+            lines.append(", ".join(_names(option) for option in group.options))
+            continue
         for option in group.options:
-            names = ", ".join(rf"\fB{_escaped(name)}\fR" for name in option.names)
+            names = _names(option)
             if option.metavar is not None:
                 names += (
                     "=" if option.names[-1].startswith("--") else " "
                 ) + rf"\fI{_escaped(option.metavar)}\fR"
             lines += [".TP", names, _line(option.help)]
     return lines
+
+
+def _names(option: Option) -> str:
+    return ", ".join(rf"\fB{_escaped(name)}\fR" for name in option.names)
 
 
 def _terms(table: dict[str, str]) -> list[str]:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import contextlib
 import sys
 
-from rdc.cli.environment import Environment, OptionGroup, OutputClosedError, Words, options_help
-from rdc.errors import ExitCode, RdcError
-from rdc.lean.records import dataclass
+from rdc.cli.environment import (
+    Environment,
+    OptionGroup,
+    OutputClosedError,
+    Words,
+    default_words,
+    options_help,
+)
+from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol, TypeVar
 from rdc.report.output import Output, TerminalOutput
 
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
+    from rdc.model.options import Option
 
 R = TypeVar("R")
 
@@ -38,30 +46,69 @@ VERBS = {
     "keys": "rdc.cli.verbs.keys",
     "serve": "rdc.cli.verbs.serve",
     "store": "rdc.store.command",
+    "run": "rdc.jobs.run_command",
+    "jobs": "rdc.jobs.jobs_command",
     "install": "rdc.install.command",
     "config": "rdc.cli.verbs.config",
     "completions": "rdc.cli.verbs.completions",
 }
 """The modules of the verbs. A module loads when a command line names its verb."""
 
+HOST_VERBS = ("install",)
+"""Verbs whose operand is a host, not a place."""
 
-@dataclass(frozen=True, slots=True)
-class HelpText:
-    """The text of --help: an introduction with examples, the options, and what follows them."""
+JOB_VERBS = ("run", "jobs")
+"""Verbs whose operand is a job."""
+
+
+class ShortHelp(Record):
+    """The text before and after the common options in the short --help."""
+
+    introduction: str
+    closing: str
+
+
+def short_help(verb: str, introduction: str) -> ShortHelp:
+    """Return the short help of a verb whose groups' titles are the stages."""
+    return ShortHelp(
+        introduction, f"\nAll options: rdc {verb} --help=all. The man page: rdc {verb} --man | man -l -\n"
+    )
+
+
+class HelpText(Record):
+    """The text of --help: an introduction with examples, the options, and what follows them.
+
+    A verb with more options than a screen has lines also has a short text: --help shows it, and --help=all
+    shows the whole one.
+    """
 
     introduction: str
     options: tuple[OptionGroup, ...]
     closing: str = ""
+    short: ShortHelp | None = None
 
     def __call__(self) -> str:
+        """Return the whole text."""
         return self.introduction + options_help(self.options) + self.closing
 
+    def brief(self) -> str:
+        """Return the text of --help: the short one if there is one, with the common options by stage."""
+        if self.short is None:
+            return self()
+        by_stage: dict[str, list[Option]] = {}
+        for group in self.options:
+            by_stage.setdefault(group.stage or group.title, []).extend(
+                option for option in group.options if option.common
+            )
+        found = [OptionGroup(stage, tuple(options)) for stage, options in by_stage.items() if options]
+        return self.short.introduction + options_help(found) + self.short.closing
+
     def shown(self, words: Words, environment: Environment) -> bool:
-        """Show the text if `words` ask for it. Return whether they did."""
-        wanted = words.has("--help")
-        if wanted:
-            environment.show_help(self())
-        return wanted
+        """Show the text that `words` ask for. Return whether they ask for one."""
+        last = words.last("--help")
+        if last is not None:
+            environment.show_help(self() if last.value == "all" else self.brief())
+        return last is not None
 
 
 class Verb(Protocol):
@@ -88,6 +135,26 @@ def load_verb(name: str) -> Verb:
     # importlib would load 40 KB of code for its import_module.
     __import__(VERBS[name])
     return sys.modules[VERBS[name]]
+
+
+def run_with_settings(
+    name: str,
+    words: Sequence[str],
+    environment: Environment,
+    run: Callable[[Sequence[str], Environment], ExitCode] | None = None,
+) -> ExitCode:
+    """Run a verb. The words of the settings precede `words`, which override them. `run`: in place of the
+    verb's own. Raises RdcError, which names the setting if a setting is wrong."""
+    verb = load_verb(name)
+    asks = any(word.partition("=")[0] == "--help" for word in words)
+    defaults = [] if asks else default_words(verb.OPTIONS, environment.environ, words, name in HOST_VERBS)
+    try:
+        return (run or verb.run)([*(chosen.word for chosen in defaults), *words], environment)
+    except UsageError as error:
+        for chosen in defaults:
+            if chosen.word in str(error) and chosen.word not in words:
+                raise UsageError(f"{error} (from {chosen.source})") from error
+        raise
 
 
 def json_output(environment: Environment, **start: bool | bytes) -> Output:
@@ -172,6 +239,22 @@ def reporting_usage(words: Sequence[str], environment: Environment) -> Iterator[
         if "--json" in words:
             json_output(environment).fail(error)
         raise
+
+
+@contextlib.contextmanager
+def waiting(environment: Environment, word: str) -> Iterator[None]:
+    """Show a word on a terminal while the block waits for another machine."""
+    if not environment.can_redraw:
+        yield
+        return
+    from rdc.report.progress_display import StatusLine
+
+    line = StatusLine(environment.stderr, color=environment.color)
+    line.note(word)
+    try:
+        yield
+    finally:
+        line.close()
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from multiprocessing import connection, get_context, parent_process
 
 from rdc.errors import ExitCode, FileError, RdcError, StoppedError, UsageError, one_line, printable
 from rdc.files.own.output_file import make_directory
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ may end it as it begins: 8 of 24 on a busy machine. It is a fault of Ray."""
 _EXPECTED = "processes:N, dask://HOST:PORT, ray://HOST:PORT or ray:local"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineUrl:
+class EngineUrl(Record):
     """A checked URL of an engine."""
 
     kind: str
@@ -62,8 +61,7 @@ class EngineUrl:
         return self.kind == "processes"
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Record):
     executor: Executor | Callable[[], Executor]
     """The executor, as rdc.scan_parts takes it."""
     slots: int

@@ -8,7 +8,7 @@ from functools import partial
 from rdc.documents.parts.part_file import DocumentHead, method, read_part
 from rdc.documents.parts.part_file import read_head as read_document_head
 from rdc.errors import StoppedError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import Protocol
 from rdc.progress import silent
 from rdc.survey.count.counters import shared_options
@@ -31,7 +31,7 @@ LISTS = 16_384
 
 
 class SliceJob(Protocol):
-    """What all slices of a job have in common. It goes to workers, so it can be pickled."""
+    """The values that all slices of a job share. The record goes to workers, so it can be pickled."""
 
     @property
     def paths(self) -> tuple[bytes, ...]:
@@ -65,11 +65,11 @@ class SliceJob(Protocol):
         """Raises UsageError unless a part is of this job. `roots`: inode number of each path, here."""
 
     def is_whole(self, part: bytes, head: SlicedHead) -> bool:
-        """Whether a part from an earlier run is complete and undamaged. Raises RdcError or OSError if not."""
+        """Return whether a part from an earlier run is complete and undamaged. Raises RdcError or OSError if
+        not."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanJob:
+class ScanJob(Record):
     """See SliceJob."""
 
     paths: tuple[bytes, ...]
@@ -135,8 +135,7 @@ def _of_scan(head: SlicedHead) -> PartHead:
     return head
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentJob:
+class DocumentJob(Record):
     """See SliceJob."""
 
     paths: tuple[bytes, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, wait
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
@@ -21,7 +21,7 @@ from rdc.cluster.slice_task import (
 )
 from rdc.errors import ExitCode, IncompatiblePeerError, RdcError, UsageError, one_line, printable
 from rdc.files.own.output_file import OpenedPath
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.scan import ScanSlice
 from rdc.progress import STOP_SECONDS, Problem, Progressed, Reporter, StopSignal, check_stop
 from rdc.version import __version__
@@ -48,8 +48,7 @@ def slices_in(directory: bytes, ending: bytes) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPart:
+class FoundPart(Record):
     """A part of the job that is there."""
 
     bytes: int
@@ -123,8 +122,7 @@ _MARKER_GONE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
+class _Sent(Record):
     """A task that is with the executor."""
 
     number: int
@@ -194,8 +192,6 @@ class SliceRuns:
             sent.future.cancel()
         left = {future for future, sent in self._sent.items() if not future.done()}
         if left:
-            from concurrent.futures import wait
-
             wait(left, timeout=END_SECONDS)
         if not self._is_given and self._executor is not None:
             self._executor.shutdown(wait=True)

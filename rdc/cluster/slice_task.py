@@ -17,7 +17,7 @@ from blake3 import blake3
 from rdc.errors import RdcError, UsageError, one_line, printable
 from rdc.files.base.paths import failure
 from rdc.files.objects.object_store import is_url
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.version import __version__
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ class RunMarker:
         self.path = self._stem + b".run"
 
     def list_path(self, number: int) -> bytes:
-        """Where the list of a slice is, until it is dropped or the run ends."""
+        """Return where the list of a slice is, until it is dropped or the run ends."""
         return b"%b-%d.list" % (self._stem, number)
 
     def drop_list(self, number: int) -> None:
@@ -97,8 +97,7 @@ NAMES = 64
 the least hashes, to 0.06 (Broder 1997)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RootFacts:
+class RootFacts(Record):
     """One path of a job, as one machine sees it."""
 
     path: bytes
@@ -108,8 +107,7 @@ class RootFacts:
     """The NAMES least hashes of names in a directory, increasing."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerFacts:
+class WorkerFacts(Record):
     host: str
     version: str
     """The version of rdc, and the parameters of the job."""
@@ -137,7 +135,8 @@ def _root(path: bytes) -> RootFacts:
 
 
 def difference(here: WorkerFacts, there: WorkerFacts) -> str:
-    """Why a worker with the facts `there` cannot do work for a machine with the facts `here`; '' if it can.
+    """Return why a worker with the facts `there` cannot do work for a machine with the facts `here`; '' if it
+    can.
 
     A mount is compared by the inode number of its root and by half of the names there. Device numbers differ
     between machines anyway, and a tree in use may get another name while slices wait.
@@ -165,8 +164,7 @@ def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 # One slice of a job as a task: what goes to a worker, what it does, and what comes back.
 
 
-@dataclass(frozen=True, slots=True)
-class SliceTask:
+class SliceTask(Record):
     job: SliceJob
     slice: ScanSlice
     part: bytes
@@ -180,8 +178,7 @@ class SliceTask:
     """The facts of the machine that gives the task; a worker compares its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class SliceResult:
+class SliceResult(Record):
     """The outcome of a task. A failure is text, since not every exception can be pickled."""
 
     host: str

@@ -1,4 +1,4 @@
-"""What a confined peer may do: in a module of the daemon, or below the root of an ssh key."""
+"""The permissions of a confined peer: in a module of the daemon, or below the root of an ssh key."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.options import Alternates, AlternateUse, KeepUndo, Need
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.protocol.messages import Role
-from rdc.session.serve import Admitted
+from rdc.protocol.messages.uniting import FEATURE
+from rdc.session.serve import Admitted, UniteRights
 from rdc.session.trees.sites import ServedDirectory
 
 TYPE_CHECKING = False
@@ -25,8 +26,7 @@ _KEY_LABEL = b"/"
 """The root of a key appears as "/" in messages to its peer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Record):
     """The rules of one directory. `granted_options` refuses every option that would break them."""
 
     title: str
@@ -61,6 +61,10 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
             raise TrustError(f"{title} is write-only: nothing can be fetched from it")
         if options.remove_source_files:
             _check_removal(access)
+        if FEATURE in (open_.needs or "").split(" "):
+            if access.read_only:
+                raise TrustError(f"{title} is read-only: nothing can be united with it")
+            options = replace(options, keep_undo=access.keep_undo)
     elif access.read_only:
         raise TrustError(f"{title} is read-only")
     else:
@@ -73,6 +77,15 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     # A device grants more than any owner does.
     makes_devices = options.devices and open_.role is Role.SOURCE
     return replace(options, owner=False, devices=makes_devices)
+
+
+def unite_rights(access: Access) -> UniteRights:
+    """Return what a peer may do in a directory that it unites with its own. What its plan needs besides is
+    refused before anything moves."""
+    deletes = not (access.no_delete or access.append_only or access.write_only)
+    # The bound that a peer chooses drops what earlier syncs kept.
+    keeps = not access.no_undo and (deletes or access.keep_undo is not None)
+    return UniteRights(not access.append_only, deletes, keeps)
 
 
 def _check_needs(options: SyncOptions, access: Access) -> None:
@@ -163,6 +176,8 @@ def admission(path: bytes, access: Access) -> Admission:
         options = granted_options(open_, access)
         top = open_served(path, access.title)
         site = ServedDirectory(lambda: os.dup(top), access.title, _KEY_LABEL, append_only=access.append_only)
-        return Admitted(site, open_.path, options, uses_content=not access.write_only)
+        return Admitted(
+            site, open_.path, options, uses_content=not access.write_only, rights=unite_rights(access)
+        )
 
     return admit

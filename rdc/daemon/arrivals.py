@@ -16,7 +16,7 @@ from functools import partial
 from rdc.chunking import SYNC_PARAMS
 from rdc.daemon.config import Address, Limits
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Refused
 from rdc.session.serve import greeting
@@ -40,8 +40,7 @@ WAIT_SECONDS = 3_600.0
 away."""
 
 
-@dataclass(eq=False, slots=True)
-class _Registration:
+class _Registration(Record, frozen=False, eq=False):
     """The identity of this object distinguishes successive uses of a descriptor number."""
 
     handle: Callable[[int], None]
@@ -259,7 +258,7 @@ class Listeners:
 
 
 def _waiting(listener: socket.socket) -> bool:
-    """Whether a connection waits to be accepted."""
+    """Return whether a connection waits to be accepted."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     return bool(poll.poll(0))
@@ -275,8 +274,7 @@ FAREWELL_BYTES = 1 << 20
 """Bytes that a refused peer may still send: the start of a session, with long filter lists."""
 
 
-@dataclass(eq=False, slots=True)
-class _Arrival:
+class _Arrival(Record, frozen=False, eq=False):
     sock: socket.socket
     fd: int
     """Descriptor of `sock`, even after its close."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rdc.daemon.access import Access
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.options import KeepUndo, parse_keep_undo
@@ -32,8 +32,7 @@ MEMORY_LEAST = 96 << 20
 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Record):
     host: str
     """Host to listen on; empty for all addresses of this machine."""
     port: int
@@ -48,8 +47,7 @@ def _limit(default: int, least: int, most: int, *, size: bool = False, module: b
     return setting(SIZE if size else NUMBER, default, least=least, most=most, module=module)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record):
     """Limits with their defaults and ranges: the table [limits] of the daemon, and that of a module."""
 
     connections: int = _limit(64, 1, 4096)
@@ -78,8 +76,7 @@ class Limits:
     """Bytes that one session may write, plus 4 KiB for each entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopSettings:
+class TopSettings(Record):
     """The settings above all tables of the file."""
 
     listen: tuple[str, ...] = setting(TEXTS, (f":{DEFAULT_PORT}",))
@@ -90,8 +87,7 @@ class TopSettings:
     catalog: str = setting(TEXT, "")
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleSettings:
+class ModuleSettings(Record):
     """The table [modules.NAME]."""
 
     path: str = setting(TEXT, required=True)
@@ -104,8 +100,7 @@ class ModuleSettings:
     keep_undo: str = setting(TEXT, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Record):
     name: str
     path: str
     """Absolute path without symbolic links."""
@@ -115,8 +110,7 @@ class Module:
     limits: Limits
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonConfig:
+class DaemonConfig(Record):
     listen: tuple[Address, ...]
     keys: KeyRing
     user: str | None

@@ -10,7 +10,7 @@ from pathlib import Path
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError
 from rdc.files.base.paths import temporary_name
 from rdc.files.base.taking_names import sync_directory_of
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import CERTIFICATES_PER_NAME
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
 
@@ -24,8 +24,7 @@ COMMON_NAME_LENGTH = 64
 """Characters of a certificate's common name: the upper bound of X.520."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFacts:
+class KeyFacts(Record):
     """The facts of a certificate that a person wants to know."""
 
     label: str

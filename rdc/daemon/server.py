@@ -21,14 +21,14 @@ from rdc.daemon.arrivals import Arrivals, EventLoop, Listeners
 from rdc.daemon.log import Log, fault
 from rdc.daemon.session import Slots, Visitor, serve_session
 from rdc.errors import ExitCode, RdcError, TrustError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import EXPIRY_NOTICE_DAYS
 from rdc.transport.tls import TlsTransport, answering_context, days_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.daemon.config import Address, DaemonConfig
-    from rdc.session.serve import Following
+    from rdc.session.serve import Following, Meeting
 
 
 # The processes of the sessions: started by fork, told to end, killed if they do not, and counted.
@@ -43,8 +43,7 @@ FAULT = 70
 """Exit status of a session that ended by an unexpected error."""
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Record, frozen=False):
     visitor: Visitor
     killed_at: float | None
     """The time at which a session that should have ended is killed; None before that."""
@@ -187,12 +186,14 @@ class Server:
         listeners: list[socket.socket],
         log: Log,
         following: Following | None = None,
+        meeting: Meeting | None = None,
         selector: selectors.BaseSelector | None = None,
     ) -> None:
         """load: reads the configuration again, or raises RdcError. selector: the system's best by default."""
         self._config = config
         self._load = load
         self._following = following
+        self._meeting = meeting
         self._log = log
         self._loop = EventLoop(selector or selectors.DefaultSelector(), log)
         context = answering_context(config.keys)
@@ -248,7 +249,7 @@ class Server:
 
     @property
     def stopped(self) -> bool:
-        """Whether the daemon was told to stop and all sessions have ended."""
+        """Return whether the daemon was told to stop and all sessions have ended."""
         return self._stopping and not len(self._processes)
 
     def turn(self) -> None:
@@ -379,7 +380,9 @@ class Server:
         self._arrivals.forsake()
         self._listeners.forsake()
         self._loop.close()
-        return serve_session(transport, visitor, self._config, self._slots, self._log, self._following)
+        return serve_session(
+            transport, visitor, self._config, self._slots, self._log, self._following, self._meeting
+        )
 
 
 def _drain(reader: socket.socket) -> None:

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.session.serve import Following
+    from rdc.session.serve import Following, Meeting
 
 
 # Dropping root: a daemon that a network reaches needs only the rights to its modules.
@@ -131,10 +131,12 @@ def serve(
     allow_root: bool = False,
     announce: Callable[[str], None] = lambda _: None,
     following: Following | None = None,
+    meeting: Meeting | None = None,
 ) -> ExitCode:
     """Serve as `path` says until a signal.
 
-    following: follows a directory for a peer. announce: receives each listening address with its true port.
+    following: follows a directory for a peer. meeting: brings a directory together with a peer's. announce:
+    receives each listening address with its true port.
     RdcError, one line, for anything that prevents the start; later trouble goes to the log.
     """
     hold_standard_streams()
@@ -151,7 +153,7 @@ def serve(
     listeners = bind(config.listen)
     log = Log(as_json=config.json_log)
     _load_all()
-    server = Server(config, lambda: read_config(path, later), listeners, log, following)
+    server = Server(config, lambda: read_config(path, later), listeners, log, following, meeting)
     drop_privileges(config.user, config.group)
     confine()
 

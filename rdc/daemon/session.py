@@ -14,21 +14,21 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from rdc.catalog.catalog import user_catalog
+from rdc.catalog.catalog import Catalog, user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.chunking import SYNC_PARAMS
-from rdc.daemon.access import granted_options, open_served
+from rdc.daemon.access import granted_options, open_served, unite_rights
 from rdc.daemon.log import Log, fault
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.files.base.syscalls import ENOUGH_DESCRIPTORS
 from rdc.files.depth import bound_depth
 from rdc.files.root.policies import WriteQuota
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
 from rdc.session.runtime.driver import run
-from rdc.session.serve import Admitted, Following, answer, greeting
+from rdc.session.serve import Admitted, Following, Meeting, answer, greeting
 from rdc.session.trees.sites import ServedDirectory
 from rdc.transport.base import Exchange, timed_out
 
@@ -195,8 +195,7 @@ STACK_BYTES = 1 << 20
 """Bytes of each thread's stack: it counts as allocated in full, and no code here recurses deeply."""
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
+class Visitor(Record):
     """The peer of a session."""
 
     session: int
@@ -273,7 +272,7 @@ def requested_module(open_: Open, modules: Mapping[str, Module], names: frozense
 
 
 def admit_to_module(open_: Open, module: Module) -> Admitted:
-    """What a peer of `module` gets. TrustError for what the module forbids.
+    """Return what a peer of `module` gets. TrustError for what the module forbids.
 
     The module's directory is opened again for each use. Otherwise an open session would prevent its unmount,
     and would continue in a file system that another one has replaced.
@@ -294,7 +293,7 @@ def admit_to_module(open_: Open, module: Module) -> Admitted:
     )
     _, _, path = open_.path.partition(b"/")
     options = replace(options, timeout=options.timeout or idle)
-    return Admitted(site, path, options, uses_content=not access.write_only)
+    return Admitted(site, path, options, uses_content=not access.write_only, rights=unite_rights(access))
 
 
 def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], object]) -> Conversation[None]:
@@ -322,6 +321,7 @@ def serve_session(
     slots: Slots,
     log: Log,
     following: Following | None = None,
+    meeting: Meeting | None = None,
 ) -> ExitCode:
     """Serve one peer with a checked certificate to the end, in a process that does nothing else.
 
@@ -340,7 +340,7 @@ def serve_session(
     signer = FileSigner(catalog=catalog, workers=config.limits.threads)
     code, message = ExitCode.OK, None
     try:
-        conversation = guarded(answer(signer, session.admit, following), session.fault)
+        conversation = guarded(answer(signer, session.admit, following, meeting=meeting), session.fault)
         endable = EndableTransport(transport, ending)
         run(conversation, connection, endable, timeout=config.limits.idle_seconds)
     except RdcError as error:
@@ -373,7 +373,7 @@ def serve_session(
 
 def entries_share(limits: Limits) -> int:
     """Bytes of a session's memory for the entries that its peer announces. A quarter remains for everything
-    else, so too many entries are refused by name before an allocation fails."""
+    else, so too many entries are rejected with a message before an allocation fails."""
     return limits.memory * 3 // 4
 
 
@@ -400,6 +400,4 @@ def _catalog(config: DaemonConfig) -> SignatureStore:
         return user_catalog(os.environ)
     if config.catalog == "off":
         return NoCatalog()
-    from rdc.catalog.catalog import Catalog
-
     return Catalog(Path(config.catalog))

@@ -25,7 +25,8 @@ from rdc.cli.verb import Listing, json_output, keep_freed_memory, perform, repor
 from rdc.errors import ExitCode, UsageError
 from rdc.files.own.output_file import Claims, claim_outputs, write_output
 from rdc.files.own.output_file import Output as FileOutput
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
+from rdc.limits import BATCH_BYTES
 from rdc.model.options import Option
 from rdc.model.similar import FORMATS, SHINGLE_UNITS, DocumentOptions, DocumentReport
 
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
 
 # The options of `rdc similar --text` and of a merge of its parts: their table, and what they become.
 
-_KEEP = Option(("--write-kept",), "list the documents that a training set keeps, as JSON lines", "FILE")
-_AGAINST = Option(("--against",), "list what resembles a document of an older corpus, a part", "PART")
+_KEEP = Option(
+    ("--write-kept",), "list the documents to keep in a training set, as JSON lines", "FILE", common=True
+)
+_AGAINST = Option(("--against",), "list documents similar to one of an older corpus, given as a part", "PART")
 
 FORMER_DOCUMENT_OPTIONS = {"--keep": "this option is --write-kept=FILE now"}
 """Options that had another name, and what a message says of them."""
@@ -48,19 +51,23 @@ FORMER_DOCUMENT_OPTIONS = {"--keep": "this option is --write-kept=FILE now"}
 DOCUMENT_GROUP = OptionGroup(
     "Documents (with --text)",
     (
-        Option(("--text",), "compare texts by their words: plain files, rows of JSONL and of Parquet"),
-        Option(("--field",), "the field or column that holds the text (default: text)", "NAME"),
+        Option(
+            ("--text",),
+            "compare texts by their words: plain files, rows of JSONL and of Parquet",
+            common=True,
+        ),
+        Option(("--field",), "the field or column with the text (default: text)", "NAME", common=True),
         Option(
             ("--format",),
-            "auto (default), jsonl: every file has JSON lines, or text: every file is one",
+            "auto (default), jsonl (every file has JSON lines) or text (every file is a document)",
             "FORMAT",
         ),
         Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
         _KEEP,
         _AGAINST,
-        Option(("--stage",), "keep in DIR what was read, so that a killed run goes on there", "DIR"),
-        Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcdocs", "FILE"),
-        Option(("--html",), "a page with pictures, complete in one file", "FILE"),
+        Option(("--stage",), "keep what was read in DIR, so that an interrupted run can resume", "DIR"),
+        Option(("-o", "--output"), "also write a part for rdc merge; FILE ends in .rdcdocs", "FILE"),
+        Option(("--html",), "write a self-contained page with charts", "FILE"),
         OVERWRITE,
         SLICE,
         CLUSTER,
@@ -71,15 +78,14 @@ DOCUMENT_GROUP = OptionGroup(
 MERGED_DOCUMENT_GROUP = OptionGroup(
     "Parts of documents",
     (
-        Option(("--threshold",), "resemblance from 0.1 to 1 (default: 0.8)", "PART"),
+        Option(("--threshold",), "least resemblance, 0.1 to 1 (default: 0.8)", "PART"),
         _KEEP,
         _AGAINST,
     ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentOutput:
+class DocumentOutput(Record):
     """Where the results go. Without `json` they are printed for people."""
 
     json: bool
@@ -286,6 +292,4 @@ def _listing(output: DocumentOutput, environment: Environment) -> Listing:
 
 def _keep_freed_memory() -> None:
     """Make batches of texts take the memory of those before them."""
-    from rdc.limits import BATCH_BYTES
-
     keep_freed_memory(mapped=2 * BATCH_BYTES, untrimmed=BATCH_BYTES)

@@ -25,7 +25,7 @@ from rdc.documents.read.text_batch import RowProblems, StoredBound, TextBatch
 from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.own.output_file import Claims, Output, make_directory, write_output
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import SIZE_LIMIT
 from rdc.progress import Event, Problem, Progressed, Reporter, StopSignal, check_stop
 from rdc.survey.container import PartError
@@ -68,7 +68,7 @@ class JoinedSlices:
             self._add_file(path, list(group))
         change = tree_change(heads)
         if change is not None:
-            self.later.append(Problem(ExitCode.PARTIAL, change.path, change.message))
+            self.later.append(Problem(ExitCode.PARTIAL, change.path_bytes, change.message))
         self.problems += self.later
 
     def _add_file(self, path: bytes, ranges: list[PartRange]) -> None:
@@ -136,8 +136,7 @@ def _order(one: PartRange) -> tuple[bytes, int]:
 STAGED_ENDING = ".rdcdocs"
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Record):
     """Documents at rest, to be searched."""
 
     parts: OpenParts
@@ -229,7 +228,7 @@ def with_older(new: Gathered, path: str) -> Gathered:
 def ordered_problems(problems: list[Problem]) -> list[Problem]:
     """Problems in an order that does not depend on how documents were divided. Those of one file keep
     theirs."""
-    return sorted(problems, key=lambda problem: problem.path)
+    return sorted(problems, key=lambda problem: problem.path_bytes)
 
 
 class _Gathering:

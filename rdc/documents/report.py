@@ -32,7 +32,7 @@ def listed_documents(report: DocumentReport) -> Iterator[str]:
 
 def document_name(document: Document) -> str:
     """The path, and behind a colon the row, if it is one."""
-    return printable(document.path) + (f":{document.row}" if document.row else "")
+    return printable(document.path_bytes) + (f":{document.row}" if document.row else "")
 
 
 def document_text(one: SimilarDocument, *, like: bool = False) -> str:
@@ -86,7 +86,7 @@ def keep_lines(documents: Iterable[Document]) -> Iterator[bytes]:
 
 
 def _begins(head: bytes) -> bool:
-    """Whether the first line names a document and has no other fields, unlike a line of a corpus."""
+    """Return whether the first line names a document and has no other fields, unlike a line of a corpus."""
     line, end, _ = head.partition(b"\n")
     try:
         fields = json.loads(line) if end else None
@@ -127,7 +127,7 @@ DOCUMENTS_PAGE = OutputKind("a page of documents", lambda head: b"<title>Near-du
 
 
 class _Counts:
-    """What the pictures and tables show, counted in one pass over the results."""
+    """The counts for pictures and tables, made in one pass over the results."""
 
     def __init__(self, report: DocumentReport) -> None:
         self.resemblances = [0] * BINS

@@ -191,7 +191,7 @@ class _SliceWriter:
         def listed(event: Event, /) -> None:
             # All slices meet it, and the one that it belongs to reports it.
             if isinstance(event, Problem):
-                if files.has_path(event.path):
+                if files.has_path(event.path_bytes):
                     self._problems.append(event)
                     self._left_out += bool(event.code)
                     self._report(event)

@@ -24,7 +24,7 @@ from rdc.files.facts.xattrs import read_attributes
 from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, difference
 from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, field
 from rdc.limits import PATH_BYTES
 from rdc.model.duplicates import Action, Instance, RemovalOptions, RootedPath
 from rdc.model.entries import Metadata
@@ -47,8 +47,7 @@ BATCH_BYTES = 64 << 20
 from a disk. Meanwhile, programs that open one of its files for writing wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Record):
     """One file, all of whose names go, or become names of another."""
 
     action: Action
@@ -64,8 +63,7 @@ class Task:
         return self.destinations[number] if self.destinations else b""
 
 
-@dataclass(slots=True)
-class _Ready:
+class _Ready(Record, frozen=False):
     """A task whose files are leased and were found equal."""
 
     task: Task
@@ -80,8 +78,7 @@ class _Ready:
     """Whether the file that stays takes no name of this one: the others are not tried."""
 
 
-@dataclass(slots=True)
-class _Name:
+class _Name(Record, frozen=False):
     """One name of a ready task."""
 
     ready: _Ready
@@ -95,8 +92,7 @@ class _Name:
         return self.ready.task.duplicate.names[self.number]
 
 
-@dataclass(slots=True)
-class _Opened:
+class _Opened(Record, frozen=False):
     """The directories of one batch, each opened once, and afresh."""
 
     trees: Sequence[Tree]
@@ -185,8 +181,8 @@ class Batch:
     def _places(
         self, tasks: Sequence[Task], opened: _Opened
     ) -> tuple[list[Task], dict[int, int], list[Place]]:
-        """Where the files of the tasks are opened, each once, and the number of each by its inode's id. Tasks
-        whose directories cannot be opened are reported and left out."""
+        """Return where the files of the tasks are opened, each once, and the number of each by its inode's
+        id. Tasks whose directories cannot be opened are reported and left out."""
         found: list[Task] = []
         numbers: dict[int, int] = {}
         places: list[Place] = []
@@ -543,12 +539,10 @@ def measure_freed(leased: LeasedFiles, original: int, file: int) -> Sharing:
 def _state_of(tree: Tree, path: bytes) -> DirectoryState:
     """Raise RdcError."""
     directory = tree.root.directory(path)
-    try:
+    with tree.root.failing(path, "look at it", reading=True):
         found = os.fstat(directory.fd)
         with leading_to(directory.fd, directory.fd, b".") as entry:
             attributes = read_attributes(entry)
-    except OSError as error:
-        raise tree.root.failure(error, path, "look at it", reading=True) from error
     metadata = Metadata(
         stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
     )
@@ -575,7 +569,7 @@ class RemovalPaths:
         """Directories in which others were made, and that are not durable yet."""
 
     def destination(self, name: RootedPath, original: RootedPath) -> bytes:
-        """Where the file at `name` goes, or the text of the link to `original`; b"" for `delete`.
+        """Return where the file at `name` goes, or the text of the link to `original`; b"" for `delete`.
 
         Raises FileError if it cannot go there.
         """

@@ -19,7 +19,7 @@ from rdc.duplicates.journal import JournalWriter, clear_leftovers
 from rdc.duplicates.run_totals import DedupeReporter, RunTotals
 from rdc.duplicates.share import Sharer
 from rdc.errors import FileError, printable
-from rdc.lean.records import dataclass, field, replace
+from rdc.lean.records import Record, field, replace
 from rdc.model.duplicates import (
     Action,
     DedupeOptions,
@@ -120,16 +120,14 @@ class Deduper(Run):
 # Hard links
 
 LINKS_KNOWN = 1_000
-"""What the C library says of the most links of a file counts from here on. It says 127 where it does not
-know."""
+"""The links per file from which the C library's bound counts. It says 127 where it does not know."""
 
 _FULL = frozenset((errno.EMLINK, errno.EPERM))
 """Errors of link(2) that concern the file that is linked to: it has as many links as it may have, or is
 immutable."""
 
 
-@dataclass(slots=True)
-class _Original:
+class _Original(Record, frozen=False):
     """A file that other names become links to."""
 
     inode: Inode
@@ -157,8 +155,8 @@ class Linker:
         """By device, how many links a file may have; None if that is not known."""
         self._writable: dict[tuple[int, bytes], bool] = {}
         self._several: dict[int, list[_Original]] = {}
-        """Of files that are alike in all that a link has once: those that others become links to, where they
-        are several. By id."""
+        """The originals among files that are alike in all that a link has once: those that others become
+        links to, where they are several. By id."""
 
     def group(self, inodes: Sequence[Inode]) -> None:
         """Link the names of one group's files to one of them, where owner, mode, mtime and attributes are
@@ -182,7 +180,7 @@ class Linker:
                 if number == errno.EPERM:
                     self._totals.problem(error)
                 else:
-                    self._totals.skip(error.path, str(error))
+                    self._totals.skip(error.path_bytes, str(error))
         self._several.clear()
 
     # Choosing
@@ -335,9 +333,10 @@ class Remover(Run):
             if only and not all(self._is_in(name, only) for name in inode.names):
                 inode.protected = True
         original = choose_survivor(inodes, self._options.rules, self._trees)
+        beside = {name.root for name in original.names} if self._options.across else set[int]()
         found = False
         for inode in inodes:
-            if inode is original or inode.protected:
+            if inode is original or inode.protected or beside & {name.root for name in inode.names}:
                 continue
             why = _reason_to_leave(inode)
             if why is not None:
@@ -361,7 +360,7 @@ class Remover(Run):
 
 
 def _reason_to_leave(inode: Inode) -> str | None:
-    """Why a file is not removed although another one has its content."""
+    """Return why a file is not removed although another one has its content."""
     metadata = inode.facts.metadata
     if metadata.mode & (stat.S_ISUID | stat.S_ISGID):
         return "runs with the rights of its owner or group (setuid, setgid)"

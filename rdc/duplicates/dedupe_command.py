@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     FILTER_GROUP,
@@ -14,11 +16,12 @@ from rdc.cli.options.shared_options import (
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
-from rdc.errors import ExitCode, UsageError
-from rdc.lean.records import dataclass
+from rdc.cli.verb import HelpText, json_output, perform, reporting_usage, short_help
+from rdc.errors import ExitCode, UsageError, printable
+from rdc.lean.records import Record
 from rdc.model.duplicates import DedupeOptions, DedupeReport, DuplicateListing
 from rdc.model.options import Option
+from rdc.progress import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,42 +32,65 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     OptionGroup(
-        "What is done",
+        "Deduplicate",
         (
-            Option(("--apply",), "act; without it only show what would be done, and what it would win"),
-            Option(("-n", "--dry-run"), "do not act, --apply or --undo or not"),
-            Option(("--hardlink",), "make names of one file of them (default: let them share blocks)"),
-            Option(("--chunks",), "share equal parts of files that differ, too; reads every file"),
-            Option(("--keep-in",), "never change what is below DIR, only link to it or share with it", "DIR"),
-            Option(("--from",), "take groups from the JSON of rdc dupes instead of searching", "REPORT"),
+            Option(
+                ("--apply",),
+                "do it; without --apply, show what would be done and the space it reclaims",
+                common=True,
+            ),
+            Option(("-n", "--dry-run"), "change nothing, even with --apply or --undo"),
+            Option(
+                ("--hardlink",),
+                "replace duplicates with hard links to one file (default: share blocks)",
+                common=True,
+            ),
+            Option(("--chunks",), "also share equal parts of different files; reads every file", common=True),
+            Option(
+                ("--keep-in",),
+                "never change files below DIR; others are linked to them or share with them",
+                "DIR",
+                common=True,
+            ),
+            Option(
+                ("--from",),
+                "take groups from a report of rdc dupes --json; do not search",
+                "REPORT",
+                common=True,
+            ),
             Option(
                 ("--undo",),
-                "make links separate files again, or bring back what rdc dupes removed",
+                "turn hard links into separate files again, or restore what rdc dupes removed",
                 "JOURNAL",
+                common=True,
             ),
         ),
     ),
     OptionGroup(
-        "How much",
+        "Limit",
         (
-            Option(("--max-files",), "change at most N files, then exit with 25", "N"),
-            Option(("--max-bytes",), "change files of at most SIZE (500M, 2G), then exit with 25", "SIZE"),
-            Option(("--min-size",), "leave files below SIZE alone (default: 1)", "SIZE"),
+            Option(("--max-files",), "change at most N files; then stop with exit code 25", "N", common=True),
             Option(
-                ("--journal",), "where hard links are written down (default: your state directory)", "FILE"
+                ("--max-bytes",),
+                "change at most SIZE (500M, 2G) of files; then stop with exit code 25",
+                "SIZE",
+            ),
+            Option(("--min-size",), "skip files smaller than SIZE (default: 1)", "SIZE", common=True),
+            Option(
+                ("--journal",), "record hard links in FILE for --undo (default: your state directory)", "FILE"
             ),
         ),
     ),
     FILTER_GROUP,
     CATALOG_GROUP,
     OptionGroup(
-        "What is shown",
+        "Show",
         (
-            Option(("-q", "--quiet"), "show nothing but errors"),
-            Option(("-v", "--verbose"), "list each file of a dry run, not only sums by folder"),
-            Option(("--progress",), "show progress, by lines where no bar can be drawn"),
-            Option(("--json",), "one JSON event a line on stdout instead"),
-            Option(("--help",), "show this text"),
+            Option(("-q", "--quiet"), "show only errors"),
+            Option(("-v", "--verbose"), "list each file of a dry run, not only sums by folder", common=True),
+            Option(("--progress",), "show progress, as lines if no bar can be drawn"),
+            Option(("--json",), "print one JSON event per line on stdout instead", common=True),
+            HELP,
         ),
     ),
 )
@@ -72,8 +98,7 @@ OPTIONS = (
 _NOT_WITH_UNDO = ("--hardlink", "--chunks", "--keep-in", "--from", "--min-size", "--journal")
 
 
-@dataclass(frozen=True, slots=True)
-class DedupeRequest:
+class DedupeRequest(Record):
     """The checked command line of `rdc dedupe`."""
 
     paths: tuple[bytes, ...]
@@ -150,32 +175,33 @@ def _path(word: str) -> bytes:
     return os.fsencode(word)
 
 
-SUMMARY = "make single instances of duplicates, by shared blocks or hard links"
+SUMMARY = "replace duplicates by shared blocks or hard links"
 
 _INTRODUCTION = """\
 Usage: rdc dedupe [OPTIONS] PATH...
        rdc dedupe --undo JOURNAL
 
 Examples:
-  rdc dedupe data/                       show what would be shared, and the space that would win
-  rdc dedupe --apply data/               share it: files stay files of their own (btrfs, XFS)
-  rdc dedupe --chunks --apply images/    equal parts of disk images, databases and files that grew, too
+  rdc dedupe data/                       show what would be shared and the space that would be reclaimed
+  rdc dedupe --apply data/               share blocks; files stay separate (btrfs, XFS)
+  rdc dedupe --chunks --apply images/    also share equal parts of disk images and databases
   rdc dedupe --hardlink --keep-in master/ --apply work/
-                                         names below work/ become hard links, those below master/ stay
+                                         files below work/ become hard links to those below master/
   rdc dedupe --from dupes.json --apply data/
+                                         the groups that rdc dupes --json data/ reported
 
-Shared blocks change nothing that a program could see. A hard link makes two names of one file, so that who
-writes to one writes to both; files are linked only where owner, mode, time and extended attributes are the
-same, and while nobody has them open for writing.
+Programs see no difference when files share blocks. Hard links are two names of one file: writing to one
+changes the other. Files are linked only if owner, mode, time and extended attributes are equal and no program
+has them open for writing.
 """
 
 _CLOSING = """
 Exit codes: 0 done, 1 usage, 11 disk full, 20 interrupted, 23 some files could not be read, shared or linked,
-24 some files changed meanwhile, 25 stopped by --max-files or --max-bytes.
+24 some files changed during the run, 25 stopped by --max-files or --max-bytes.
 """
 
 
-help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING, short_help("dedupe", _INTRODUCTION))
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
@@ -205,6 +231,25 @@ def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
     return perform(output, job).exit
 
 
+_ONE_FILE = (
+    "--hardlink makes one file of names below {} and {}: a later write to one changes the other, so a backup"
+    " is none any more"
+)
+
+
+def _separate_trees(paths: Sequence[bytes]) -> list[bytes]:
+    """Return those of the directories that are not inside another one, and lie on the file system of another
+    one that is not: no link leads from one file system to the other."""
+    real = {os.path.realpath(path): path for path in paths if os.path.isdir(path)}
+    devices: dict[bytes, int] = {}
+    for place, path in real.items():
+        if not any(place != other and place.startswith(other.rstrip(b"/") + b"/") for other in real):
+            with suppress(OSError):  # the search names it
+                devices[path] = os.stat(place).st_dev
+    shared = Counter(devices.values())
+    return [path for path, device in devices.items() if shared[device] > 1]
+
+
 def _dedupe(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
     from rdc.library.duplicates import dedupe
 
@@ -213,6 +258,9 @@ def _dedupe(request: DedupeRequest, environment: Environment, output: Output) ->
         from rdc.library.duplicate_groups import read_report
 
         listing = DuplicateListing(read_report(request.report, environment.stdin), request.report)
+    trees = _separate_trees(request.paths) if request.options.hardlink else []
+    if len(trees) > 1:
+        output(Problem(ExitCode.OK, b"", _ONE_FILE.format(*map(printable, trees))))
     with request.catalog.store() as catalog:
         return dedupe(
             request.paths,
@@ -231,7 +279,5 @@ def _terminal(request: DedupeRequest, environment: Environment) -> Output:
     style = DedupeStyle(
         dry, undo=request.undo is not None, quiet=request.quiet, folders=dry and not request.verbose
     )
-    progress = environment.progress(
-        quiet=request.quiet, scrolling=environment.stdout_is_terminal, lines=request.progress
-    )
+    progress = environment.progress(quiet=request.quiet, lines=request.progress)
     return DedupeTerminal(style, environment.data, environment.talk, progress)

@@ -6,23 +6,27 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
+    CHOOSE,
     DEPTH,
     FILTER_GROUP,
     MAX_RATE,
+    OVERWRITE,
     read_choice,
     read_depth,
     read_max_rate,
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, Listing, json_output, perform
-from rdc.errors import ExitCode, UsageError
+from rdc.cli.verb import HelpText, Listing, json_output, perform, short_help
+from rdc.errors import ExitCode, UsageError, printable
+from rdc.limits import SELECTED_LIST_BYTES
 from rdc.model.duplicates import (
     Action,
     DedupeReport,
+    DuplicateListing,
     DuplicateOptions,
     DuplicateOrder,
     DuplicateReport,
@@ -34,30 +38,48 @@ from rdc.model.options import Option
 from rdc.report.output import Output
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 
 # The options of `rdc dupes` that remove duplicates: their table, and the request they are read into.
 
 REMOVAL_GROUP = OptionGroup(
-    "What is done with them",
+    "Remove duplicates",
     (
-        Option(("--delete",), "delete all files of a set but one"),
-        Option(("--move",), "move them below DIR, with their paths", "DIR"),
-        Option(("--symlink",), "make them symbolic links to the one that stays"),
-        Option(("--apply",), "act; without it only show what would be done, and the bytes it frees"),
-        Option(("-n", "--dry-run"), "do not act, --apply or not"),
+        Option(("--delete",), "delete all files of each group but one", common=True),
+        Option(("--move",), "move them to DIR, with their paths", "DIR", common=True),
+        Option(("--symlink",), "replace them with symbolic links to the file that stays", common=True),
         Option(
-            ("--keep",), "which one stays: newest, oldest, shortest-path, longest-path, first, in:DIR", "RULE"
+            ("--apply",),
+            "do it; without --apply, show what would be done and the space it frees",
+            common=True,
         ),
-        Option(("--keep-in",), "change nothing below DIR; its files count as copies", "DIR"),
-        Option(("--only-in",), "change nothing outside of DIR", "DIR"),
-        Option(("--journal",), "where it is written down (default: your state directory)", "FILE"),
+        Option(("-n", "--dry-run"), "change nothing, even with --apply"),
+        Option(
+            ("--keep",),
+            "the file that stays: newest, oldest, shortest-path, longest-path, first or in:DIR",
+            "RULE",
+            common=True,
+        ),
+        Option(
+            ("--from",),
+            "take groups from a report of rdc dupes --json that you reviewed; do not search",
+            "REPORT",
+            note="""`-` is stdin. Delete from the report what should stay. Only files below the PATHs are
+                removed, each compared byte by byte before.""",
+        ),
+        Option(("--keep-in",), "change nothing below DIR; its files count as copies that stay", "DIR"),
+        Option(("--only-in",), "change only files below DIR", "DIR"),
+        Option(
+            ("--journal",), "record removals in FILE for rdc undo (default: your state directory)", "FILE"
+        ),
     ),
 )
 
 _ACTIONS = {"--delete": Action.DELETE, "--move": Action.MOVE, "--symlink": Action.SYMLINK}
-_NEED_ACTION = ("--apply", "--dry-run", "--keep", "--keep-in", "--only-in", "--journal")
-_NOT_WITH_ACTION = ("--null", "--csv", "--links", "--verify")
+_NEED_ACTION = ("--apply", "--dry-run", "--keep", "--keep-in", "--only-in", "--journal", "--from")
+_NOT_WITH_ACTION = ("--null", "--csv", "--html", "--links", "--verify")
 _HELP = "(see rdc dupes --help)"
 
 
@@ -75,15 +97,18 @@ def read_removal(words: Words) -> RemovalOptions | None:
     for key in _NOT_WITH_ACTION:
         if key in given:
             raise UsageError(f"{key} and {actions[0]} exclude each other {_HELP}")
+    if {"--from", "--reference"} <= given:
+        raise UsageError(f"--from and --reference exclude each other: the report has its groups {_HELP}")
     moved, journal = words.last("--move"), words.last("--journal")
     return RemovalOptions(
         action=_ACTIONS[actions[0]],
         apply=words.has("--apply") and not words.has("-n", "--dry-run"),
         rules=tuple(map(_rule, words.values("--keep"))),
-        keep_in=_directories(words, "--keep-in"),
+        keep_in=(*_directories(words, "--keep-in"), *_directories(words, "--reference")),
         only_in=_directories(words, "--only-in"),
         destination=b"" if moved is None else _path("--move", moved.value),
         journal=None if journal is None else _path("--journal", journal.value),
+        across=words.has("--across"),
     )
 
 
@@ -118,13 +143,40 @@ _ORDERS = tuple(order.value for order in DuplicateOrder)
 
 OPTIONS = (
     OptionGroup(
-        "What takes part",
-        (
-            Option(("--min-size",), "files of at least SIZE (4096, 500K, 2G; default: 1 byte)", "SIZE"),
-            Option(("--max-size",), "files of at most SIZE", "SIZE"),
-            Option(("--empty",), "empty files too"),
-            Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
-            Option(("--verify",), "compare byte by byte what has equal digests"),
+        "Size and place",
+        stage=CHOOSE,
+        options=(
+            Option(
+                ("--min-size",),
+                "skip files smaller than SIZE (4096, 500K, 2G; default: 1 byte)",
+                "SIZE",
+                common=True,
+            ),
+            Option(("--max-size",), "skip files larger than SIZE", "SIZE", common=True),
+            Option(("--empty",), "include empty files"),
+            Option(
+                ("--across",),
+                "list only files that are identical across PATHs, not within one PATH",
+                common=True,
+                note="""A group has files of at least two PATHs. When duplicates are removed, all files below
+                the PATH of the one that stays are kept.""",
+            ),
+            Option(
+                ("--reference",),
+                "list only files that DIR has, too; DIR itself is never changed",
+                "DIR",
+                common=True,
+                note="""Each group begins with the file of DIR. `--delete`, `--move` and `--symlink` remove
+                all others of the group. Repeatable.""",
+            ),
+            Option(
+                ("--files-from",),
+                "read PATHs from FILE, one per line; - is stdin",
+                "FILE",
+            ),
+            Option(("--from0",), "with --files-from: NUL ends each PATH, as of find -print0"),
+            Option(("-x", "--one-file-system"), "stay on the file system of each PATH", common=True),
+            Option(("--verify",), "also compare files with equal digests byte by byte"),
             DEPTH,
             MAX_RATE,
         ),
@@ -132,15 +184,35 @@ OPTIONS = (
     FILTER_GROUP,
     REMOVAL_GROUP,
     OptionGroup(
-        "Output",
+        "Show",
         (
-            Option(("--sort",), f"groups by {', '.join(_ORDERS)}; default: {_ORDERS[0]}", "ORDER"),
-            Option(("--links",), "list the other names of a file (hard links) that were found, too"),
-            Option(("-0", "--null"), "names as they are, each followed by NUL, and one more after a group"),
-            Option(("--csv",), "a table with a row for each name"),
-            Option(("--json",), "events, one a line"),
-            Option(("-q", "--quiet"), "no progress and no summary"),
-            Option(("--help",), "show this text"),
+            Option(
+                ("--sort",),
+                f"sort groups by {', '.join(_ORDERS)} (default: {_ORDERS[0]})",
+                "ORDER",
+                values=_ORDERS,
+                common=True,
+            ),
+            Option(("--links",), "also list other hard links of a file that were found"),
+            Option(
+                ("-0", "--null"),
+                "print unescaped names, a NUL after each and another after each group",
+                common=True,
+            ),
+            Option(("--csv",), "print a CSV table with one row per name", common=True),
+            Option(("--json",), "print one JSON event per line", common=True),
+            Option(
+                ("--html",),
+                "write the groups as a self-contained page to FILE, and list nothing",
+                "FILE",
+                common=True,
+                note="""The page needs no network and no script. It shows the folders with most duplicates and
+                up to 1.3 MB of groups, in the order of `--sort`. A file that is no such page is replaced only
+                with `--overwrite`.""",
+            ),
+            OVERWRITE,
+            Option(("-q", "--quiet"), "show no progress and no summary"),
+            HELP,
         ),
     ),
     CATALOG_GROUP,
@@ -150,21 +222,21 @@ _INTRODUCTION = """\
 Usage: rdc dupes [OPTIONS] PATH...
 
 Examples:
-  rdc dupes photos/                           groups of identical files, largest waste first
-  rdc dupes --min-size=1M a/ b/ c.iso         among several places, large files only
+  rdc dupes photos/                       groups of identical files, largest waste first
+  rdc dupes --min-size=1M a/ b/ c.iso     large files in several places
   rdc dupes -0 --sort=path mail/          NUL-separated, for scripts
   rdc dupes --delete --keep=oldest photos/
                                           show what would be deleted; with --apply, delete it
 
-Files are compared by size, then by their first and last blocks, and only then by all of their content. Names
-of one file (hard links) count as one file. Links are not followed. Nothing is changed without --apply. At
-least one file of each set stays, and each is compared byte by byte with it right before it goes.
+Files are compared by size, then by their first and last blocks, then by their whole content. Hard links of
+one file count as one file, and symbolic links are not followed. Nothing is changed without --apply. One file
+of each group always stays; the others are compared with it byte by byte right before they are removed.
 """
 
-_FORMATS = ("--null", "--csv", "--json")
+_FORMATS = ("--null", "--csv", "--json", "--html")
 
 
-help_text = HelpText(_INTRODUCTION, OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS, short=short_help("dupes", _INTRODUCTION))
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
@@ -172,6 +244,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     parsed = parse_words(words, OPTIONS, {}, command="rdc dupes")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
+    parsed = _with_listed(parsed, environment)
     if not parsed.operands:
         raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
     removal = read_removal(parsed)
@@ -181,15 +254,71 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     output: Output
     if removal is not None:
         output = _removal_output(removal, environment, json=json, quiet=quiet)
-        return perform(output, lambda: _remove(parsed, removal, options, environment, output)).exit
+        listing = _listing(parsed, environment)
+        return perform(output, lambda: _remove(parsed, removal, options, listing, environment, output)).exit
     if json:
         here = _working_directory()
         output = json_output(environment, **({} if here is None else {"cwd": here}))
     else:
         from rdc.duplicates.report import duplicates_summary, listed_duplicates
 
-        output = Listing(environment, partial(listed_duplicates, form=form), duplicates_summary, quiet=quiet)
+        listed = _page_writer(parsed, words) if form == "--html" else partial(listed_duplicates, form=form)
+        output = Listing(environment, listed, duplicates_summary, quiet=quiet)
     return perform(output, lambda: _find(parsed, options, output)).exit
+
+
+def _page_writer(parsed: Words, words: Sequence[str]) -> Callable[[DuplicateReport], Iterable[str]]:
+    """Return what writes the page of --html and lists nothing. Raises RdcError, before anything is searched,
+    if the page may not be written."""
+    import shlex
+
+    from rdc.duplicates.page_report import DUPLICATES_PAGE, duplicates_page
+    from rdc.files.own.output_file import Output as OutputFile
+    from rdc.files.own.output_file import claim_outputs, write_output
+    from rdc.report.html_page import PageOrigin
+
+    name = parsed.value("--html")
+    if not name:
+        raise UsageError("--html needs a file, such as: --html=dupes.html")
+    page = OutputFile(os.fsencode(name), DUPLICATES_PAGE, parsed.has("--overwrite"))
+    claim_outputs([page]).check_below(map(os.fsencode, parsed.operands))
+    command = shlex.join(["rdc", "dupes", *words])
+
+    def write(report: DuplicateReport) -> Iterable[str]:
+        write_output(page, duplicates_page(report, PageOrigin.here(command)))
+        return ()
+
+    return write
+
+
+def _with_listed(words: Words, environment: Environment) -> Words:
+    """Return the words with the PATHs of --files-from as operands. Raises RdcError."""
+    given = words.last("--files-from")
+    if given is None:
+        if words.has("--from0"):
+            raise UsageError("--from0 means nothing without --files-from")
+        return words
+    if not given.value:
+        raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")
+    data = read_rule_file(given.value, environment, limit=SELECTED_LIST_BYTES, of="paths")
+    ends = b"\0" if words.has("--from0") else b"\n"
+    listed = [os.fsdecode(name) for name in data.split(ends) if name]
+    if any("\0" in name for name in listed):
+        raise UsageError(f"{given.value}: a path has a NUL character; add --from0 if NUL ends each path")
+    return Words(words.given, (*words.operands, *listed))
+
+
+def _listing(words: Words, environment: Environment) -> DuplicateListing | None:
+    """Return the report of --from; None without it. Raises RdcError."""
+    given = words.last("--from")
+    if given is None:
+        return None
+    if not given.value:
+        raise UsageError("--from needs a report, such as: --from=dupes.json (or '-' for stdin)")
+    from rdc.library.duplicate_groups import read_report
+
+    name = "standard input" if given.value == "-" else printable(given.value)
+    return DuplicateListing(read_report(given.value, environment.stdin), name)
 
 
 def _working_directory() -> bytes | None:
@@ -213,7 +342,7 @@ def _removal_output(options: RemovalOptions, environment: Environment, *, json: 
     from rdc.duplicates.report import DedupeStyle, DedupeTerminal
 
     style = DedupeStyle(not options.apply, quiet=quiet, removal=options.action)
-    progress = environment.progress(quiet=quiet, scrolling=environment.stdout_is_terminal)
+    progress = environment.progress(quiet=quiet)
     return DedupeTerminal(style, environment.data, environment.talk, progress)
 
 
@@ -221,6 +350,7 @@ def _remove(
     words: Words,
     removal: RemovalOptions,
     options: DuplicateOptions,
+    listing: DuplicateListing | None,
     environment: Environment,
     reporter: Output,
 ) -> DedupeReport:
@@ -229,7 +359,13 @@ def _remove(
     paths = [os.fsencode(operand) for operand in words.operands]
     with read_choice(words).store() as catalog:
         return remove_duplicates(
-            paths, removal, options, catalog=catalog, reporter=reporter, environ=environment.environ
+            paths,
+            removal,
+            options,
+            listing=listing,
+            catalog=catalog,
+            reporter=reporter,
+            environ=environment.environ,
         )
 
 
@@ -246,5 +382,7 @@ def _options(words: Words, environment: Environment) -> DuplicateOptions:
         verify=words.has("--verify"),
         depth=read_depth(words),
         max_rate=read_max_rate(words),
+        across=words.has("--across"),
+        reference=_directories(words, "--reference"),
         order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order),
     )

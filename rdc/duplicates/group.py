@@ -16,7 +16,7 @@ from rdc.files.base.paths import changed, join
 from rdc.files.facts.extents import DiskUse, disk_use
 from rdc.files.facts.file_facts import FileFacts, facts_at, facts_of
 from rdc.files.names.name_change import is_displaced
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, field
 from rdc.model.duplicates import IdenticalFiles, KeepOrder, KeepRule, RootedPath
 from rdc.model.preserved import real_time
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Record):
     root: Root
     real: bytes
     """Its absolute path without symlinks, for comparing paths of several trees."""
@@ -42,8 +41,7 @@ def is_below(path: bytes, top: bytes) -> bool:
     return path == top or path.startswith(top.rstrip(b"/") + b"/")
 
 
-@dataclass(slots=True)
-class Inode:
+class Inode(Record, frozen=False):
     """One file of a group."""
 
     facts: FileFacts
@@ -53,7 +51,7 @@ class Inode:
     stuck: bool = False
     """Whether this process cannot change its names."""
     use: DiskUse | None = None
-    """What it takes on disk, if that was requested."""
+    """The space that it takes on disk, if that was requested."""
 
     @property
     def stays(self) -> bool:
@@ -101,12 +99,9 @@ def _looked_at(tree: Tree, path: bytes, *, attributes: bool, use: bool) -> Inode
     """Raise FileError."""
     if not attributes and not use:
         return Inode(facts_at(tree.root, path))
-    with tree.root.open_read(path) as source:
-        try:
-            facts = facts_of(source, attributes=attributes)
-            return Inode(facts, use=disk_use(source.fileno()) if use else None)
-        except OSError as error:
-            raise tree.root.failure(error, path, "look at it", reading=True) from error
+    with tree.root.open_read(path) as source, tree.root.failing(path, "look at it", reading=True):
+        facts = facts_of(source, attributes=attributes)
+        return Inode(facts, use=disk_use(source.fileno()) if use else None)
 
 
 def choose_original(inodes: Sequence[Inode]) -> Inode:
@@ -243,8 +238,7 @@ class SharedPlaces:
                 number += 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Record):
     length: int
     by_later: bool
     """Whether another file of the group refers to it that is still to change."""

@@ -41,7 +41,7 @@ from rdc.files.own.record_log import (
     value_of,
 )
 from rdc.files.replace.commit_group import foreign_names, sweep_temporaries
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, field
 from rdc.limits import JOURNAL_BYTES, JOURNALS_READ
 from rdc.model.duplicates import REMOVALS, Action, Instance
 from rdc.model.entries import Kind, Metadata
@@ -67,8 +67,7 @@ _REMOVALS_NAME = "rdc dupes"
 _DIGEST_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFile:
+class KeptFile(Record):
     """The file that stays, and that had the same content as others."""
 
     top: bytes
@@ -89,8 +88,7 @@ class KeptFile:
         return join(self.top.rstrip(b"/"), self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """One name that was taken from its file, or was about to be."""
 
     action: Action
@@ -103,7 +101,7 @@ class Change:
     inode: int
     """Inode number of the file that had the name; 0 if the journal lacks it."""
     metadata: Metadata
-    """Of that file. With LINK, the file that stays had the same."""
+    """The metadata of that file. With LINK, the file that stays had the same."""
     atime_ns: int = 0
     attributes: Attributes = ()
     destination_top: bytes = b""
@@ -160,8 +158,7 @@ class Change:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryState:
+class DirectoryState(Record):
     """A directory before the run took names from it, or from below it."""
 
     top: bytes
@@ -171,9 +168,8 @@ class DirectoryState:
     attributes: Attributes
 
 
-@dataclass(slots=True)
-class Journal:
-    """What a journal records, in the order of the run."""
+class Journal(Record, frozen=False):
+    """The lines of a journal, in the order of the run."""
 
     changes: list[Change] = field(default_factory=list)
     directories: dict[tuple[bytes, bytes], DirectoryState] = field(default_factory=dict)
@@ -448,8 +444,7 @@ _FOREIGN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Record):
     """A file with the name of a displaced file."""
 
     tree: Tree
@@ -559,11 +554,9 @@ def newest_journals(directory: bytes | None) -> list[bytes]:
 def _clear(one: Leftover, changes: Sequence[Change], *, apply: bool) -> Instance | None:
     """Clear one file. Return None if no journal records it or no rule decides about it."""
     root = one.tree.root
-    try:
+    with root.failing(one.path, "look at it", reading=True):
         parent = root.directory(one.directory, fresh=True).fd
         found = os.stat(one.name, dir_fd=parent, follow_symlinks=False)
-    except OSError as error:
-        raise root.failure(error, one.path, "look at it", reading=True) from error
     for change in changes:
         if change.action is not Action.LINK:
             instance = _return(one, change, found, parent, apply=apply)
@@ -667,10 +660,8 @@ def _is_as_recorded(change: Change, file: LeasedFile) -> bool:
 
 @contextmanager
 def _named(root: Root, path: bytes) -> Iterator[None]:
-    try:
+    with root.failing(path, "clear what an interrupted run left"):
         yield
-    except OSError as error:
-        raise root.failure(error, path, "clear what an interrupted run left") from error
 
 
 def _carry_out(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import chain
 
 from rdc.errors import ExitCode, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.duplicates import Action, DedupeReport, Instance
 from rdc.report.output import Bar, TerminalOutput, counted, csv_name, null_names, size_text
 
@@ -14,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rdc.model.duplicates import DuplicateGroup, DuplicateReport
+    from rdc.model.duplicates import DirectoryGroup, DuplicateGroup, DuplicateReport
 
 
 # Groups of identical files, as `rdc dupes` lists them.
@@ -24,24 +25,42 @@ DUPLICATES_HEAD = "group,file,size,path,path_b64\n"
 
 
 def listed_duplicates(report: DuplicateReport, form: str) -> Iterator[str | bytes]:
-    """List the groups. `form`: "--null" for names as bytes, "--csv" for a table, otherwise text."""
+    """List the groups. `form`: "--null" for names as bytes, "--csv" for a table, otherwise text, in which
+    groups of identical directories stand for the files that they cover."""
     if form == "--csv":
         yield DUPLICATES_HEAD
-    for number, group in enumerate(report.groups):
+    elif form != "--null":
+        texts = chain(map(directories_text, report.directories), map(duplicates_text, uncovered(report)))
+        yield from (("\n" if number else "") + text for number, text in enumerate(texts))
+        return
+    for number, group in enumerate(report.groups, 1):
         if form == "--null":
-            yield null_names(name for file in group.files for name in (file.path, *file.links))
-        elif form == "--csv":
-            yield "".join(duplicate_rows(number + 1, group))
+            yield null_names(name for file in group.files for name in (file.path_bytes, *file.links_bytes))
         else:
-            yield ("\n" if number else "") + duplicates_text(group)
+            yield "".join(duplicate_rows(number, group))
+
+
+def uncovered(report: DuplicateReport) -> Iterator[DuplicateGroup]:
+    """Yield what groups of files are left beside the groups of directories."""
+    for group in report.groups:
+        left = group.uncovered
+        if left is not None:
+            yield left
+
+
+def directories_text(group: DirectoryGroup) -> str:
+    """One directory per line, with a slash at its end; the first line says what each holds."""
+    first, *others = [printable(path.rstrip(b"/")) + "/" for path in group.paths_bytes]
+    holds = f"  ({counted(group.files, 'file')}, {size_text(group.bytes)} in each)"
+    return "\n".join([first + holds, *others]) + "\n"
 
 
 def duplicates_text(group: DuplicateGroup) -> str:
     """One file per line. Its other names follow, indented after an equals sign."""
     lines = []
     for file in group.files:
-        lines.append(printable(file.path))
-        lines += [f"  = {printable(link)}" for link in file.links]
+        lines.append(printable(file.path_bytes))
+        lines += [f"  = {printable(link)}" for link in file.links_bytes]
     return "\n".join(lines) + "\n"
 
 
@@ -51,15 +70,21 @@ def duplicate_rows(number: int, group: DuplicateGroup) -> Iterator[str]:
     A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
     """
     for position, file in enumerate(group.files, 1):
-        for name in (file.path, *file.links):
+        for name in (file.path_bytes, *file.links_bytes):
             yield f"{number},{position},{group.size},{csv_name(name)}\n"
 
 
 def duplicates_summary(report: DuplicateReport) -> str:
-    """`123 groups, 456 files, 1.2 GB could be saved`."""
+    """`123 groups, 456 files, 1.2 GB could be saved`, and how much of it lies in identical directories."""
     summary = report.summary
     groups, files = counted(summary.groups, "group"), counted(summary.files, "file")
-    return f"{groups}, {files}, {size_text(summary.waste)} could be saved"
+    line = f"{groups}, {files}, {size_text(summary.waste)} could be saved"
+    if not report.directories:
+        return line
+    further = sum([len(group.paths_bytes) - 1 for group in report.directories])
+    waste = sum([group.waste for group in report.directories])
+    copies = counted(further, "copy of a directory", "copies of directories")
+    return f"{line}, {size_text(waste)} of it in {copies}"
 
 
 # A deduplication and a removal of duplicates: results on stdout, the summary on stderr.
@@ -82,8 +107,7 @@ _BETWEEN = {
 _OF_A_SET = (Action.DELETE, Action.MOVE, Action.SYMLINK)
 
 
-@dataclass(frozen=True, slots=True)
-class DedupeStyle:
+class DedupeStyle(Record):
     dry_run: bool
     undo: bool = False
     quiet: bool = False
@@ -122,10 +146,10 @@ class DedupeTerminal(TerminalOutput):
         if self._style.folders:
             self._add(event)
         elif not self._style.quiet:
-            if event.action in _OF_A_SET and event.source != self._original:
+            if event.action in _OF_A_SET and event.source_bytes != self._original:
                 blank = "" if self._original is None else "\n"
-                self._original = event.source
-                self._data(f"{blank}keep     {printable(event.source)}\n")
+                self._original = event.source_bytes
+                self._data(f"{blank}keep     {printable(event.source_bytes)}\n")
             self._data(instance_line(event) + "\n")
 
     def summary(self, report: DedupeReport) -> str:
@@ -139,7 +163,7 @@ class DedupeTerminal(TerminalOutput):
             self._talk(f"to undo it: rdc dedupe --undo {printable(report.journal)}\n")
 
     def _add(self, instance: Instance) -> None:
-        folder = os.path.dirname(instance.path) or b"."
+        folder = os.path.dirname(instance.path_bytes) or b"."
         if folder not in self._files_by_folder and len(self._files_by_folder) == FOLDERS_COUNTED:
             folder = b""
         won = instance.bytes if self._style.undo else instance.won
@@ -163,9 +187,9 @@ class DedupeTerminal(TerminalOutput):
 
 def instance_line(instance: Instance) -> str:
     """`share    a/copy with a/first: 1.2 MB`, `move     a/copy to there/a/copy: 1.2 MB`."""
-    line = f"{instance.action.value:<8} {printable(instance.path)}"
+    line = f"{instance.action.value:<8} {printable(instance.path_bytes)}"
     if instance.action not in _OF_A_SET:
-        line += f" {_BETWEEN[instance.action]} {printable(instance.source)}"
+        line += f" {_BETWEEN[instance.action]} {printable(instance.source_bytes)}"
     elif instance.destination:
         line += f" to {printable(instance.destination)}"
     if instance.action in {Action.SEPARATE, Action.RETURN}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, worse
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, field
 from rdc.lean.typed import Protocol
 from rdc.model.duplicates import DedupeOptions, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
@@ -22,12 +22,11 @@ class DedupeReporter(Protocol):
     def __call__(self, event: DedupeEvent, /) -> None: ...
 
 
-@dataclass(slots=True)
-class RunTotals:
+class RunTotals(Record, frozen=False):
     """All results of a run pass through here to the reporter."""
 
     options: DedupeOptions
-    """With real paths in `keep`, and the journal that was chosen."""
+    """The options, with real paths in `keep` and the chosen journal."""
     reporter: DedupeReporter
     searched: bool = True
     """Whether this run found the groups. A dry run then need not verify them, unlike those of a report."""
@@ -95,7 +94,7 @@ class RunTotals:
     def problem(self, error: FileError) -> None:
         self.errors += 1
         self._code = worse(self._code, error.code)
-        self.reporter(Problem(error.code, error.path, str(error)))
+        self.reporter(Problem(error.code, error.path_bytes, str(error)))
 
     def skip(self, path: bytes, message: str) -> None:
         """Report a skipped file, which is no error."""

@@ -31,7 +31,7 @@ from rdc.files.names.leased_files import (
 )
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
-from rdc.lean.records import dataclass, field, replace
+from rdc.lean.records import Record, field, replace
 from rdc.limits import RUN_CHUNKS
 from rdc.model.duplicates import Action, EqualRuns, Instance, RootedPath
 
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 # block size.
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkedFile:
+class ChunkedFile(Record):
     """One file with its chunks."""
 
     location: RootedPath
@@ -64,8 +63,7 @@ class ChunkedFile:
     """Whether the file may be shared with but not changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(Record):
     """A range of this file that an earlier file, or this one at a lower offset, contains too."""
 
     source: int
@@ -96,8 +94,7 @@ class _Match:
         return replace(match, length=length) if length > 0 else None
 
 
-@dataclass(slots=True)
-class _Columns:
+class _Columns(Record, frozen=False):
     source_offsets: array[int] = field(default_factory=lambda: array("Q"))
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     lengths: array[int] = field(default_factory=lambda: array("Q"))
@@ -188,15 +185,13 @@ def _merged(matches: Iterable[_Match], own: int) -> Iterator[_Match]:
         yield run
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(Record):
     source_offset: int
     offset: int
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(Record):
     """The kernel does not let a file share with this source; it may with another one."""
 
     error: FileError
@@ -212,8 +207,7 @@ class _RefusedError(Exception):
         self.refusal = refusal
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
+class _Sums(Record):
     """Bytes of parts by use."""
 
     content: int = 0
@@ -296,7 +290,7 @@ class Sharer:
                 places.remains(inode)
             self._totals.reach(began + inode.facts.identity.size)
         for error in left.values():
-            self._totals.skip(error.path, str(error))
+            self._totals.skip(error.path_bytes, str(error))
         return shared
 
     def _whole_file(
@@ -488,14 +482,11 @@ class Sharer:
             self._totals.advance(shared)
 
     def _volume_of(self, root: Root, path: bytes, file: SourceFile) -> Volume:
-        try:
+        with root.failing(path, "look at its file system", reading=True):
             return volume_of(file.fileno())
-        except OSError as error:
-            raise root.failure(error, path, "look at its file system", reading=True) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Record):
     """Two open files, the second of which is to share the first one's blocks."""
 
     source: SourceFile
@@ -606,8 +597,7 @@ LEAST_BYTES = 4096
 it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Record):
     """A range of one file, in bytes."""
 
     start: int
@@ -685,9 +675,5 @@ def _share_moved(
         length = min(SLICE_BYTES, span.length - done)
         shared = dedupe_range(copy.fileno(), offset + done, length, file.fileno(), span.start + done)
         if shared is None:
-            raise _changed(root, path)
+            raise changed(path, root.shown(path), "the content that was copied", "another")
         done += shared
-
-
-def _changed(root: Root, path: bytes) -> FileError:
-    return changed(path, root.shown(path), "the content that was copied", "another")

@@ -43,7 +43,7 @@ from rdc.files.names.return_name import (
 )
 from rdc.files.replace.commit_group import sweep_temporaries
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, field
 from rdc.model.duplicates import Action, DedupeOptions, DedupeReport, Instance
 from rdc.model.preserved import packed_time, real_time
 
@@ -99,8 +99,7 @@ def _batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
         yield batch
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Record):
     """One name that gets its file back."""
 
     change: Change
@@ -111,8 +110,7 @@ class _Step:
     """Whether a copy at the destination goes once the name has its file."""
 
 
-@dataclass(slots=True)
-class _Linked:
+class _Linked(Record, frozen=False):
     """A file with several names, some of which get copies of it."""
 
     file: LeasedFile
@@ -122,9 +120,8 @@ class _Linked:
     """Names that it keeps."""
 
 
-@dataclass(slots=True)
-class _Open:
-    """What one batch holds open, and what it found."""
+class _Open(Record, frozen=False):
+    """The open files of one batch, and its results."""
 
     stack: ExitStack
     directories: dict[tuple[bytes, bytes], Directory] = field(default_factory=dict)
@@ -475,12 +472,10 @@ class _Undo:
         """Raise FileError."""
         here = self._directory(change.top, change.directory, opened, restore=True)
         there, old = root.locate(first, fresh=True)
-        try:
+        with root.failing(change.path, "bring it back"):
             if is_link_with(change.name, here.fd, change.link_text):
                 os.unlink(change.name, dir_fd=here.fd)  # the journal knows its text
             os.link(old, change.name, src_dir_fd=there.fd, dst_dir_fd=here.fd, follow_symlinks=False)
-        except OSError as error:
-            raise root.failure(error, change.path, "bring it back") from error
 
     def _clear_beside(self, root: Root, change: Change) -> None:
         """Remove what a killed run left of a change that it did not complete."""

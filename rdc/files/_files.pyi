@@ -209,9 +209,10 @@ Columns = tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 Inodes = tuple[bytes, bytes, bytes, bytes, bytes]
 """The fields of PackedInodes, likewise."""
 
-def list_directory(
-    directory: int, path: bytes, limit: int, depth: int, most: int, /
-) -> tuple[Columns, Inodes, bytes, Distant, Distant, list[tuple[bytes, int, int, bool]] | None, Seen]:
+Listing = tuple[Columns, Inodes, bytes, Distant, Distant, list[tuple[bytes, int, int, bool]] | None, Seen]
+"""What `list_directory` gives."""
+
+def list_directory(directory: int, path: bytes, limit: int, depth: int, most: int, /) -> Listing:
     """The directory `path` below the one open at `directory`, or that one if the path is empty: its columns
     and inodes; the reserved names, each followed by NUL; the distant mtimes and ctimes; the fields of each
     BadEntry, by name; a Seen.
@@ -219,6 +220,19 @@ def list_directory(
     None stands for an empty list. Raises OSError: EINVAL for a path that is not of plain names, EOVERFLOW
     when names, targets and 160 bytes an entry add up to more than `limit` bytes. `depth`: entries that are
     looked at at a time, doubled up to `most` while they wait. Releases the interpreter's lock.
+    """
+
+def list_directories(
+    directory: int, todo: bytes, limit: int, depth: int, most: int, /
+) -> tuple[
+    int, int, tuple[bytes, ...], bytes, int, tuple[bytes, Listing] | None, tuple[int, int, int, int], Seen
+]:
+    """A run of directories: how many, the number of rows, the columns as in read_directories.h, the paths to
+    come, the errno of the next of them or 0, the directory that is alone (its Seen is empty), then `looked`,
+    `slow`, `waited` and `elapsed` of a Run, and a Seen.
+
+    `todo` and the paths to come end with NUL each, the next one last. `limit` is that of each directory.
+    Raises OSError: ENOMEM, EINVAL for a `todo` that does not end with NUL. Releases the interpreter's lock.
     """
 
 def open_directory(directory: int, path: bytes, /) -> int:

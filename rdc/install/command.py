@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdc.cli.environment import RSH_EXAMPLE, Environment, OptionGroup, parse_words, read_command
-from rdc.cli.verb import HelpText
+from rdc.cli.environment import HELP, RSH_EXAMPLE, Environment, OptionGroup, parse_words, read_command
+from rdc.cli.verb import HelpText, waiting
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
+from rdc.report.output import CONNECTING
 
 SUMMARY = "install rdc on another machine over ssh, in a private directory"
 
@@ -16,11 +17,11 @@ OPTIONS = (
         "Options",
         (
             Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
-            Option(("--wheels",), "send the wheels of this directory, or this one", "DIR"),
-            Option(("--remove",), "remove what was installed there"),
+            Option(("--wheels",), "send the wheels in this directory, or this wheel", "DIR"),
+            Option(("--remove",), "remove the installed versions and the link"),
             Option(("--list",), "list the installed versions"),
-            Option(("-n", "--dry-run"), "say what would be sent, and send nothing"),
-            Option(("--help",), "show this text"),
+            Option(("-n", "--dry-run"), "list what would be sent; send nothing"),
+            HELP,
         ),
     ),
 )
@@ -32,16 +33,17 @@ Usage: rdc install [-e CMD] [--wheels=DIR] [-n] HOST
 Examples:
   rdc install nas                          once; then: rdc sync src/ nas:dst/
   rdc install -e 'ssh -p 2222' me@nas      through another port
-  rdc install --wheels=dist/ nas           to a machine of another kind, with wheels made for it
-  rdc install --remove nas                 takes it back
+  rdc install --wheels=dist/ nas           to another kind of machine, with wheels made for it
+  rdc install --remove nas                 remove it again
 
-HOST needs Python 3.11 or newer. It needs no pip, compiler or network. rdc goes to ~/.local/share/rdc there,
-and nothing else changes. Python there checks the SHA-256 of each wheel before it unpacks any. The version in
-use stays until the new one has answered. One version before stays too, for sessions that still run it.
+HOST needs Python 3.11 or newer. It needs no pip, compiler or network. rdc install writes to
+~/.local/share/rdc there and links ~/.local/bin/rdc to it, unless that is another file. It checks the SHA-256
+of each wheel before it unpacks any. The version in use stays until the new one has started. The previous
+version is kept, too, for sessions that still run it.
 
-rdc sync and rdc watch find that rdc by themselves if the remote shell is ssh and HOST has no rdc on its PATH.
-Without --wheels, the wheels are made of the packages installed here. That needs the same Python version,
-architecture and C library there.
+If the remote shell is ssh, rdc sync and rdc watch look for rdc in PATH there, then in ~/.local/bin and in
+~/.local/share/rdc. Without --wheels, the wheels are made from the packages installed here; HOST then needs
+the same Python version, architecture and C library.
 """
 
 
@@ -62,7 +64,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
     from rdc.install.install import ask_machine, list_versions, remove, send
 
-    machine = ask_machine(shell, host)
+    with waiting(environment, CONNECTING):
+        machine = ask_machine(shell, host)
     if parsed.has("--list"):
         environment.data(f"{printable_lines(list_versions(shell, host, machine))}\n")
         return ExitCode.OK
@@ -78,7 +81,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         for wheel in wheels:
             environment.data(f"{wheel.sha256}  {printable(wheel.name)}\n")
         return ExitCode.OK
-    environment.data(f"{host}: {printable_lines(send(shell, host, machine, wheels))}\n")
+    with waiting(environment, "installing"):
+        answer = send(shell, host, machine, wheels)
+    environment.data(f"{host}: {printable_lines(answer)}\n")
     return ExitCode.OK
 
 

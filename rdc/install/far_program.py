@@ -96,10 +96,16 @@ def locked(private: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def link_of(private: str) -> str:
+    """The path in ~/.local/bin that leads to the launcher, since shells often look there."""
+    local = os.path.dirname(os.path.dirname(private))
+    return os.path.join(local, "bin", "rdc")
+
+
 def above(private: str) -> list[str]:
-    """The directories above the private one that an installation may make, the deepest first."""
+    """The directories beside and above the private one that an installation may make, the deepest first."""
     share = os.path.dirname(private)
-    return [share, os.path.dirname(share)]
+    return [share, os.path.dirname(link_of(private)), os.path.dirname(share)]
 
 
 def make_directories(private: str) -> list[str]:
@@ -173,7 +179,30 @@ def install(private: str, name: str, wheels: list[bytes]) -> str:
         # A session that runs from the version before may still load modules of it.
         if old not in (name, previous):
             shutil.rmtree(os.path.join(private, old))
-    return answer.stdout.strip()
+    launcher = os.path.join(private, "bin", "rdc")
+    return f"{answer.stdout.strip()}, {launcher}, {link(private, launcher)}"
+
+
+def link(private: str, launcher: str) -> str:
+    """Link ~/.local/bin/rdc to the launcher, unless another file is there. Return the words that say so."""
+    path = link_of(private)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.symlink(launcher, path)
+    except OSError as error:
+        return f"not linked from {path}: {error.strerror}"
+    if is_own_link(path, launcher):
+        return f"linked from {path}"
+    return f"not linked from {path}, which is another file"
+
+
+def is_own_link(path: str, launcher: str) -> bool:
+    """Return whether a symbolic link to the launcher is at `path`."""
+    try:
+        return os.readlink(path) == launcher
+    except OSError:
+        return False
 
 
 def unpack(private: str, final: str, wheels: list[bytes]) -> None:
@@ -263,8 +292,11 @@ def current_name(private: str) -> str:
 
 def remove(private: str) -> str:
     """Removes what install made. Other people's files in the directory stay, and then so does it."""
+    launcher = os.path.join(private, "bin", "rdc")
+    if is_own_link(link_of(private), launcher):
+        os.unlink(link_of(private))
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(private, "bin", "rdc"))
+        os.unlink(launcher)
     for name in os.listdir(private):
         if name.startswith(UNFINISHED) or name in versions(private):
             shutil.rmtree(os.path.join(private, name))

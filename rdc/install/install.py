@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from rdc.errors import CommandMissingError, ExitCode, RdcError, StreamError, UsageError, printable
 from rdc.install.wheels import Machine, Wheel, version_name
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.version import __version__
 
 TYPE_CHECKING = False
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 _PIPE_BYTES = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What is left of a program that ran."""
+class Ended(Record):
+    """The output and status of a program that ran."""
 
     code: int
     """Its exit status, negative for a signal."""

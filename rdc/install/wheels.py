@@ -18,7 +18,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from rdc.errors import ExitCode, RdcError, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +45,8 @@ _MUSL_VERSIONS = 10
 """Minor versions of musl 1 that a wheel may name: the far machine does not say which it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What decides which wheels run: the answer of the far Python."""
+class Machine(Record):
+    """The facts that decide which wheels run: the answer of the far Python."""
 
     system: str
     architecture: str
@@ -59,8 +58,7 @@ class Machine:
     executable: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(Record):
     name: str
     data: bytes
 

@@ -29,18 +29,8 @@ input they are not, because a thread that finds the lock taken falls asleep.
 """
 
 
-def variants() -> tuple[str, ...]:
-    """Returns the built variants that this CPU can run, fastest first."""
-    return naming_variants()
-
-
-def _chosen() -> str | None:
-    """Returns the variant of the same name as the kernel's. A demand in RDC_KERNEL holds for all of the
-    kernel."""
-    return kernel_name() if kernel_name() in variants() else None
-
-
-_variant = _chosen()
+_variant = kernel_name() if kernel_name() in naming_variants() else None
+"""The variant of the same name as the kernel's. A demand in RDC_KERNEL holds for all of the kernel."""
 
 
 def name_many(inputs: list[Buffer]) -> bytes:

@@ -100,7 +100,7 @@ static PyMethodDef *const tables[] = {
 };
 
 static int (*const topics[])(PyObject *module) = {
-    rdc_add_cutter, rdc_add_pattern_set, rdc_add_recipe_functions, rdc_add_scan_tables, rdc_add_trait_types,
+    rdc_add_cutter, rdc_add_key_table, rdc_add_pattern_set, rdc_add_recipe_functions, rdc_add_scan_tables, rdc_add_trait_types,
     rdc_add_winnower,
 };
 

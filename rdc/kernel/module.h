@@ -35,6 +35,7 @@ extern PyMethodDef rdc_alike_functions[], rdc_block_functions[], rdc_branch_func
 
 /* Each adds the types and functions of its file to the module. Returns -1 with an exception set. */
 int rdc_add_cutter(PyObject *module);
+int rdc_add_key_table(PyObject *module);
 int rdc_add_pattern_set(PyObject *module);
 int rdc_add_recipe_functions(PyObject *module);
 int rdc_add_scan_tables(PyObject *module);

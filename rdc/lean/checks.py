@@ -4,7 +4,7 @@ Records that a caller passes to the library check their fields when they are mad
 single entries are made by the million, and only by rdc, so they are not checked.
 
 typing.get_type_hints would load typing and compile each annotation, so this module reads the few forms that
-such records use: names, `X | Y`, `tuple[X, ...]`.
+such records use: names, `X | Y`, `tuple[X, ...]`, `tuple[X, ...] | None`.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def _read_fields(cls: type) -> tuple[_Field, ...]:
 
 def _kinds(text: str, names: dict[str, object]) -> tuple[_Kind, ...]:
     """Reads an annotation. Alternatives within brackets are those of tuple[...], which has one item type."""
+    if text.endswith(", ...] | None"):
+        return (*_kinds(text.removesuffix(" | None"), names), _Kind(type(None), None))
     inside = text.partition("[")[2]
     if inside and "|" not in text.partition("[")[0] and text.endswith(", ...]"):
         return (_Kind(tuple, _kinds(inside.removesuffix(", ...]"), names)),)
@@ -116,7 +118,7 @@ def _wrong_field(owner: str, field: _Field, value: object) -> TypeError:
     if items is not None and isinstance(value, tuple):
         for number, item in enumerate(value):
             if not _is_one_of(item, items):
-                text = field.text.removeprefix("tuple[").removesuffix(", ...]")
+                text = field.text.removesuffix(" | None").removeprefix("tuple[").removesuffix(", ...]")
                 return _wrong(f"{owner}.{field.name}[{number}]", text, item)
     return _wrong(f"{owner}.{field.name}", field.text, value)
 

@@ -1,13 +1,15 @@
 """Dataclasses without the cost of the standard `dataclasses` module at each start.
 
-`dataclasses.dataclass` compiles source text for every class. This module shares the methods between classes
-and makes `__init__` when it is first looked up. A pattern function exists for each number of fields
-(`_pattern`). A class gets a copy of the pattern with its own parameter names. The copy stores through the
-slots and is as fast as the standard one. Records with many fields are stored by a loop instead (`_LOOP`).
+`class Point(Record):` is what `@dataclass(frozen=True, slots=True) class Point:` is: a frozen dataclass with
+slots. `dataclasses.dataclass` compiles source text for every class, and creates each class with slots twice.
+This module creates it once, shares the methods between classes and makes `__init__` when it is first looked
+up. A pattern function exists for each number of fields (`_pattern`). A class gets a copy of the pattern with
+its own parameter names. The copy stores through the slots and is as fast as the standard one. Records with
+many fields are stored by a loop instead (`_LOOP`).
 
-To a type checker these names ARE those of `dataclasses`. `dataclasses.fields`, `replace` and `is_dataclass`
-accept the classes. Options that rdc does not use are missing: `order`, `kw_only`, `InitVar`, and a
-`__post_init__` in a class whose `__init__` takes no argument.
+To a type checker records ARE dataclasses. `dataclasses.fields`, `replace` and `is_dataclass` accept the
+classes. Options that rdc does not use are missing: `order`, `kw_only`, `InitVar`, and a `__post_init__` in a
+class whose `__init__` takes no argument.
 
 rdc/lean/LEAN.md has what it saves, measured.
 """
@@ -15,16 +17,29 @@ rdc/lean/LEAN.md has what it saves, measured.
 from __future__ import annotations
 
 from operator import attrgetter
-from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
+from os import fsdecode
+from types import CellType, FunctionType
 
 TYPE_CHECKING = False  # as in typing, without loading typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from dataclasses import asdict, dataclass, field, replace
+    from dataclasses import asdict, field, replace
     from types import CodeType
-    from typing import Any
+    from typing import Any, ClassVar, dataclass_transform
 
-__all__ = ["asdict", "dataclass", "field", "field_metadata", "field_names", "replace"]
+    @dataclass_transform(frozen_default=True, field_specifiers=(field,))
+    class Record:
+        """The base of all records. At run time it is none of their bases: isinstance does not take it.
+
+        frozen: whether fields cannot be set again. eq, repr: whether records compare and show by fields.
+        """
+
+        __dataclass_fields__: ClassVar[dict[str, Any]]
+
+        def __init_subclass__(cls, *, frozen: bool = True, eq: bool = True, repr: bool = True) -> None: ...  # noqa: A002
+
+
+__all__ = ["Record", "Report", "asdict", "field", "field_metadata", "field_names", "renderer", "replace"]
 
 
 class _Missing:
@@ -75,67 +90,80 @@ def _field(
     return _Field(default, default_factory, init=init, repr=repr, metadata=metadata)
 
 
-def _dataclass(
+def _made(
+    name: str,
+    bases: tuple[type, ...],
+    body: dict[str, Any],
     *,
-    frozen: bool = False,
-    slots: bool = False,
-    eq: bool = True,
-    repr: bool = True,  # noqa: A002 - dataclasses' word
-) -> Callable[[type], type]:
-    """Make a record class, like dataclasses.dataclass.
-
-    Annotations must be text: the module of the class needs `from __future__ import annotations`. Raises
-    TypeError for a class that this module cannot make; the text names the field.
-    """
-
-    shared = _shared_methods(frozen, slots, eq, repr)
-
-    def make(cls: type) -> type:
-        given = cls.__dict__
-        own = _own_fields(cls)
-        inherited: dict[str, _Field] = {}
-        for base in cls.__mro__[-2:0:-1]:
-            inherited |= base.__dict__.get("__record_fields__", {})
-        fields = inherited | own
-        _check_order(cls, fields)
-        initializer = _Initializer(frozen)
-        # The class's own methods win, as in dataclasses. Python sets __hash__ to None in a class that defines
-        # __eq__; the shared __hash__ replaces that None.
-        body = {
-            **shared,
-            "__match_args__": tuple([name for name, each in fields.items() if each.init]),
-            **given,
-            "__record_fields__": fields,
-            "__init__": initializer,
-        }
-        if "__hash__" in shared and body["__hash__"] is None:
-            body["__hash__"] = shared["__hash__"]
-        if slots:
-            # Slots are fixed when a class is created, so a second class replaces the first.
-            for name in (*own, "__dict__", "__weakref__"):
-                body.pop(name, None)
-            body["__slots__"] = tuple([name for name in own if name not in inherited])
-            body["__qualname__"] = cls.__qualname__
-            cls = type(cls)(cls.__name__, cls.__bases__, body)
-        else:
-            _leave_defaults(cls, own)
-            for name, value in body.items():
-                if name not in own and given.get(name, body) is not value:
-                    setattr(cls, name, value)
-        initializer.cls = cls
-        return cls
-
-    return make
+    frozen: bool,
+    eq: bool,
+    repr: bool,  # noqa: A002
+) -> type:
+    """Create a record class from the name, bases and body of its class statement."""
+    own = _own_fields(name, body)
+    inherited: dict[str, _Field] = {}
+    for base in reversed(bases):
+        inherited |= getattr(base, "__record_fields__", {})
+    fields = inherited | own if inherited else own
+    _check_order(name, fields)
+    initializer = _Initializer()
+    shared = _shared_methods(frozen, eq, repr)
+    for each in own:
+        body.pop(each, None)
+    # The class's own methods win, as in dataclasses. Python sets __hash__ to None in a class that defines
+    # __eq__; the shared __hash__ replaces that None.
+    body = {
+        **shared,
+        "__match_args__": tuple([each for each, how in fields.items() if how.init]),
+        **body,
+        "__record_fields__": fields,
+        "__init__": initializer,
+        "__slots__": (*body.get("__slots__", ()), *[each for each in own if each not in inherited]),
+    }
+    if "__hash__" in shared and body.get("__hash__") is None:
+        body["__hash__"] = shared["__hash__"]
+    made = type(name, bases, body)
+    initializer.cls = made
+    return made
 
 
-_SHARED: dict[tuple[bool, bool, bool, bool], dict[str, Any]] = {}
+class _Maker(type):
+    """Creates the class that a class statement with Record among its bases describes: one of `type`, as any
+    other, so that isinstance stays fast. Slots are fixed when a class is created; a decorator, which sees the
+    class when it is there, would have to create a second one."""
+
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        body: dict[str, Any],
+        *,
+        frozen: bool = True,
+        eq: bool = True,
+        repr: bool = True,  # noqa: A002 - dataclasses' word
+    ) -> Any:
+        body.pop("__orig_bases__", None)
+        bases = tuple([base for base in bases if base is not _MARK])
+        return _made(name, bases, body, frozen=frozen, eq=eq, repr=repr)
 
 
-def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002
+_MARK: Any = type.__new__(_Maker, "Record", (), {})
+"""Stands among the bases while a class statement runs, and brings its metaclass in."""
+
+
+class _Record:
+    def __mro_entries__(self, _bases: tuple[object, ...]) -> tuple[type, ...]:
+        return (_MARK,)
+
+
+_SHARED: dict[tuple[bool, bool, bool], dict[str, Any]] = {}
+
+
+def _shared_methods(frozen: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002
     """Return the methods that all classes with these options share."""
-    methods = _SHARED.get((frozen, slots, eq, repr))
+    methods = _SHARED.get((frozen, eq, repr))
     if methods is None:
-        methods = _SHARED[frozen, slots, eq, repr] = {"__dataclass_fields__": _STANDARD}
+        methods = _SHARED[frozen, eq, repr] = {"__dataclass_fields__": _STANDARD}
         if repr:
             methods["__repr__"] = _represented
         if eq:
@@ -145,68 +173,59 @@ def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str
                 "__hash__": _hashed if frozen else None,
             }
         if frozen:
-            methods |= {"__setattr__": _frozen, "__delattr__": _frozen}
-            if slots:
-                methods |= {"__getstate__": _state, "__setstate__": _set_state}
+            methods |= {
+                "__setattr__": _frozen,
+                "__delattr__": _frozen,
+                "__getstate__": _state,
+                "__setstate__": _set_state,
+            }
     return methods
 
 
-def _own_fields(cls: type) -> dict[str, _Field]:
-    """Return the fields that the class body annotates, by name."""
+def _own_fields(cls: str, given: Mapping[str, Any]) -> dict[str, _Field]:
+    """Return the fields that the body of a class annotates, by name."""
     fields = {}
-    given = cls.__dict__
     # inspect.get_annotations would load inspect, which takes longer than making all records.
     for name, annotation in given.get("__annotations__", {}).items():
         if not isinstance(annotation, str):
-            raise TypeError(f"{cls.__name__}.{name}: its module lacks from __future__ import annotations")
+            raise TypeError(f"{cls}.{name}: its module lacks from __future__ import annotations")
         if annotation.startswith("ClassVar"):
             continue
         value = given.get(name, _MISSING)
-        if value is _MISSING or isinstance(value, (MemberDescriptorType, GetSetDescriptorType)):
+        if value is _MISSING:
             each = _PLAIN
         elif isinstance(value, _Field):
             each = value
             if each.optional and not each.init:
-                raise TypeError(f"{cls.__name__}.{name}: __post_init__ sets what __init__ does not take")
+                raise TypeError(f"{cls}.{name}: __post_init__ sets what __init__ does not take")
         elif isinstance(value, (list, dict, set)):
-            raise TypeError(f"{cls.__name__}.{name}: all would share this default; use default_factory")
+            raise TypeError(f"{cls}.{name}: all would share this default; use default_factory")
         else:
             each = _Field(value, _MISSING, init=True, repr=True)
         fields[name] = each
     return fields
 
 
-def _check_order(cls: type, fields: dict[str, _Field]) -> None:
+def _check_order(cls: str, fields: dict[str, _Field]) -> None:
     """Raise TypeError if a field without a default follows one that has one."""
     optional = False
     for name, each in fields.items():
         if each.optional:
             optional = True
         elif optional and each.init:
-            raise TypeError(f"{cls.__name__}.{name} has no default and follows one that has")
-
-
-def _leave_defaults(cls: type, own: dict[str, _Field]) -> None:
-    """Leave plain defaults as class attributes, for a class without slots."""
-    for name, each in own.items():
-        if isinstance(cls.__dict__.get(name), _Field):
-            if each.default is _MISSING:
-                delattr(cls, name)
-            else:
-                setattr(cls, name, each.default)
+            raise TypeError(f"{cls}.{name} has no default and follows one that has")
 
 
 class _Initializer:
     """Stands in for __init__. The first lookup makes the real __init__ and replaces this object."""
 
-    __slots__ = ("cls", "frozen")
+    __slots__ = ("cls",)
 
-    def __init__(self, frozen: bool) -> None:
+    def __init__(self) -> None:
         self.cls: type = object
-        self.frozen = frozen
 
     def __get__(self, record: object, _owner: type) -> Any:
-        made = _initializer(self.cls, frozen=self.frozen)
+        made = _initializer(self.cls)
         setattr(self.cls, "__init__", made)  # noqa: B010 - for mypy
         return made if record is None else made.__get__(record)
 
@@ -257,11 +276,11 @@ def _loop(
     return store
 
 
-def _initializer(cls: type, *, frozen: bool) -> FunctionType:
+def _initializer(cls: type) -> FunctionType:
     """Make the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
     fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
     given = {name: each for name, each in fields.items() if each.init}
-    stores = [_store(cls, name, each, frozen=frozen) for name, each in given.items()]
+    stores = [_store(cls, name, each) for name, each in given.items()]
     if hasattr(cls, "__post_init__"):
         if not stores:
             raise TypeError(f"{cls.__name__}: nothing is given that __post_init__ could check")
@@ -291,20 +310,9 @@ def _annotations(cls: type) -> dict[str, str]:
     return found
 
 
-def _store(cls: type, name: str, each: _Field, *, frozen: bool) -> Callable[[Any, Any], None]:
+def _store(cls: type, name: str, each: _Field) -> Callable[[Any, Any], None]:
     """Return the function that stores a value in a field, even in a frozen record."""
-    slot = getattr(cls, name, None)
-    if isinstance(slot, MemberDescriptorType):
-        put: Callable[[Any, Any], None] = slot.__set__
-    elif frozen:
-
-        def put(record: Any, value: Any) -> None:
-            object.__setattr__(record, name, value)
-    else:
-
-        def put(record: Any, value: Any) -> None:
-            setattr(record, name, value)
-
+    put: Callable[[Any, Any], None] = getattr(cls, name).__set__
     if each.factory is _MISSING:
         return put
     factory = each.factory
@@ -408,6 +416,61 @@ def field_metadata(record_class: type) -> dict[str, Mapping[str, Any]]:
     return {name: each.metadata for name, each in fields.items() if each.metadata is not None}
 
 
+# Results as plain values.
+
+
+class Report:
+    """The base of the results that a program gets."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values: records as dicts, sequences as lists, enumerations by their
+        values, and paths as text under the names of their properties, such as "path". Groups are read to the
+        end."""
+        return _plain_fields(self)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return `to_dict()` as JSON in ASCII. A byte of a path that is no UTF-8 is a lone surrogate, as
+        json.loads and os.fsencode take it."""
+        import json
+
+        return json.dumps(self.to_dict(), indent=indent)
+
+
+def renderer(module: str, function: str) -> Callable[..., Any]:
+    """Return a function of a report's layer, by names. Reports lie below it, and a start must not load it."""
+    from importlib import import_module
+
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
+
+
+def _plain_fields(record: object) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in field_names(type(record)):
+        stem = name.removesuffix("_bytes")
+        is_path = isinstance(getattr(type(record), stem, None), property) and stem != name
+        found[stem if is_path else name] = _plain(getattr(record, name))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    from enum import Enum
+
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, bytes):
+        return fsdecode(value)
+    if isinstance(value, dict):
+        return {str(_plain(key)): _plain(one) for key, one in value.items()}
+    if hasattr(type(value), "__record_fields__"):
+        return _plain_fields(value)
+    return [_plain(one) for one in value]
+
+
 def _replace(record: Any, /, **changes: Any) -> Any:
     """Copy a record with some fields changed, like dataclasses.replace. __post_init__ runs again."""
     for name, each in record.__record_fields__.items():
@@ -422,4 +485,4 @@ def _asdict(record: Any) -> dict[str, Any]:
 
 
 if not TYPE_CHECKING:
-    asdict, dataclass, field, replace = _asdict, _dataclass, _field, _replace
+    asdict, field, replace, Record = _asdict, _field, _replace, _Record()

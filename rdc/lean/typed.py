@@ -7,11 +7,11 @@ names that only annotations use under TYPE_CHECKING.
 
 from __future__ import annotations
 
-__all__ = ["Annotated", "Generic", "NamedTuple", "Protocol", "TypeVar", "dataclass_transform"]
+__all__ = ["Annotated", "Generic", "NamedTuple", "Protocol", "TypeVar"]
 
 TYPE_CHECKING = False  # as in typing
 if TYPE_CHECKING:
-    from typing import Annotated, Generic, NamedTuple, Protocol, TypeVar, dataclass_transform
+    from typing import Annotated, Generic, NamedTuple, Protocol, TypeVar
 else:
     from collections import namedtuple
 
@@ -26,9 +26,6 @@ else:
 
     def TypeVar(name, **_bounds):  # noqa: N802
         return name
-
-    def dataclass_transform(**_options):
-        return lambda decorator: decorator
 
     class Annotated:
         """Annotated[type, codec] evaluates to the codec, the part that messages read."""

@@ -1,4 +1,4 @@
-"""What `rdc dedupe` and `rdc dupes --delete` work on: the PATHs, opened as trees that do not overlap, and
+"""The input of `rdc dedupe` and `rdc dupes --delete`: the PATHs, opened as trees that do not overlap, and
 below them groups of identical files and equal parts of different files.
 
 Groups come from the search of `rdc dupes`, or from the events that `rdc dupes --json` wrote. Such a report is
@@ -8,6 +8,7 @@ content of the files before it changes them.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from array import array
@@ -22,7 +23,7 @@ from rdc.files.base.paths import check_path, failure, is_reserved, join, refused
 from rdc.files.facts.extents import Volume, volume_of
 from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import PATH_BYTES, REPORT_BYTES, SIZE_LIMIT
 from rdc.model.duplicates import DuplicateOptions, EqualRuns, IdenticalFiles, RootedPath
 from rdc.model.entries import Kind
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Record):
     """One PATH, opened."""
 
     tree: Tree
@@ -54,12 +54,11 @@ class Operand:
     """The absolute PATH, with symlinks unresolved."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operands:
+class Operands(Record):
     """All opened PATHs, and the directories of --keep-in."""
 
     all: tuple[Operand, ...]
-    """Those that lie inside no other."""
+    """The directories that lie inside no other."""
     keep: tuple[bytes, ...]
     """The real paths of --keep-in."""
     searched: tuple[bytes, ...] = ()
@@ -145,17 +144,17 @@ def find_groups(
         if isinstance(event, Problem):
             if event.code is ExitCode.OK:
                 # The deduper has already reported reserved names.
-                if not is_reserved(os.path.basename(event.path)):
+                if not is_reserved(os.path.basename(event.path_bytes)):
                     reporter(event)
             else:
-                problem(FileError(event.path, event.message, code=event.code))
+                problem(FileError(event.path_bytes, event.message, code=event.code))
         elif isinstance(event, Progressed):
             reporter(Progressed("compare", event.done, event.total))
 
     groups = []
     known: dict[bytes, tuple[int, bytes]] = {}
     for group in find_duplicates(operands.searched, options, report, catalog):
-        names = (name for file in group.files for name in (file.path, *file.links))
+        names = (name for file in group.files for name in (file.path_bytes, *file.links_bytes))
         groups.append(_located(group.size, names, operands, known))
     return [group for group in groups if len(group) > 1]
 
@@ -270,8 +269,6 @@ def _locate(absolute: bytes, operands: Operands) -> tuple[int, bytes] | None:
 
 def _events(name: str, text: bytes) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield all events with their line numbers. Raises UsageError for a line that is no event."""
-    import json
-
     any_event = False
     for number, line in enumerate(text.split(b"\n"), 1):
         if not line.strip():
@@ -404,7 +401,7 @@ class RunSearch:
     def _walked(self, shown: Callable[[bytes], bytes]) -> Callable[[Event], None]:
         def report(event: Event, /) -> None:
             if isinstance(event, Problem) and event.code is not ExitCode.OK:
-                self._problem(FileError(shown(event.path), event.message, code=event.code))
+                self._problem(FileError(shown(event.path_bytes), event.message, code=event.code))
 
         return report
 
@@ -414,8 +411,6 @@ class RunSearch:
 
     def _volume(self, location: RootedPath) -> Volume:
         root = self._operands.all[location.root].tree.root
-        with root.open_read(location.path) as source:
-            try:
-                return volume_of(source.fileno())
-            except OSError as error:
-                raise root.failure(error, location.path, "look at its file system", reading=True) from error
+        looking = root.failing(location.path, "look at its file system", reading=True)
+        with root.open_read(location.path) as source, looking:
+            return volume_of(source.fileno())

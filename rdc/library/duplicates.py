@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 from contextlib import closing
 
-from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.catalog.catalog import opened_catalog
+from rdc.catalog.store import USER_CATALOG, UserCatalog
 from rdc.errors import UsageError, printable
 from rdc.lean.checks import check_argument
 from rdc.lean.records import replace
-from rdc.library import CodeReporter, check_job, local_path_list
+from rdc.library import CodeReporter, check_job, local_path_list, options_of, public, reporting
 from rdc.model.duplicates import (
     DedupeOptions,
     DedupeReport,
@@ -25,22 +26,25 @@ from rdc.progress import Problem, check_stop, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rdc.catalog.store import SignatureStore
     from rdc.duplicates.dedupe import Deduper
     from rdc.duplicates.run_totals import DedupeEvent, DedupeReporter
     from rdc.library.duplicate_groups import Operands
-    from rdc.progress import Event, Reporter, StopSignal
+    from rdc.progress import Event, Progressed, Reporter, StopSignal
 
 
+@public
 def dupes(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: DuplicateOptions | None = None,
     *,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> DuplicateReport:
     """Find the groups of identical regular files at and below `paths` (several, or one).
 
@@ -54,24 +58,26 @@ def dupes(
         ...         _ = file.write(b"1" if name == "c" else b"two")
         >>> report = rdc.dupes("photos", catalog=None)
         >>> [[file.path for file in group.files] for group in report.groups]
-        [[b'photos/a', b'photos/b']]
+        [['photos/a', 'photos/b']]
         >>> report.summary.waste, report.exit
         (3, <ExitCode.OK: 0>)
     """
     given = local_path_list("dupes", "paths", paths)
-    check_argument("dupes", "options", options, DuplicateOptions, None)
+    options = options_of("dupes", DuplicateOptions, options, keywords)
+    reporter = reporting("dupes", reporter, progress)
     check_job("dupes", reporter, catalog, stop)
     from rdc.survey.duplicates import find_duplicates
 
     codes = CodeReporter(reporter)
-    found = find_duplicates(given, options or DuplicateOptions(), codes, catalog, stop)
-    return DuplicateReport(found, found.summary, codes.code)
+    found = find_duplicates(given, options, codes, catalog, stop, directories=True)
+    return DuplicateReport(found, found.summary, codes.code, found.directories)
 
 
 def _silent(event: DedupeEvent, /) -> None:
     """A DedupeReporter that ignores every event."""
 
 
+@public
 def dedupe(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: DedupeOptions | None = None,
@@ -79,16 +85,19 @@ def dedupe(
     listing: DuplicateListing | None = None,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     reporter: DedupeReporter = _silent,
+    progress: Callable[[Progressed], None] | None = None,
     stop: StopSignal | None = None,
     environ: Mapping[str, str] | None = None,
+    **keywords: object,
 ) -> DedupeReport:
     """Make duplicates at and below `paths` share their blocks, or hard links of them.
 
     Without `options.apply` it only says what it would do. `listing`: groups that an earlier search found;
-    None searches. `environ`: the variables that name the state directory, where journals lie; None for those
-    of this process. Contents are compared again before a file changes, and between any two steps every file
-    is complete. Raises StoppedError once `stop` is set; what was done until then stays. Raises UsageError for
-    options that exclude each other, and RdcError if the disk is full or the journal cannot be written.
+    None searches. `progress` receives the events about progress alone. `environ`: the variables that name the
+    state directory, where journals lie; None for those of this process. Contents are compared again before a
+    file changes, and between any two steps every file is complete. Raises StoppedError once `stop` is set;
+    what was done until then stays. Raises UsageError for options that exclude each other, and RdcError if the
+    disk is full or the journal cannot be written.
 
         >>> import os, rdc
         >>> os.mkdir("data")
@@ -103,10 +112,10 @@ def dedupe(
         False
     """
     given = local_path_list("dedupe", "paths", paths)
-    check_argument("dedupe", "options", options, DedupeOptions, None)
+    options = options_of("dedupe", DedupeOptions, options, keywords)
     check_argument("dedupe", "listing", listing, DuplicateListing, None)
     check_job("dedupe", reporter, catalog, stop)
-    options = options or DedupeOptions()
+    reporter = reporting("dedupe", reporter, progress)
     _check_options(options, listing)
     stoppable = _stopping(reporter, stop)
     from rdc.duplicates.dedupe import Deduper
@@ -201,21 +210,28 @@ def remove_duplicates(
     removal: RemovalOptions,
     search: DuplicateOptions,
     *,
+    listing: DuplicateListing | None = None,
     catalog: SignatureStore | UserCatalog | None,
     reporter: DedupeReporter,
     environ: Mapping[str, str],
 ) -> DedupeReport:
-    """Find the sets of identical files below `paths` and removes all files of each but one.
+    """Find the sets of identical files below `paths` and remove all files of each but one.
 
-    Paths of `removal` are as typed, and what it leaves open about journals is chosen here. Raises RdcError.
+    `listing`: sets that an earlier search found; None searches. Paths of `removal` are as typed, and what it
+    leaves open about journals is chosen here. Raises RdcError.
     """
     from rdc.duplicates.dedupe import Remover
-    from rdc.library.duplicate_groups import find_groups, open_operands
+    from rdc.library.duplicate_groups import find_groups, groups_of_report, open_operands
 
     with closing(open_operands(paths, removal.keep_in)) as operands:
         full = _removal_options(removal, operands, paths, environ)
         with closing(Remover(operands.trees, full, reporter)) as remover:
             remover.clear()
+            if listing is not None:
+                remover.groups(
+                    groups_of_report(listing.name, listing.text, operands, search.min_size, remover.failed)
+                )
+                return remover.finish()
             with opened_catalog(catalog, lambda event: _notice(reporter, event)) as store:
                 search = replace(search, links=True, verify=False)
                 remover.groups(find_groups(operands, search, store, reporter, remover.failed))

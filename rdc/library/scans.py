@@ -8,12 +8,13 @@ import time
 from functools import partial
 from itertools import accumulate
 
-from rdc.catalog.catalog import USER_CATALOG, UserCatalog
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.catalog.store import USER_CATALOG, UserCatalog
+from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.objects.object_store import is_url
 from rdc.files.own.output_file import Claims, Output, claim_outputs, write_output
 from rdc.lean.checks import check_argument, check_callable, check_method
-from rdc.library import check_job, path_list
+from rdc.lean.records import replace
+from rdc.library import check_job, options_of, path_list, public, reporting
 from rdc.model.scan import MergeOptions, ScanOptions
 from rdc.progress import Progressed, check_stop, silent
 
@@ -26,27 +27,33 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.model.scan import ScanReport
     from rdc.progress import Reporter, StopSignal
+    from rdc.survey.count.counters import Outcome
 
 
+@public
 def scan(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: ScanOptions | None = None,
     *,
     part: str | bytes | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    since: str | bytes | os.PathLike[str] | None = None,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     stop: StopSignal | None = None,
     clock: Callable[[], float] = time.monotonic,
+    **keywords: object,
 ) -> ScanReport:
     """Measures what deduplication and compression would save below `paths` (several, or one): files and
     directories, and URLs s3://BUCKET/NAME of objects.
 
     `part`: a file to write the counts to, for `rdc.merge`. It never replaces a file that is read, and another
-    file that is no part only with `overwrite`. `catalog` is asked before a file is read and gets
-    new signatures. Once `stop` is set, the scan ends with the files read so far: the report's coverage
-    has the reason 'interrupted' and its exit is ExitCode.INTERRUPTED. `clock` returns seconds and never goes
-    back. Raises UsageError. Failures of single files are in the report.
+    file that is no part only with `overwrite`. `since`: the part of an earlier scan of the same paths, for
+    the report's `growth`. `catalog` is asked before a file is read and gets new signatures. Once `stop` is
+    set, the scan ends with the files read so far: the report's coverage has the reason 'interrupted' and its
+    exit is ExitCode.INTERRUPTED. `clock` returns seconds and never goes back. Raises UsageError. Failures of
+    single files are in the report.
 
         >>> import os, rdc
         >>> os.mkdir("data")
@@ -58,9 +65,11 @@ def scan(
         (2, 16000, 8000)
     """
     given = path_list("scan", "paths", paths)
-    check_argument("scan", "options", options, ScanOptions, None)
+    options = options_of("scan", ScanOptions, options, keywords)
     check_argument("scan", "part", part, str, bytes, os.PathLike, None)
     check_argument("scan", "overwrite", overwrite, bool)
+    check_argument("scan", "since", since, str, bytes, os.PathLike, None)
+    reporter = reporting("scan", reporter, progress)
     check_job("scan", reporter, catalog, stop)
     check_callable("scan", "clock", clock)
     from rdc.survey.parts.sections import SCAN_PART
@@ -69,9 +78,10 @@ def scan(
     claims = claim_outputs([output] if output else [])
     return scan_claimed(
         given,
-        options or ScanOptions(),
+        options,
         output,
         claims,
+        since=since,
         catalog=catalog,
         reporter=reporter,
         stop=stop,
@@ -85,6 +95,7 @@ def scan_claimed(
     part: Output | None,
     claims: Claims,
     *,
+    since: str | bytes | os.PathLike[str] | None = None,
     catalog: SignatureStore | UserCatalog | None,
     reporter: Reporter,
     stop: StopSignal | None,
@@ -92,10 +103,13 @@ def scan_claimed(
 ) -> ScanReport:
     """Scan as `scan` does. `claims`: all results of this run, `part` among them, which the scan must not
     read."""
+    from rdc.survey.parts.growth import check_same_paths
     from rdc.survey.parts.part_file import encode_part
     from rdc.survey.scan.scanner import survey
-    from rdc.survey.scan.summary import report_of
 
+    before = None if since is None else _earlier(since, options.memory)
+    if before is not None and since is not None:
+        check_same_paths(before.paths, list(map(os.fsencode, paths)), printable(os.fsdecode(since)))
     outcome = survey(
         paths,
         options,
@@ -107,9 +121,33 @@ def scan_claimed(
     )
     if part is not None:
         write_output(part, encode_part(outcome))
-    return report_of(outcome)
+    return _report(outcome, before, since)
 
 
+def _earlier(since: str | bytes | os.PathLike[str], memory: int) -> Outcome:
+    """Return what an earlier scan counted. Raises RdcError and UsageError, with the part's name."""
+    from rdc.survey.parts.merge import PartSource, merge_parts
+
+    name = os.fsdecode(since)
+    return merge_parts([PartSource(printable(name), partial(_opened, name))], memory)
+
+
+def _report(
+    outcome: Outcome, before: Outcome | None, since: str | bytes | os.PathLike[str] | None
+) -> ScanReport:
+    """Return the report, with the growth since an earlier scan. Raises UsageError if that one is of other
+    paths."""
+    from rdc.survey.scan.summary import report_of
+
+    report = report_of(outcome)
+    if before is None or since is None:
+        return report
+    from rdc.survey.parts.growth import growth_of
+
+    return replace(report, growth=growth_of(before, outcome, printable(os.fsdecode(since))))
+
+
+@public
 def scan_parts(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     executor: Executor | Callable[[], Executor],
@@ -172,22 +210,26 @@ def scan_parts(
     return make_parts(job, executor, slices, out, threads=threads, reporter=reporter, stop=stop)
 
 
+@public
 def merge(
     parts: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: MergeOptions | None = None,
     *,
     part: str | bytes | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    since: str | bytes | os.PathLike[str] | None = None,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> ScanReport:
     """Merges the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
 
     `part`: a file to write what was merged to, as a part again. It never replaces one of `parts`, and another
-    file that is no part only with `overwrite`. `reporter` receives Progressed events of the
-    phase 'read', in bytes of parts, before each part and at the end. Once `stop` is set, the merge raises
-    StoppedError before the next part. Raises RdcError for a part that cannot be read or is damaged, and
-    UsageError for parts of different options; both name the part.
+    file that is no part only with `overwrite`. `since`: as for `rdc.scan`. `reporter` receives Progressed
+    events of the phase 'read', in bytes of parts, before each part and at the end. Once `stop` is set, the
+    merge raises StoppedError before the next part. Raises RdcError for a part that cannot be read or is
+    damaged, and UsageError for parts of different options; both name the part.
 
         >>> import os, rdc
         >>> os.mkdir("data")
@@ -199,17 +241,19 @@ def merge(
         7000
     """
     names = [os.fsdecode(path) for path in path_list("merge", "parts", parts)]
-    check_argument("merge", "options", options, MergeOptions, None)
+    options = options_of("merge", MergeOptions, options, keywords)
     check_argument("merge", "part", part, str, bytes, os.PathLike, None)
     check_argument("merge", "overwrite", overwrite, bool)
+    check_argument("merge", "since", since, str, bytes, os.PathLike, None)
+    reporter = reporting("merge", reporter, progress)
     check_job("merge", reporter, None, stop)
     from rdc.survey.parts.sections import SCAN_PART
 
     output = None if part is None else Output(os.fsencode(part), SCAN_PART, overwrite)
     claim_outputs([output] if output else []).check_named(map(os.fsencode, names))
     from rdc.survey.parts.merge import PartSource, merge_parts
-    from rdc.survey.scan.summary import report_of
 
+    before_this = None if since is None else _earlier(since, options.memory)
     sizes = [_size(name) for name in names]
     done = list(accumulate(sizes, initial=0))
 
@@ -218,13 +262,13 @@ def merge(
         reporter(Progressed("read", done[number], done[-1]))
 
     sources = [PartSource(name, partial(_opened, name)) for name in names]
-    outcome = merge_parts(sources, (options or MergeOptions()).memory, before=before)
+    outcome = merge_parts(sources, options.memory, before=before)
     reporter(Progressed("read", done[-1], done[-1]))
     if output is not None:
         from rdc.survey.parts.part_file import encode_part
 
         write_output(output, encode_part(outcome))
-    return report_of(outcome)
+    return _report(outcome, before_this, since)
 
 
 def _opened(name: str) -> BinaryIO:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.catalog.catalog import opened_catalog
+from rdc.catalog.store import USER_CATALOG, UserCatalog
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import Claims, Output, claim_outputs, write_output
 from rdc.lean.checks import check_argument, check_method
-from rdc.library import CodeReporter, check_job, local_path_list, path_list
+from rdc.library import CodeReporter, check_job, local_path_list, options_of, path_list, public, reporting
 from rdc.model.scan import ScanSlice
 from rdc.model.similar import (
     FORMATS,
@@ -29,16 +30,19 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.documents.gather import Gathered
-    from rdc.progress import Reporter, StopSignal
+    from rdc.progress import Progressed, Reporter, StopSignal
 
 
+@public
 def similar(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: SimilarOptions | None = None,
     *,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> SimilarReport:
     """Finds files at and below `paths` that resemble each other without being identical.
 
@@ -54,12 +58,13 @@ def similar(
         ...         _ = file.write(text)
         >>> report = rdc.similar("texts", catalog=None)
         >>> [[file.path for file in group.files] for group in report.groups]
-        [[b'texts/new', b'texts/old']]
+        [['texts/new', 'texts/old']]
     """
     given = local_path_list("similar", "paths", paths)
-    check_argument("similar", "options", options, SimilarOptions, None)
+    options = options_of("similar", SimilarOptions, options, keywords)
+    reporter = reporting("similar", reporter, progress)
     check_job("similar", reporter, catalog, stop)
-    search = _Search(given, options or SimilarOptions(), stopping(reporter, stop), stop)
+    search = _Search(given, options, stopping(reporter, stop), stop)
     with opened_catalog(catalog, reporter) as store:
         return search.run(store)
 
@@ -110,6 +115,7 @@ class _Search:
         self._report(Problem(ExitCode.OK, b"", text))
 
 
+@public
 def similar_documents(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: DocumentOptions | None = None,
@@ -117,7 +123,9 @@ def similar_documents(
     part: str | bytes | os.PathLike[str] | None = None,
     overwrite: bool = False,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> DocumentReport:
     """Finds documents at and below `paths` that resemble each other.
 
@@ -138,6 +146,8 @@ def similar_documents(
         [1, 3]
     """
     given = path_list("similar_documents", "paths", paths)
+    options = options_of("similar_documents", DocumentOptions, options, keywords)
+    reporter = reporting("similar_documents", reporter, progress)
     chosen = _checked("similar_documents", options, part, overwrite, reporter, stop)
     output = _output(part, overwrite=overwrite)
     claims = claim_outputs([output] if output else [], stage_of(chosen))
@@ -176,6 +186,7 @@ def _output(part: str | bytes | os.PathLike[str] | None, *, overwrite: bool) -> 
     return None if part is None else Output(os.fsencode(part), DOCUMENT_PART, overwrite)
 
 
+@public
 def merge_documents(
     parts: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: DocumentOptions | None = None,
@@ -183,7 +194,9 @@ def merge_documents(
     part: str | bytes | os.PathLike[str] | None = None,
     overwrite: bool = False,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> DocumentReport:
     """Finds documents that resemble each other among those of several parts.
 
@@ -201,9 +214,11 @@ def merge_documents(
         ...     _ = rdc.similar_documents(f"{name}.jsonl", part=f"{name}.rdcdocs")
         >>> report = rdc.merge_documents(["b.rdcdocs", "a.rdcdocs"])
         >>> [group.label.path for group in report.groups]
-        [b'a.jsonl']
+        ['a.jsonl']
     """
     names = [os.fsdecode(path) for path in path_list("merge_documents", "parts", parts)]
+    options = options_of("merge_documents", DocumentOptions, options, keywords)
+    reporter = reporting("merge_documents", reporter, progress)
     chosen = _checked("merge_documents", options, part, overwrite, reporter, stop)
     output = _output(part, overwrite=overwrite)
     claims = claim_outputs([output] if output else [])
@@ -274,6 +289,7 @@ def _searched(
     return search_report(gathered, options, reporter, stop, older=older)
 
 
+@public
 def document_parts(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     executor: Executor | Callable[[], Executor],
@@ -304,7 +320,7 @@ def document_parts(
         >>> with ThreadPoolExecutor(2) as executor:
         ...     parts = rdc.document_parts("texts", executor, 3, "parts")
         >>> [group.label.path for group in rdc.merge_documents(parts).groups]
-        [b'texts/a.jsonl']
+        ['texts/a.jsonl']
     """
     given = path_list("document_parts", "paths", paths)
     if not callable(executor):
@@ -323,6 +339,7 @@ def document_parts(
     return make_parts(job, executor, slices, out, threads=threads, reporter=reporter, stop=stop)
 
 
+@public
 def document_slice(
     paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     slice: ScanSlice,  # noqa: A002 - as the option is called

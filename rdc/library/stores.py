@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.catalog.catalog import opened_catalog
+from rdc.catalog.store import USER_CATALOG, UserCatalog
 from rdc.lean.checks import check_argument, check_callable
-from rdc.library import check_job
+from rdc.library import check_job, options_of, public, reporting
 from rdc.progress import silent
-from rdc.store.records import SnapshotInfo, StoreOptions, StoreReport, VerifyReport
+from rdc.store.records import (
+    ForgetOptions,
+    ForgetReport,
+    GcOptions,
+    GcReport,
+    PackReport,
+    SnapshotInfo,
+    StoreOptions,
+    StoreReport,
+    VerifyReport,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.catalog.store import SignatureStore
-    from rdc.progress import Reporter, StopSignal
+    from rdc.progress import Progressed, Reporter, StopSignal
 
 
+@public
 def store_put(
-    source: str | os.PathLike[str],
-    store: str | os.PathLike[str],
+    source: str | bytes | os.PathLike[str],
+    store: str | bytes | os.PathLike[str],
     options: StoreOptions | None = None,
     *,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> StoreReport:
     """Add a snapshot of a local directory to a store, as `rdc store put` does. A missing store is made.
 
@@ -37,18 +53,22 @@ def store_put(
         >>> rdc.store_put("home", "states", catalog=None).number
         1
     """
-    check_argument("store_put", "source", source, str, os.PathLike)
-    check_argument("store_put", "store", store, str, os.PathLike)
-    check_argument("store_put", "options", options, StoreOptions, None)
+    check_argument("store_put", "source", source, str, bytes, os.PathLike)
+    check_argument("store_put", "store", store, str, bytes, os.PathLike)
+    options = options_of("store_put", StoreOptions, options, keywords)
+    reporter = reporting("store_put", reporter, progress)
     check_job("store_put", reporter, catalog, stop)
     from rdc.store.put import put
 
     with opened_catalog(catalog, reporter) as opened:
-        return put(os.fsencode(source), os.fsencode(store), options or StoreOptions(), reporter, opened, stop)
+        return put(os.fsencode(source), os.fsencode(store), options, reporter, opened, stop)
 
 
-def snapshots(store: str | os.PathLike[str]) -> tuple[SnapshotInfo, ...]:
+@public
+def snapshots(store: str | bytes | os.PathLike[str], *, alone: bool = False) -> tuple[SnapshotInfo, ...]:
     """The snapshots of a store, by their numbers. Raises RdcError if there is no store.
+
+    `alone`: count what each one alone needs, for which all trees are read.
 
     >>> import os, rdc
     >>> os.mkdir("home")
@@ -56,11 +76,22 @@ def snapshots(store: str | os.PathLike[str]) -> tuple[SnapshotInfo, ...]:
     >>> rdc.snapshots("states")[0].series
     b'daily'
     """
-    check_argument("snapshots", "store", store, str, os.PathLike)
+    check_argument("snapshots", "store", store, str, bytes, os.PathLike)
     from rdc.store.place import PackStore
 
     with PackStore.open(os.fsencode(store)) as opened:
+        opened.hold()
         found = [opened.snapshot(number) for number in opened.numbers()]
+        sizes: list[int | None] = [None] * len(found)
+        if alone and found:
+            from rdc.store.marking import bytes_alone
+            from rdc.store.reader import StoreReader
+
+            reader = StoreReader(opened)
+            try:
+                sizes = bytes_alone(reader, found)
+            finally:
+                reader.close()
     return tuple(
         SnapshotInfo(
             one.number,
@@ -72,13 +103,94 @@ def snapshots(store: str | os.PathLike[str]) -> tuple[SnapshotInfo, ...]:
             one.files,
             one.size,
             one.stored,
+            size,
         )
-        for one in found
+        for one, size in zip(found, sizes, strict=True)
     )
 
 
+@public
+def forget_snapshots(store: str | bytes | os.PathLike[str], options: ForgetOptions) -> ForgetReport:
+    """Forget snapshots of a store, as `rdc store forget` does: only with `apply`.
+
+    Forgotten ones stay in the trash of the store for 7 days. Raises UsageError for a retention that cannot be
+    read and for a missing snapshot, and RdcError if they cannot be moved.
+
+        >>> import os, rdc
+        >>> os.mkdir("home")
+        >>> for _ in range(2):
+        ...     _ = rdc.store_put("home", "states", catalog=None)
+        >>> rdc.forget_snapshots("states", rdc.ForgetOptions(retain="7d", apply=True)).forgotten
+        (1,)
+    """
+    check_argument("forget_snapshots", "store", store, str, bytes, os.PathLike)
+    check_argument("forget_snapshots", "options", options, ForgetOptions)
+    from rdc.store.forget import forget
+
+    return forget(os.fsencode(store), options)
+
+
+@public
+def clean_store(
+    store: str | bytes | os.PathLike[str],
+    options: GcOptions | None = None,
+    *,
+    reporter: Reporter = silent,
+    stop: StopSignal | None = None,
+) -> GcReport:
+    """Remove what no snapshot of a store needs, as `rdc store gc` does.
+
+    Raises RdcError if something that a snapshot needs is missing or damaged, or if the store is in use for
+    too long; then nothing is removed that a snapshot needs.
+
+        >>> import os, rdc
+        >>> os.mkdir("home")
+        >>> _ = rdc.store_put("home", "states", catalog=None)
+        >>> rdc.clean_store("states").freed
+        0
+    """
+    check_argument("clean_store", "store", store, str, bytes, os.PathLike)
+    check_argument("clean_store", "options", options, GcOptions, None)
+    check_callable("clean_store", "reporter", reporter)
+    from rdc.store.gc import gc
+
+    return gc(os.fsencode(store), options or GcOptions(), reporter, stop)
+
+
+@public
+def store_pack(
+    store: str | bytes | os.PathLike[str],
+    number: int,
+    to: str | bytes | os.PathLike[str],
+    *,
+    base: int | None = None,
+    stop: StopSignal | None = None,
+) -> PackReport:
+    """Write snapshot `number` of a store to one file, as `rdc store pack` does.
+
+    `base`: without contents that this snapshot has, for readers with a copy of it. `rdc.sync` reads the file:
+    `FILE/@NUMBER/`. Raises RdcError if there is no such snapshot, and FileError if it is damaged.
+
+        >>> import os, rdc
+        >>> os.mkdir("home")
+        >>> _ = rdc.store_put("home", "states", catalog=None)
+        >>> _ = rdc.store_pack("states", 1, "home.rdcst")
+        >>> rdc.sync("home.rdcst/@1/", "copy/", unsigned=True, catalog=None).exit
+        <ExitCode.OK: 0>
+    """
+    check_argument("store_pack", "store", store, str, bytes, os.PathLike)
+    check_argument("store_pack", "number", number, int)
+    check_argument("store_pack", "to", to, str, bytes, os.PathLike)
+    check_argument("store_pack", "base", base, int, None)
+    from rdc.progress import check_stop
+    from rdc.store.carry import pack_snapshot
+
+    return pack_snapshot(os.fsencode(store), number, base, os.fsencode(to), lambda: check_stop(stop))
+
+
+@public
 def verify_store(
-    store: str | os.PathLike[str],
+    store: str | bytes | os.PathLike[str],
     read: float | None = None,
     *,
     reporter: Reporter = silent,
@@ -96,7 +208,7 @@ def verify_store(
         >>> rdc.verify_store("states", read=1.0).damaged
         0
     """
-    check_argument("verify_store", "store", store, str, os.PathLike)
+    check_argument("verify_store", "store", store, str, bytes, os.PathLike)
     check_argument("verify_store", "read", read, float, int, None)
     check_argument("verify_store", "notes", notes, str, os.PathLike, None)
     check_callable("verify_store", "reporter", reporter)

@@ -10,9 +10,11 @@ import os
 from collections.abc import Iterable, Iterator
 
 from rdc import chunking
-from rdc.chunking import Chunk, ChunkParams
-from rdc.lean.checks import check_argument, check_buffer, found_type
+from rdc.chunking import SYNC_PARAMS, Chunk, ChunkParams
+from rdc.errors import FileError
+from rdc.lean.checks import check_argument, check_buffer, check_method, found_type
 from rdc.lean.typed import Protocol
+from rdc.library import public
 from rdc.signature import tree
 
 TYPE_CHECKING = False
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from rdc.catalog.store import SignatureStore
     from rdc.signature.tree import SignatureTree
     from rdc.similarity.index import SimilarityIndex
 
@@ -36,7 +39,8 @@ class BinaryReader(Protocol):
         """Return at most `size` bytes, as many as there are now, and b"" at the end only."""
 
 
-def cuts(data: Buffer, params: ChunkParams) -> array[int]:
+@public
+def cuts(data: Buffer, params: ChunkParams = SYNC_PARAMS) -> array[int]:
     """The ends of the chunks of `data`, in bytes, as an array of typecode 'Q'.
 
     The last is len(data); empty data has none. Raises TypeError.
@@ -50,8 +54,14 @@ def cuts(data: Buffer, params: ChunkParams) -> array[int]:
     return chunking.cuts(data, params)
 
 
-def chunks(source: Buffer | Iterable[Buffer] | BinaryReader, params: ChunkParams) -> Iterator[Chunk]:
+@public
+def chunks(
+    source: Buffer | Iterable[Buffer] | BinaryReader, params: ChunkParams = SYNC_PARAMS
+) -> Iterator[Chunk]:
     """The chunks of `source` in order. `source` is a buffer, the spans of a stream, or a binary file object.
+
+    `params`: chunks of 16 KiB on average by default, as `rdc sync` has them. ChunkParams(2048, 65536) has the
+    bounds that FastCDC usually has.
 
     It holds at most `params.max_size` bytes and one span. Raises TypeError, and what `source` raises.
 
@@ -71,7 +81,8 @@ def _chunks(spans: Iterator[Buffer], params: ChunkParams) -> Iterator[Chunk]:
     yield from chunker.finish()
 
 
-def sign(source: Buffer | BinaryReader, params: ChunkParams) -> SignatureTree:
+@public
+def sign(source: Buffer | BinaryReader, params: ChunkParams = SYNC_PARAMS) -> SignatureTree:
     """The signature tree of a buffer, or of what is left of a binary file object.
 
     Equal contents have equal trees, however the bytes arrive. The memory is that of the tree, 48 bytes a
@@ -96,6 +107,42 @@ def sign(source: Buffer | BinaryReader, params: ChunkParams) -> SignatureTree:
     return builder.finish(chunker.traits())
 
 
+@public
+def sign_file(
+    path: str | bytes | os.PathLike[str],
+    params: ChunkParams = SYNC_PARAMS,
+    catalog: SignatureStore | None = None,
+) -> SignatureTree:
+    """The signature tree of the regular file at `path`. Symlinks are followed.
+
+    Raises FileError if it cannot be read, FileChangedError if it changed while it was read.
+
+        >>> import rdc
+        >>> with open("file", "wb") as file:
+        ...     _ = file.write(b"content")
+        >>> rdc.sign_file("file").size
+        7
+    """
+    check_argument("sign_file", "path", path, str, bytes, os.PathLike)
+    check_argument("sign_file", "params", params, ChunkParams)
+    if catalog is not None:
+        check_method("sign_file", "catalog", catalog, "flush")
+    from rdc.catalog.signer import FileSigner
+    from rdc.files.root.root import Root
+
+    directory, name = os.path.split(os.path.realpath(os.fsencode(path)))
+    root = Root.open(directory)
+    try:
+        with root.open_read(name) as source:
+            return FileSigner(params, catalog).sign(source)
+    except FileError as error:
+        # Its path is relative to that directory.
+        raise type(error)(os.fsencode(path), str(error), code=error.code) from error.__cause__
+    finally:
+        root.close()
+
+
+@public
 def open_index(source: str | bytes | os.PathLike[str] | BinaryReader) -> SimilarityIndex:
     """Read what `SimilarityIndex.save` wrote, from a path or a binary file object.
 

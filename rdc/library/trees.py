@@ -9,11 +9,20 @@ import contextlib
 import os
 import time
 
-from rdc.catalog.catalog import USER_CATALOG, UserCatalog, opened_catalog
-from rdc.errors import UsageError
+from rdc.catalog.store import USER_CATALOG, NoCatalog, UserCatalog
+from rdc.errors import ExitCode, UsageError
 from rdc.lean.checks import check_argument, check_callable
 from rdc.lean.records import replace
-from rdc.library import check_far, check_job, location_list, location_of
+from rdc.library import (
+    Forward,
+    check_far,
+    check_job,
+    location_list,
+    location_of,
+    options_of,
+    public,
+    reporting,
+)
 from rdc.model.location import Location, RemoteShell
 from rdc.progress import silent, stopping
 
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.model.runs import SyncReport
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
-    from rdc.progress import Reporter, StopSignal
+    from rdc.progress import Progressed, Reporter, StopSignal
     from rdc.undoing.records import UndoableSync, UndoOptions, UndoReport
     from rdc.undoing.undo import UndoReporter
     from rdc.uniting.records import UniteOptions, UnitePair, UniteReport, UniteReporter
@@ -40,21 +49,29 @@ def _ignore(event: object, /) -> None:
 _ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"
 
 
+@public
 def sync(
-    source: Location | str | os.PathLike[str] | Sequence[Location | str | os.PathLike[str]],
-    destination: Location | str | os.PathLike[str],
+    source: Location | str | bytes | os.PathLike[str] | Sequence[Location | str | bytes | os.PathLike[str]],
+    destination: Location | str | bytes | os.PathLike[str],
     options: SyncOptions | None = None,
     *,
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> SyncReport:
     """Make `destination` equal to `source`, as `rdc sync` does.
 
     A string is read as on the command line: "src/" means the contents of the directory src, "src" the
     directory itself. A pathlib.Path is a local path and never ends with a slash.
+
+    Options are one record, or keywords: every field of SyncOptions is one, and further ones are `include`,
+    `exclude`, `backup_dir`, `link_dest`, `compare_dest` and `copy_dest`. A keyword also accepts text or a
+    pathlib.Path for bytes, a list for a tuple, and for a number the text of the command line, such as "500M".
+    Rules of `rules` come first, then those of `include`, then those of `exclude`.
 
     Either may be on another host, and both: everything then passes through this machine, and `catalog` is not
     used.
@@ -62,6 +79,7 @@ def sync(
     Several sources are a list or tuple of them, all on one host. Where they have the same names, the first
     file counts, and directories become one.
 
+    `reporter` receives all events, and `progress` those about progress alone, whose figures never go back.
     Problems with single files go to `reporter` and into the report's exit code. Raises RdcError if the run
     as a whole cannot go on; every path of the destination is then either old or new.
 
@@ -74,26 +92,25 @@ def sync(
         >>> os.mkdir("src")
         >>> with open("src/file", "w") as file:
         ...     _ = file.write("data")
-        >>> rdc.sync("src/", "backup/", rdc.SyncOptions(delete=True), catalog=None).files
+        >>> rdc.sync("src/", "backup/", delete=True, exclude=["*.o"], catalog=None).files
         1
     """
     from rdc.model.sync import SyncOptions
 
     sources = location_list("sync", source)
     destination = location_of("sync", "destination", destination)
-    check_argument("sync", "options", options, SyncOptions, None)
+    options = options_of("sync", SyncOptions, options, keywords)
+    reporter = reporting("sync", reporter, progress)
     check_job("sync", reporter, catalog, stop)
     check_far("sync", shell, keys)
-    options = options or SyncOptions()
     source, selected = selected_of(sources, options)
     if source.host is not None and destination.host is not None:
-        from rdc.catalog.store import NoCatalog
         from rdc.session.between_hosts import check_between, run_between
         from rdc.session.sync_run import SyncRun
 
         check_between(sources, destination, options)
         run = SyncRun(source, destination, options, stopping(reporter, stop), NoCatalog(), stop, selected)
-        return run_between(run, shell or RemoteShell(), keys)
+        return _finished(run_between(run, shell or RemoteShell(), keys), reporter)
     if options.files_from is not None:
         if source.host is None and destination.host is None:
             raise UsageError("a list at the remote side: neither source nor destination is on another host")
@@ -108,12 +125,19 @@ def sync(
             wire = dial_early(far, near, shell)
         if wire is not None:
             stack.callback(wire.close)
+        from rdc.catalog.catalog import opened_catalog
         from rdc.session.sync_run import SyncRun, run_session
 
         store = stack.enter_context(opened_catalog(catalog, reporter))
         run = SyncRun(source, destination, options, stopping(reporter, stop), store, stop, selected)
         stack.callback(run.close)
-        return run_session(run, far, shell, keys, wire)
+        return _finished(run_session(run, far, shell, keys, wire), reporter)
+
+
+def _finished(report: SyncReport, reporter: Reporter) -> SyncReport:
+    if isinstance(reporter, Forward) and report.exit is ExitCode.OK:
+        reporter.finish()
+    return report
 
 
 def selected_of(
@@ -157,17 +181,20 @@ def _module(source: Location) -> bytes:
     return source.path.partition(b"/")[0]
 
 
+@public
 def check(
-    source: Location | str | os.PathLike[str],
-    destination: Location | str | os.PathLike[str],
+    source: Location | str | bytes | os.PathLike[str],
+    destination: Location | str | bytes | os.PathLike[str],
     options: CheckOptions | None = None,
     *,
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
+    progress: Callable[[Progressed], None] | None = None,
     on_difference: Callable[[EntryDiffers], None] = _ignore,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> CheckReport:
     """Compare two trees by content, as `rdc check` does. Nothing changes at either end.
 
@@ -186,8 +213,9 @@ def check(
         >>> report.different, int(report.exit)
         (1, 1)
         >>> found[0].path, found[0].aspects
-        (b'file', <Aspect.CONTENT: 8>)
+        ('file', <Aspect.CONTENT: 8>)
     """
+    from rdc.catalog.catalog import opened_catalog
     from rdc.checking.records import CheckOptions
     from rdc.checking.run import run_check
 
@@ -195,13 +223,13 @@ def check(
         location_of("check", "source", source),
         location_of("check", "destination", destination),
     )
-    check_argument("check", "options", options, CheckOptions, None)
+    options = options_of("check", CheckOptions, options, keywords)
+    reporter = reporting("check", reporter, progress)
     check_job("check", reporter, catalog, stop)
     check_callable("check", "on_difference", on_difference)
     check_far("check", shell, keys)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine")
-    options = options or CheckOptions()
     reporter = stopping(reporter, stop)
     with opened_catalog(catalog if options.trust_catalog else None, reporter) as store:
         return run_check(
@@ -217,22 +245,26 @@ def check(
         )
 
 
+@public
 def watch(
-    source: Location | str | os.PathLike[str],
-    destination: Location | str | os.PathLike[str],
+    source: Location | str | bytes | os.PathLike[str],
+    destination: Location | str | bytes | os.PathLike[str],
     options: WatchOptions | None = None,
     *,
     shell: RemoteShell | None = None,
     reporter: WatchReporter = _ignore,
+    progress: Callable[[Progressed], None] | None = None,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
     stop: StopSignal | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    **keywords: object,
 ) -> WatchReport:
     """Keep `destination` in sync with the directory `source` until `stop` is set, as `rdc watch` does.
 
     `reporter` receives the events of single entries and those of the watch itself, such as InStep after each
-    turn. KeyboardInterrupt ends the watch as `stop` does: the report says what was done until then.
+    turn. `progress` receives those about progress alone; its figures start again in each turn.
+    KeyboardInterrupt ends the watch as `stop` does: the report says what was done until then.
 
     Places, `shell`, `catalog` and `keys` are those of `rdc.sync`; both may be on other hosts. `sleep` waits
     for some seconds. Raises RdcError if the first comparison of the trees fails, and for a later error that
@@ -247,22 +279,22 @@ def watch(
         >>> rdc.watch("src/", "copy/", reporter=reporter, catalog=None, stop=stop).turns
         1
     """
-    from rdc.watching.records import WatchOptions
+    from rdc.watching.records import InStep, WatchOptions
     from rdc.watching.watch import run_watch
 
     source, destination = (
         location_of("watch", "source", source),
         location_of("watch", "destination", destination),
     )
-    check_argument("watch", "options", options, WatchOptions, None)
+    options = options_of("watch", WatchOptions, options, keywords)
     check_job("watch", reporter, catalog, stop)
     check_far("watch", shell, keys)
     return run_watch(
         source,
         destination,
-        options or WatchOptions(),
+        options,
         shell=shell or RemoteShell(),
-        reporter=reporter,
+        reporter=reporting("watch", reporter, progress, InStep),
         catalog=catalog,
         keys=keys,
         stop=stop,
@@ -270,17 +302,20 @@ def watch(
     )
 
 
+@public
 def undo(
-    destination: str | os.PathLike[str],
+    destination: str | bytes | os.PathLike[str],
     options: UndoOptions | None = None,
     *,
     reporter: UndoReporter = _ignore,
+    progress: Callable[[Progressed], None] | None = None,
+    **keywords: object,
 ) -> UndoReport:
     """Take the latest sync into a local directory back, as `rdc undo` does.
 
     That sync must have had `SyncOptions.keep_undo`. What was changed since is newer work: it stays,
-    `reporter` gets a Problem that names it, and the report has exit code 23. Raises RdcError if the undo as a
-    whole cannot go on; the next call continues it.
+    `reporter` gets a Problem that names it, and the report has exit code 23. `progress` receives the events
+    about progress alone. Raises RdcError if the undo as a whole cannot go on; the next call continues it.
 
         >>> import os, rdc
         >>> os.mkdir("src")
@@ -294,39 +329,46 @@ def undo(
     from rdc.undoing.records import UndoOptions
     from rdc.undoing.undo import undo_latest
 
-    check_argument("undo", "destination", destination, str, os.PathLike)
-    check_argument("undo", "options", options, UndoOptions, None)
-    check_callable("undo", "reporter", reporter)
-    return undo_latest(os.fsencode(destination), options or UndoOptions(), reporter)
+    check_argument("undo", "destination", destination, str, bytes, os.PathLike)
+    options = options_of("undo", UndoOptions, options, keywords)
+    reporter = reporting("undo", reporter, progress)
+    return undo_latest(os.fsencode(destination), options, reporter)
 
 
-def undoable_syncs(destination: str | os.PathLike[str]) -> tuple[UndoableSync, ...]:
+@public
+def undoable_syncs(destination: str | bytes | os.PathLike[str]) -> tuple[UndoableSync, ...]:
     """The syncs into a local directory that `rdc.undo` can take back, most recent last. Raises RdcError.
 
     >>> import rdc
     >>> rdc.undoable_syncs(".")
     ()
     """
-    check_argument("undoable_syncs", "destination", destination, str, os.PathLike)
+    check_argument("undoable_syncs", "destination", destination, str, bytes, os.PathLike)
     from rdc.undoing.undo import list_syncs
 
     return list_syncs(os.fsencode(destination))
 
 
+@public
 def unite(
-    left: str | os.PathLike[str],
-    right: str | os.PathLike[str],
+    left: Location | str | bytes | os.PathLike[str],
+    right: Location | str | bytes | os.PathLike[str],
     options: UniteOptions | None = None,
     *,
+    shell: RemoteShell | None = None,
     reporter: UniteReporter = _ignore,
+    progress: Callable[[Progressed], None] | None = None,
+    keys: str | os.PathLike[str] | None = None,
     stop: StopSignal | None = None,
+    **keywords: object,
 ) -> UniteReport:
-    """Bring two local directories together that both changed, as `rdc unite` does.
+    """Bring two directories together that both changed, as `rdc unite` does. One may be on another machine.
 
     What only one side changed goes to the other. What both changed is a conflict: both versions stay, and
     `reporter` gets a UniteConflict. The report has exit code 41 then, and 23 if entries were held or failed.
     Once `stop` is set, the run ends with StoppedError, and the next one goes on. Raises RdcError if the run
-    as a whole cannot go on; no version is lost then.
+    as a whole cannot go on; no version is lost then. `shell`, `keys` and `progress` are those of `rdc.sync`.
+    With `watch`, runs follow until `stop` is set, and the report sums them up.
 
         >>> import os, rdc
         >>> for name in ("one", "two"):
@@ -338,18 +380,35 @@ def unite(
         (1, 1, True)
     """
     from rdc.uniting.records import UniteOptions
-    from rdc.uniting.run import unite as run_unite
 
-    check_argument("unite", "left", left, str, os.PathLike)
-    check_argument("unite", "right", right, str, os.PathLike)
-    check_argument("unite", "options", options, UniteOptions, None)
-    check_callable("unite", "reporter", reporter)
+    one, other = location_of("unite", "left", left), location_of("unite", "right", right)
+    options = options_of("unite", UniteOptions, options, keywords)
+    reporter = reporting("unite", reporter, progress)
     check_job("unite", reporter, None, stop)
-    return run_unite(os.fsencode(left), os.fsencode(right), options or UniteOptions(), reporter, stop)
+    check_far("unite", shell, keys)
+    if one.host is not None and other.host is not None:
+        raise UsageError(
+            "one of LEFT and RIGHT must be on this machine: run rdc unite at one of the two hosts"
+        )
+    if options.watch:
+        from rdc.uniting.watch import watch_united
+
+        return watch_united(one, other, options, reporter, stop, shell or RemoteShell(), keys)
+    if one.host is None and other.host is None:
+        from rdc.uniting.run import unite as run_unite
+
+        return run_unite(one.path, other.path, options, reporter, stop)
+    from rdc.uniting.remote import unite_remote
+
+    return unite_remote(one, other, options, reporter, stop, shell or RemoteShell(), keys)
 
 
-def unite_status(left: str | os.PathLike[str], right: str | os.PathLike[str]) -> UnitePair | None:
-    """Return what two directories remember of their last `rdc.unite`; None: nothing. Raises RdcError.
+@public
+def unite_status(
+    left: Location | str | bytes | os.PathLike[str], right: Location | str | bytes | os.PathLike[str]
+) -> UnitePair | None:
+    """Return what two directories remember of their last `rdc.unite`; None: nothing. Raises RdcError. One on
+    another machine is not asked.
 
     >>> import os, rdc
     >>> for name in ("one", "two"):
@@ -359,14 +418,20 @@ def unite_status(left: str | os.PathLike[str], right: str | os.PathLike[str]) ->
     """
     from rdc.uniting.run import pairs_of
 
-    check_argument("unite_status", "left", left, str, os.PathLike)
-    check_argument("unite_status", "right", right, str, os.PathLike)
-    other = os.path.realpath(os.fsencode(right))
-    return next((pair for pair in pairs_of(os.fsencode(left)) if pair.place == other), None)
+    one, other = location_of("unite_status", "left", left), location_of("unite_status", "right", right)
+    here, there = (one, other) if one.host is None else (other, one)
+    if here.host is not None:
+        raise UsageError("one of LEFT and RIGHT must be on this machine")
+    place = os.path.realpath(there.path) if there.host is None else os.fsencode(str(there))
+    return next((pair for pair in pairs_of(here.path) if pair.place == place), None)
 
 
-def forget_united(left: str | os.PathLike[str], right: str | os.PathLike[str]) -> int:
-    """Remove what two directories remember of each other, so that their next `rdc.unite` is a first one.
+@public
+def forget_united(
+    left: Location | str | bytes | os.PathLike[str], right: Location | str | bytes | os.PathLike[str]
+) -> int:
+    """Remove what two directories remember of each other, so that their next `rdc.unite` is a first one. One
+    on another machine is left as it is: what it remembers is worth nothing without the other half.
 
     Return at how many of them something was. No file is touched. Raises RdcError.
 
@@ -377,8 +442,12 @@ def forget_united(left: str | os.PathLike[str], right: str | os.PathLike[str]) -
     >>> rdc.forget_united("one", "two")
     2
     """
-    from rdc.uniting.run import forget
+    from rdc.uniting.run import forget, forget_place
 
-    check_argument("forget_united", "left", left, str, os.PathLike)
-    check_argument("forget_united", "right", right, str, os.PathLike)
-    return forget(os.fsencode(left), os.fsencode(right))
+    one, other = location_of("forget_united", "left", left), location_of("forget_united", "right", right)
+    if one.host is None and other.host is None:
+        return forget(one.path, other.path)
+    here, there = (one, other) if one.host is None else (other, one)
+    if here.host is not None:
+        raise UsageError("one of LEFT and RIGHT must be on this machine")
+    return forget_place(here.path, os.fsencode(str(there)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from os import fsdecode
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import Checked
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record, Report, renderer
 from rdc.model.selection import DirectoryRules, FilterRule
 
 TYPE_CHECKING = False
@@ -29,8 +30,7 @@ class DuplicateOrder(Enum):
     """In the order in which their first files were found: by PATH as given, then by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateOptions(Checked):
+class DuplicateOptions(Checked, Record):
     """The options of `rdc.dupes`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -57,22 +57,34 @@ class DuplicateOptions(Checked):
     """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
     max_rate: int = 0
     """Bytes read from storage in a second, RATE_LEAST at least; 0: no bound."""
+    across: bool = False
+    """Whether a group must have files of several PATHs. Duplicates within one PATH alone are left out."""
+    reference: tuple[bytes, ...] = ()
+    """Directories whose files are known: a group is one file there and those of the PATHs that are identical.
+    Empty: no such condition."""
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateFile:
+class DuplicateFile(WithPath, Record):
     """One file under the name found first."""
 
-    path: bytes
+    path_bytes: bytes
     """The PATH as given, and the rest of the path below it."""
-    links: tuple[bytes, ...] = ()
+    links_bytes: tuple[bytes, ...] = ()
     """Other names found, if they were requested."""
     unallocated: int = 0
     """Bytes of its size that take no space on disk: holes, or what the file system's compression saves."""
 
+    covered: bool = False
+    """Whether all its names lie in further directories of `DuplicateReport.directories`, so that a list with
+    these can leave it out."""
 
-@dataclass(frozen=True, slots=True)
-class DuplicateGroup:
+    @property
+    def links(self) -> tuple[str, ...]:
+        """`links_bytes` as texts."""
+        return tuple([fsdecode(one) for one in self.links_bytes])
+
+
+class DuplicateGroup(Record):
     """Two or more files with the same content.
 
     >>> import rdc
@@ -89,9 +101,40 @@ class DuplicateGroup:
         """Bytes on disk of all files but the first."""
         return sum([self.size - file.unallocated for file in self.files[1:]])
 
+    @property
+    def uncovered(self) -> DuplicateGroup | None:
+        """The group without its covered files; None if that leaves one alone. The first is never covered."""
+        left = tuple([file for file in self.files if not file.covered])
+        if len(left) == len(self.files):
+            return self
+        return DuplicateGroup(self.size, left) if len(left) > 1 else None
 
-@dataclass(frozen=True, slots=True)
-class DuplicateSummary:
+
+class DirectoryGroup(Record):
+    """Two or more directories with equal content: the same names and kinds of entries, files with the same
+    content, symlinks with the same target.
+
+    >>> import rdc
+    >>> rdc.DirectoryGroup((b"a", b"b"), files=3, bytes=100, waste=100).paths
+    ('a', 'b')
+    """
+
+    paths_bytes: tuple[bytes, ...]
+    """The first found comes first. None lies in another one, nor in a further directory of another group."""
+    files: int
+    """Number of non-empty files in and below each directory."""
+    bytes: int
+    """Sum of their sizes."""
+    waste: int
+    """Bytes that would be free if of these directories only the first were left."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """`paths_bytes` as texts."""
+        return tuple([fsdecode(one) for one in self.paths_bytes])
+
+
+class DuplicateSummary(Record):
     """The totals of a search for identical files."""
 
     searched: int
@@ -108,8 +151,7 @@ class DuplicateSummary:
     """Bytes of content read; a file read in several stages counts for each."""
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateReport:
+class DuplicateReport(Report, Record):
     """The result of `rdc.dupes`."""
 
     groups: Iterable[DuplicateGroup]
@@ -117,6 +159,14 @@ class DuplicateReport:
     summary: DuplicateSummary
     exit: ExitCode
     """OK; PARTIAL if some files could not be read, VANISHED if some changed meanwhile."""
+    directories: tuple[DirectoryGroup, ...] = ()
+    """Directories with equal content, in the chosen order. Their files are in `groups`, too, where those of
+    all directories but the first are marked as covered."""
+
+    def to_html(self) -> str:
+        """Return the page that `rdc dupes --html` writes."""
+        found: str = renderer("rdc.duplicates.page_report", "duplicates_html")(self)
+        return found
 
 
 # Input, options and results of deduplication: identical files, runs of equal chunks, actions.
@@ -125,8 +175,7 @@ _Path: TypeAlias = bytes
 """Bytes, in a class that has a field of that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class RootedPath:
+class RootedPath(Record):
     """One name of a file."""
 
     root: int
@@ -135,8 +184,7 @@ class RootedPath:
     """Path relative to that root."""
 
 
-@dataclass(frozen=True, slots=True)
-class IdenticalFiles:
+class IdenticalFiles(Record):
     """A group of files that had the same content when read. Code that acts on it checks again."""
 
     size: int
@@ -150,8 +198,7 @@ class IdenticalFiles:
         return len(self.paths)
 
 
-@dataclass(frozen=True, slots=True)
-class EqualRuns:
+class EqualRuns(Record):
     """Equal ranges of two files as columns; the source's come first."""
 
     source: RootedPath
@@ -168,7 +215,7 @@ class EqualRuns:
 
 
 class Action(Enum):
-    """What `rdc.dedupe` does with one file.
+    """The action of `rdc.dedupe` on one file.
 
     >>> import rdc
     >>> rdc.Action("link")
@@ -195,14 +242,13 @@ class Action(Enum):
     """`path`, a removed duplicate, is a file again; `source` gave its content."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(WithPath, Record):
     """One action, or one planned action of a dry run."""
 
     action: Action
-    path: bytes
+    path_bytes: bytes
     """The path as the user named it."""
-    source: bytes
+    source_bytes: bytes
     bytes: int
     """Bytes of content concerned."""
     won: int
@@ -216,10 +262,14 @@ class Instance:
     held: int = 0
     """Bytes that something else holds, such as a snapshot. They become free once it lets go."""
 
+    @property
+    def source(self) -> str:
+        """`source_bytes` as text."""
+        return fsdecode(self.source_bytes)
 
-@dataclass(frozen=True, slots=True)
-class DedupeOptions(Checked):
-    """What `rdc.dedupe` does. The default is a dry run that would share blocks.
+
+class DedupeOptions(Checked, Record):
+    """The options of `rdc.dedupe`. The default is a dry run that would share blocks.
 
     >>> import rdc
     >>> rdc.DedupeOptions(hardlink=True).apply
@@ -246,8 +296,7 @@ class DedupeOptions(Checked):
     """The file that records hard links; None for a new one in the user's state directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateListing(Checked):
+class DuplicateListing(Checked, Record):
     """The output of `rdc dupes --json`. It is untrusted: contents are compared before a file changes."""
 
     text: bytes
@@ -255,8 +304,7 @@ class DuplicateListing(Checked):
     """Its name in messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class DedupeReport:
+class DedupeReport(Report, Record):
     """The result of `rdc.dedupe`. Sizes are in bytes."""
 
     groups: int
@@ -290,7 +338,7 @@ REMOVALS = (Action.DELETE, Action.MOVE, Action.SYMLINK)
 
 
 class KeepOrder(Enum):
-    """What decides which file of a set stays."""
+    """The order that decides which file of a set stays."""
 
     NEWEST = "newest"
     """The latest mtime."""
@@ -305,8 +353,7 @@ class KeepOrder(Enum):
     """A file below a directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeepRule:
+class KeepRule(Record):
     """One rule; where it finds files equal, the next one decides, and at last the order in which they were
     found."""
 
@@ -315,8 +362,7 @@ class KeepRule:
     """The real path of the directory of `in`."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalOptions:
+class RemovalOptions(Record):
     """How `rdc dupes` removes duplicates. Paths are as typed until `remove_duplicates` resolves them."""
 
     action: Action
@@ -338,3 +384,5 @@ class RemovalOptions:
     """Place of a symbolic link to the journal, by which a later run finds it."""
     journals: bytes | None = None
     """Directory of earlier journals and of links to them."""
+    across: bool = False
+    """Whether files below the PATH of the one that stays are kept, too."""

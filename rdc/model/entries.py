@@ -7,7 +7,7 @@ from array import array
 from enum import IntEnum
 from itertools import compress
 
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -76,8 +76,7 @@ def bytes_of_devices(kinds: bytes | bytearray, sizes: bytes | bytearray) -> int:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Record):
     """The metadata of an entry besides name, kind and content."""
 
     mode: int
@@ -88,8 +87,7 @@ class Metadata:
     gid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Record):
     """The parts of a stat that show whether an entry was changed or replaced in between."""
 
     device: int
@@ -103,8 +101,7 @@ class Identity:
     """SPECIAL for all special files."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedFields:
+class ComparedFields(Record):
     """Which parts of identities stay as they are while nobody changes the entry. The others say nothing: the
     file system does not keep them stable, or a listing shows something else."""
 
@@ -117,7 +114,7 @@ class ComparedFields:
 
     @property
     def bits(self) -> int:
-        """As functions in C take them, for regular files: 1 inode, 2 mtime, 4 ctime, 8 size."""
+        """The bits that functions in C take, for regular files: 1 inode, 2 mtime, 4 ctime, 8 size."""
         return self.inode | self.mtime << 1 | self.ctime << 2 | self.size << 3
 
     def both(self, other: ComparedFields) -> ComparedFields:
@@ -176,8 +173,7 @@ def sliced(record: object, columns: dict[str, str], start: int, stop: int) -> di
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Record):
     """One directory's entries as columns: row i of each column is entry i, sorted by name bytes.
 
     Columns take less memory than an object per row: a listing of a million names must stay small.
@@ -248,7 +244,7 @@ class Listing:
         )
 
     def named(self, names: tuple[bytes, ...]) -> Listing:
-        """The same entries with other names."""
+        """Return the same entries with other names."""
         return replace(self, names=names)
 
     def rows_of(self, kind: Kind) -> list[int]:
@@ -270,8 +266,7 @@ class Listing:
 EMPTY_LISTING = Listing((), b"", array("H"), array("Q"), array("q"), array("I"), array("I"), ())
 
 
-@dataclass(frozen=True, slots=True)
-class PackedListing:
+class PackedListing(Record):
     """A Listing in the form of files and messages: columns of packed little-endian bytes.
 
     It takes a hundred bytes plus the columns; a Listing has a Python object per name and target.
@@ -343,8 +338,7 @@ class PackedListing:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PackedInodes:
+class PackedInodes(Record):
     """The inode behind each row of a PackedListing, as packed little-endian columns.
 
     It is separate from the listing, since it is meaningful only on this machine and is never sent.
@@ -375,8 +369,7 @@ class PackedInodes:
         return PackedInodes(**sliced(self, _INODE_NUMBERS, start, stop))
 
 
-@dataclass(frozen=True, slots=True)
-class Identities:
+class Identities(Record):
     """The identity of each row of a listing, as packed columns. What a view shows as something else does not
     count (ComparedFields)."""
 
@@ -470,8 +463,7 @@ class BadCall(IntEnum):
     """It has a kind that no system knows (EUCLEAN)."""
 
 
-@dataclass(frozen=True, slots=True)
-class BadEntry:
+class BadEntry(Record):
     """An entry that is there, but could not be looked at, so that nothing else is known of it."""
 
     name: bytes
@@ -481,8 +473,7 @@ class BadEntry:
     """Whether its directory says, without a look at it, that it is one. Filter rules ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Record):
     """One directory: its entries, and what else was read there."""
 
     listing: PackedListing
@@ -508,8 +499,39 @@ class Listed:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the directory has no entry besides those with reserved names."""
+        """Return whether the directory has no entry besides those with reserved names."""
         return not (self.listing.count or self.bad)
+
+
+class ListedDirectories(Record):
+    """Directories of a walk, one after another, in one set of columns, as a manifest appends them.
+
+    No name in them is reserved, and all their entries could be looked at.
+    """
+
+    walked: int
+    """How many directories; only those with entries have a path here."""
+    paths: list[bytes]
+    firsts: array[int]
+    """Each one's first row."""
+    text: bytes
+    """For each: NUL, its path, NUL, then its entries' names, each followed by NUL."""
+    texts: array[int]
+    """Offset in `text` of each one's first name."""
+    links: array[int]
+    """Offset in the targets of each one's first link target."""
+    listing: PackedListing
+    """The rows of all; names increase within each directory."""
+    inodes: PackedInodes
+
+    @classmethod
+    def of(cls, path: bytes, listing: PackedListing, inodes: PackedInodes) -> ListedDirectories:
+        """One directory alone."""
+        if not listing.count:
+            return cls(1, [], array("Q"), b"", array("Q"), array("Q"), listing, inodes)
+        head = b"\0" + path + b"\0"
+        firsts, texts, links = array("Q", (0,)), array("Q", (len(head),)), array("Q", (0,))
+        return cls(1, [path], firsts, head + listing.names, texts, links, listing, inodes)
 
 
 # IdentityColumns: the identities of many entries, one per row, in 41 bytes each.

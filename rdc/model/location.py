@@ -9,7 +9,7 @@ import sys
 
 from rdc.errors import UsageError
 from rdc.lean.checks import Checked, check_argument, check_fields
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.options import check_path
 
 TYPE_CHECKING = False
@@ -21,8 +21,7 @@ DEFAULT_PORT = 8730
 """Default TCP port of a daemon. No port is registered for it; rsync's is 873."""
 
 
-@dataclass(frozen=True, slots=True)
-class Location(Checked):
+class Location(Checked, Record):
     """A directory or file, here or on another host. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -56,8 +55,7 @@ class Location(Checked):
         return f"{user}{at}[{name}]:{path}" if ":" in name else f"{self.host}:{path}"
 
 
-@dataclass(frozen=True, slots=True)
-class FarList:
+class FarList(Record):
     """A file at the remote side that lists paths below the source, as `--files-from=:FILE` names it.
 
     >>> import rdc
@@ -66,7 +64,7 @@ class FarList:
     """
 
     path: bytes
-    """As the remote side's user would write it; in a module of a daemon, below the module."""
+    """The path as the remote side's user would write it; in a module of a daemon, below the module."""
     nul: bool = False
     """Whether NUL ends each path, not a line."""
     relative: bool = False
@@ -77,8 +75,7 @@ class FarList:
         check_path("FarList.path", self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteShell(Checked):
+class RemoteShell(Checked, Record):
     """The command that starts the far rdc: `command... HOST program serve --stdio`.
 
     >>> import rdc
@@ -90,13 +87,19 @@ class RemoteShell(Checked):
     program: str = "rdc"
 
 
-def parse_location(text: str) -> Location:
+def is_web(path: bytes) -> bool:
+    """Return whether a path is an address of the web: of a published store, which only a sync reads."""
+    return path[:8].lower().startswith((b"http://", b"https://"))
+
+
+def parse_location(text: str, *, published: bool = False) -> Location:
     """Read SRC or DST as rsync does: `[user@]host:path`, `[user@][v6::addr]:path`, or a local path.
     `rdc://host[:port]/module[/path]` names a daemon, without percent-encoding.
 
     A '/' before the first ':' makes a path local, so `./a:b` names the file `a:b`. An empty path after the
     host is the home directory. So is a leading `~/`, which no shell expands, since the path never passes
-    through one. UsageError for an invalid location, for rsync's daemon forms and for other URLs.
+    through one. `published`: the address of a published store is a location, too. UsageError for an invalid
+    location, for rsync's daemon forms and for other URLs.
 
         >>> import rdc
         >>> rdc.parse_location("me@host:backup/").host
@@ -117,6 +120,12 @@ def parse_location(text: str) -> Location:
     if scheme.startswith(("ssh://", "sftp://")):
         raise UsageError(
             f"{text}: a place that ssh leads to is written HOST:PATH; a port goes to -e 'ssh -p N'"
+        )
+    if is_web(os.fsencode(text)):
+        if published:
+            return Location(None, os.fsencode(text))
+        raise UsageError(
+            f"{text}: only rdc sync reads a store from the web, as SRC: rdc sync {text.rstrip('/')}/ DST"
         )
     _refuse_scheme(text)
     split = _split_host(text)

@@ -27,7 +27,7 @@ from enum import Enum
 from rdc import limits
 from rdc.errors import UsageError
 from rdc.lean.checks import Checked, check_fields
-from rdc.lean.records import dataclass, field, field_metadata
+from rdc.lean.records import Record, field, field_metadata
 from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ALWAYS = object()
-"""What a flag sets that says what holds anyway."""
+"""The mark of a flag that says what holds anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Record):
     """One option of a command line: its names, its explanation and its value, if it takes one."""
 
     names: tuple[str, ...]
@@ -58,13 +57,18 @@ class Option:
     group: str | None = None
     """The title that it stands below, if it is not that of its field."""
     note: str = ""
-    """What the manual adds to `help`."""
+    """The text that the manual adds to `help`."""
     example: str = ""
     """The words behind `rdc sync` of an example in the manual, where `metavar` cannot give one."""
     rsync: str = ""
     """How it differs from the option of this name in rsync."""
     watch: bool = True
     """An option without a field: whether `rdc watch` has it. At a field, the field says so."""
+    common: bool = False
+    """Whether most runs can use it: the short help of `rdc sync` and `rdc watch` lists only such options."""
+    values: tuple[str, ...] = ()
+    """The texts that a value may be, where they are few, for completions. A flag with values takes one after
+    `=`, or none."""
 
     @property
     def key(self) -> str:
@@ -84,14 +88,13 @@ class Carrier(Enum):
     NAMED = "named"
     """Its name and value, if it differs from its default. Both sides have to know it."""
     SPARED = "spared"
-    """The same; a side that does not know it does without."""
+    """An item of the list that a side without the option ignores."""
     HERE = "here"
     """Nowhere: it is about this machine's end."""
     NOWHERE = "nowhere"
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(Record):
     """How an option travels."""
 
     carrier: Carrier
@@ -115,7 +118,8 @@ NAMED, SPARED, HERE, NOWHERE = map(Wire, (Carrier.NAMED, Carrier.SPARED, Carrier
 
 
 class Need(Enum):
-    """What an option needs of the directory that it is carried out in. A key or module may deny it."""
+    """The rights that an option needs in the directory that it is carried out in. A key or module may deny
+    it."""
 
     COMPARING = "nothing in it is compared"
     """It tells of what was there before, which no write-only directory does."""
@@ -125,8 +129,7 @@ class Need(Enum):
     OWNERS = "no owners are kept"
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusion:
+class Exclusion(Record):
     """Options that an option goes without."""
 
     others: tuple[str, ...]
@@ -143,13 +146,12 @@ def excludes(others: str, why: str, *, when: Callable[[Any], bool] | None = None
 
 
 def goes_without(others: str, sentence: str, *, when: Callable[[Any], bool] | None = None) -> Exclusion:
-    """The same with an error of its own."""
+    """Return the declaration with an error of its own."""
     return Exclusion(tuple(others.split()), sentence, when)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What is declared of a field of SyncOptions besides its name and type."""
+class Declared(Record):
+    """The declaration of a field of SyncOptions, besides its name and type."""
 
     default: Any
     group: str
@@ -158,7 +160,7 @@ class Declared:
     """How it is written on a command line; empty: something else implies it."""
     least: int
     most: int
-    """Of a number: the range. Of a text: the most bytes."""
+    """The range of a number; the greatest length of a text, in bytes."""
     valid: Callable[[Any], object] | None
     """Raises ValueError for a value of the right type that means nothing."""
     parse: Callable[[str], object] | None
@@ -218,7 +220,7 @@ def option(
 
 
 def declared_options(record_class: type) -> dict[str, Declared]:
-    """What `option` declared of each field, in their order."""
+    """Return what `option` declared of each field, in their order."""
     return {name: metadata["declared"] for name, metadata in field_metadata(record_class).items()}
 
 
@@ -282,8 +284,7 @@ _SPECIAL_OF_COPY = {"u": 0o4000, "g": 0o2000, "o": 0o1000, "a": 0o7000}
 _SHIFTS = {"u": 6, "g": 3, "o": 0}
 
 
-@dataclass(frozen=True, slots=True)
-class ModeChange:
+class ModeChange(Record):
     """One item between commas."""
 
     directories: bool
@@ -316,8 +317,7 @@ class ModeChange:
         return mode & self.keep | add
 
 
-@dataclass(frozen=True, slots=True)
-class ModeChanges:
+class ModeChanges(Record):
     """A list of items, applied in order."""
 
     items: tuple[ModeChange, ...]
@@ -418,12 +418,11 @@ ID_LIMIT = 0xFFFF_FFFE
 """The largest id. The next one means "leave it" to chown(2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRule:
+class OwnerRule(Record):
     """One item of a map."""
 
     item: bytes
-    """As the user wrote it."""
+    """The text as the user wrote it."""
     to: bytes
     """A name or a number at the destination."""
     name: bytes | None = None
@@ -474,8 +473,7 @@ def _id(digits: bytes, shown: str) -> int:
 # A reader raises ValueError with what is expected; the command line puts the option in front of it.
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Record):
     """Where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind its name.
 
     >>> import rdc
@@ -504,7 +502,7 @@ class Backup:
 
 
 class AlternateUse(Enum):
-    """What a sync does with a file that it finds unchanged in an alternate directory.
+    """The use of a file that is unchanged in an alternate directory.
 
     >>> import rdc
     >>> rdc.AlternateUse("link")
@@ -519,8 +517,7 @@ class AlternateUse(Enum):
     """It is copied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alternates:
+class Alternates(Record):
     """Alternate directories: trees like the destination, such as older backups, that may have its files.
 
     >>> import rdc
@@ -547,12 +544,11 @@ class Alternates:
 
     @property
     def changes_existing(self) -> bool:
-        """Whether they also decide about files that the destination has already."""
+        """Return whether they also decide about files that the destination has already."""
         return self.use is not AlternateUse.COPY
 
 
-@dataclass(frozen=True, slots=True)
-class KeepUndo:
+class KeepUndo(Record):
     """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
 
     >>> import rdc
@@ -577,8 +573,7 @@ class KeepUndo:
                 raise ValueError(f"KeepUndo.{name}: {value} is not in 1..{most}")
 
 
-@dataclass(frozen=True, slots=True)
-class FileList(Checked):
+class FileList(Checked, Record):
     """Paths below the source, as `--files-from` lists them.
 
     >>> import rdc
@@ -590,20 +585,19 @@ class FileList(Checked):
     """A path may have "/./" in it, as in rsync: what is in front of it is not kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChoice:
+class LinkChoice(Record):
     """The symlinks that a source takes for what they lead to."""
 
     every: bool = False
     """All of them."""
     directories: bool = False
-    """Those that lead to a directory."""
+    """The links that lead to a directory."""
     unsafe: bool = False
-    """Those that lead out of the tree."""
+    """The links that lead out of the tree."""
 
 
 def leads_outside(target: bytes, path: bytes) -> bool:
-    """Whether the symlink at `path`, with the text `target`, leads out of the tree, by rsync's rule.
+    """Return whether the symlink at `path`, with the text `target`, leads out of the tree, by rsync's rule.
 
     The text decides, and nothing is looked up: an absolute target leads outside, and so does one that goes up
     further than `path` is deep. One that goes up after it went down may pass another link, so it counts too,
@@ -633,8 +627,8 @@ def no_nul(path: bytes) -> None:
 
 
 def _is_number(text: str, digits: int = 18) -> bool:
-    """Whether `text` is a whole number that int() reads in no time. isascii() excludes the digits of other
-    scripts."""
+    """Return whether `text` is a whole number that int() reads in no time. isascii() excludes the digits of
+    other scripts."""
     return text.isascii() and text.isdigit() and len(text) <= digits
 
 

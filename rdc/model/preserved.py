@@ -9,7 +9,7 @@ from array import array
 from enum import IntEnum, IntFlag
 from struct import Struct
 
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
 from rdc.model.entries import (
     ALL_FIELDS,
@@ -78,12 +78,12 @@ class AttributeKinds(IntFlag):
         return AttributeKinds.NONE if kind == Kind.SPECIAL else self
 
     def chosen(self, attributes: Attributes) -> Attributes:
-        """Those of these kinds."""
+        """Return the attributes of these kinds."""
         return tuple(pair for pair in attributes if self.has(pair[0]))
 
     def has(self, name: bytes) -> bool:
-        """Whether an attribute with this name is of one of these kinds. Those in which rsync keeps what
-        --fake-super may not set are of none."""
+        """Return whether an attribute with this name is of one of these kinds. Those in which rsync keeps
+        what --fake-super may not set are of none."""
         if name.startswith(FAKED_PREFIX):
             return False
         if name.startswith(b"user."):
@@ -210,9 +210,8 @@ class Rounding(IntEnum):
     """To no multiple, but to less than a step away, as where a floating-point number holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Granularity:
-    """What an mtime becomes: a multiple of `step`, unless `rounding` is ABOUT."""
+class Granularity(Record):
+    """The rounding of an mtime: a multiple of `step`, unless `rounding` is ABOUT."""
 
     step: int = 1
     """Nanoseconds, one of GRANULARITIES."""
@@ -233,7 +232,7 @@ class Granularity:
         return mtime_ns - mtime_ns % self.step
 
     def alike(self, given_ns: int, found_ns: int) -> bool:
-        """Whether the file system may have made `found_ns` of an mtime `given_ns`."""
+        """Return whether the file system may have made `found_ns` of an mtime `given_ns`."""
         if self.is_vague:
             return _apart(given_ns, found_ns) < self.step
         return self.of(given_ns) == found_ns
@@ -246,8 +245,7 @@ class Granularity:
 EXACT = Granularity()
 
 
-@dataclass(frozen=True, slots=True)
-class Preserved:
+class Preserved(Record):
     """The preserved metadata of an entry. Sizes and link targets are always preserved.
 
     What one end preserves has `granularity` alone. What both do, as `both` returns it, has that of the
@@ -278,7 +276,7 @@ class Preserved:
     source_granularity: Granularity = EXACT
 
     def both(self, source: Preserved) -> Preserved:
-        """What remains if the destination preserves this and the source `source`.
+        """Return what remains if the destination preserves this and the source `source`.
 
         The set-id bits of a source without owners say nothing, so the destination's stay.
         """
@@ -292,7 +290,7 @@ class Preserved:
         )
 
     def also(self, other: Preserved) -> Preserved:
-        """What remains of entries of one end that is subject to this and to `other`."""
+        """Return what remains of entries of one end that is subject to this and to `other`."""
         owner = self.owner and other.owner
         return Preserved(
             owner,
@@ -307,14 +305,15 @@ class Preserved:
 
     @property
     def at_source(self) -> Preserved:
-        """What both ends preserve, with the granularity by which the source's times are reduced."""
+        """Return what both ends preserve, with the granularity by which the source's times are reduced."""
         if self.source_granularity == EXACT:
             return self
         return replace(self, granularity=self._vaguest or self.granularity, source_granularity=EXACT)
 
     @property
     def at_destination(self) -> Preserved:
-        """What both ends preserve, with the granularity by which the destination's times are reduced."""
+        """Return what both ends preserve, with the granularity by which the destination's times are
+        reduced."""
         if self.granularity == self.source_granularity == EXACT:
             return self
         mine = self._vaguest or self.source_granularity
@@ -406,20 +405,20 @@ class Preserved:
 
     @property
     def is_coarse(self) -> bool:
-        """Whether two versions of a file may well have one mtime, so that equal ones prove nothing."""
+        """Return whether two versions of a file may well have one mtime, so that equal ones prove nothing."""
         return max(self.granularity.step, self.source_granularity.step) > _TRUSTED_STEP
 
     @property
     def keeps_all_times(self) -> bool:
-        """Whether the mtimes of all entries are preserved to the nanosecond."""
+        """Return whether the mtimes of all entries are preserved to the nanosecond."""
         return not self.untimed and self.granularity == self.source_granularity == EXACT
 
     def is_timed(self, kind: int) -> bool:
-        """Whether mtimes of entries of this Kind are preserved."""
-        return (Kind(kind) if kind in _TIMED_APART else Kind.FILE) not in self.untimed
+        """Return whether mtimes of entries of this Kind are preserved."""
+        return (kind if kind in _TIMED_APART else Kind.FILE) not in self.untimed
 
     def same_time(self, wanted_ns: int, existing_ns: int) -> bool:
-        """Whether the destination's mtime is what both file systems make of the source's."""
+        """Return whether the destination's mtime is what both file systems make of the source's."""
         if wanted_ns == existing_ns or self.granularity.step == self.source_granularity.step == 1:
             return wanted_ns == existing_ns
         vague = self._vaguest
@@ -583,6 +582,14 @@ def real_time(packed: int) -> int:
     return _times[packed]
 
 
+def nearest_time(packed: int) -> int:
+    """Return the nanoseconds since the epoch of a packed time, or for a stamp that this process has not made,
+    such as one of a file at rest, the nearest time that is not distant."""
+    if FIRST_NS <= packed < END_NS:
+        return packed
+    return _times.get(packed, FIRST_NS if packed < 0 else END_NS - 1)
+
+
 def stamped_form(nanoseconds: int) -> bytes:
     """Return the STAMPED_BYTES of a time in messages."""
     return _STAMPED.pack(*divmod(nanoseconds, _SECOND))
@@ -608,11 +615,10 @@ ALL_KEPT = Preserved(
     owner=True,
     attributes=AttributeKinds.USER | AttributeKinds.ROOT | AttributeKinds.ACL | AttributeKinds.ACCESS_TIME,
 )
-"""What a file system keeps that keeps everything."""
+"""The metadata of a file system that keeps everything."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileSystemFacts:
+class FileSystemFacts(Record):
     """The default of each field is what Linux promises of a local file system."""
 
     keeps: Preserved = ALL_KEPT
@@ -631,7 +637,7 @@ class FileSystemFacts:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each call does what it says, so that nothing has to be looked at again. Times may be
+        """Return whether each call does what it says, so that nothing has to be looked at again. Times may be
         coarse."""
         keeps = replace(
             self.keeps, granularity=ALL_KEPT.granularity, attributes=ALL_KEPT.attributes, unmade=frozenset()

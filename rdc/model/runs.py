@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.errors import ExitCode
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, Report, field
 
 TYPE_CHECKING = False
 
@@ -31,8 +31,7 @@ class Purpose(Enum):
     """Openings, reports, framing."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncReport:
+class SyncReport(Report, Record):
     """The result of `rdc.sync`. Sizes are in bytes.
 
     >>> import os, rdc
@@ -62,6 +61,25 @@ class SyncReport:
     errors: int
     exit: ExitCode
     by_kind: tuple[MessageCost, ...] = field(default=())
+    created: int = 0
+    """The changed entries that the destination did not have, done or planned."""
+    entries: int = 0
+    """Entries of all kinds of the source after filters."""
+
+    @property
+    def updated(self) -> int:
+        """The changed entries that the destination had already, without the moved ones."""
+        return max(0, self.changed - self.created - self.moved)
+
+    @property
+    def unchanged(self) -> int:
+        """The entries of the source that were left as they are at the destination."""
+        return max(0, self.entries - self.changed)
+
+    @property
+    def content_bytes(self) -> int:
+        """The size of the new, updated and moved files: what a copy without a search would have sent."""
+        return self.literal_bytes + self.reused_bytes
 
     @property
     def by_purpose(self) -> dict[Purpose, int]:
@@ -72,8 +90,7 @@ class SyncReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCost:
+class MessageCost(Record):
     """The cost of one kind of message in both directions."""
 
     name: str
@@ -99,7 +116,8 @@ def stopped_text(done: str, going: int, total: int, share: int) -> str:
 
 
 def is_stop(event: object) -> bool:
-    """Whether an event is that line. It may come from the remote side, so it leads to a question at most."""
+    """Return whether an event is that line. It may come from the remote side, so it leads to a question at
+    most."""
     from rdc.progress import Problem
 
     if not isinstance(event, Problem) or event.code is not ExitCode.MAX_DELETE:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, UsageError
+from os import fsdecode
+
+from rdc.errors import ExitCode, UsageError, WithPath
 from rdc.lean.checks import Checked, check_fields
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, Report, field, renderer
 from rdc.limits import SCAN_SLICES
 from rdc.model.selection import DirectoryRules, FilterRule
 
@@ -18,8 +20,7 @@ DEFAULT_MEMORY = 512 << 20
 """Bytes for all tables of chunks: exact up to some 70 GB of unique data at 4 KiB, sampled beyond."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanSlice:
+class ScanSlice(Record):
     """One of several slices of a scan or of a search for documents, numbered from 1. All slices together read
     each file once.
 
@@ -45,8 +46,7 @@ class ScanSlice:
         return f"{self.number}/{self.of}"
 
 
-@dataclass(frozen=True, slots=True)
-class ScanOptions:
+class ScanOptions(Record):
     """The options of `rdc.scan`. Sizes are in bytes, times in seconds. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -85,8 +85,7 @@ class ScanOptions:
             raise UsageError(f"a shift of {self.shift}: 0 to {SHIFT_MOST} is expected")
 
 
-@dataclass(frozen=True, slots=True)
-class MergeOptions(Checked):
+class MergeOptions(Checked, Record):
     """The options of `rdc.merge`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -98,8 +97,7 @@ class MergeOptions(Checked):
     """Bytes for the tables of chunks; beyond them, chunks are sampled by digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
+class Bin(Record):
     """One bar of a histogram: chunks with a measure above the previous bar's `upto` and at most this
     one's."""
 
@@ -111,8 +109,7 @@ class Bin:
     """Bytes of these unique chunks, one copy each."""
 
 
-@dataclass(frozen=True, slots=True)
-class LevelSummary:
+class LevelSummary(Record):
     """The result of deduplication at one granularity."""
 
     name: str
@@ -144,11 +141,10 @@ class LevelSummary:
         return self.bytes / self.unique_bytes if self.unique_bytes else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class DirectorySummary:
+class DirectorySummary(WithPath, Record):
     """One directory with everything below it."""
 
-    path: bytes
+    path_bytes: bytes
     """The path from the command line, and the rest below it."""
     files: int
     bytes: int
@@ -157,11 +153,10 @@ class DirectorySummary:
     directories add up to the whole."""
     own_bytes: int
     own_duplicate_bytes: int
-    """The same for the files directly in it."""
+    """The duplicate bytes of the files directly in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypeSummary:
+class TypeSummary(Record):
     """Files with one suffix."""
 
     name: str
@@ -169,11 +164,10 @@ class TypeSummary:
     files: int
     bytes: int
     duplicate_bytes: int
-    """As in DirectorySummary."""
+    """The duplicate bytes, as in DirectorySummary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Record):
     """Two directories, neither inside the other, with common chunks."""
 
     first: bytes
@@ -185,29 +179,91 @@ class Overlap:
     """Bytes of the unique chunks in each."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarFiles:
+class SimilarFiles(Record):
     """Files that are similar without being identical."""
 
-    paths: tuple[bytes, ...]
+    paths_bytes: tuple[bytes, ...]
     bytes: int
     """Bytes of all of them."""
     resemblance: float
     """The lowest Jaccard coefficient of the pairs that connect the group, 0 to 1."""
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """`paths_bytes` as texts."""
+        return tuple([fsdecode(one) for one in self.paths_bytes])
 
-@dataclass(frozen=True, slots=True)
-class ScanProblem:
+
+class IdenticalSummary(Record):
+    """Files with the same content."""
+
+    paths_bytes: tuple[bytes, ...]
+    """The least paths; at most eight."""
+    files: int
+    """Number of all of them, hard links once."""
+    size: int
+    """Bytes of each, without holes."""
+
+    @property
+    def waste(self) -> int:
+        """Bytes of all files but one."""
+        return self.size * (self.files - 1)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """`paths_bytes` as texts."""
+        return tuple([fsdecode(one) for one in self.paths_bytes])
+
+
+class AgeSummary(Record):
+    """Files that were last modified in one year (UTC)."""
+
+    year: int
+    """1970 also for earlier times, 2100 also for later ones."""
+    files: int
+    bytes: int
+
+
+class DirectoryGrowth(WithPath, Record):
+    """A directory with everything below it, in two scans."""
+
+    path_bytes: bytes
+    before_bytes: int
+    bytes: int
+
+
+class TypeGrowth(Record):
+    """Files with one suffix, in two scans."""
+
+    name: str
+    before_bytes: int
+    bytes: int
+
+
+class Growth(Record):
+    """What changed since an earlier scan of the same paths."""
+
+    before_files: int
+    before_bytes: int
+    complete: bool
+    """Whether both scans covered all files. Otherwise a part of the growth is a difference in coverage."""
+    directories: tuple[DirectoryGrowth, ...]
+    """The directories that changed most, in either direction, most first. A directory of whose change one
+    below it has nearly all is left out."""
+    types: tuple[TypeGrowth, ...]
+    """The types that changed most, most first."""
+
+
+class ScanProblem(WithPath, Record):
     """A file or directory that could not be read, or changed meanwhile."""
 
-    path: bytes
+    path_bytes: bytes
     message: str
     """One printable line that names the path."""
     code: ExitCode
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Record):
     """The part of the found files that the figures cover."""
 
     complete: bool
@@ -221,8 +277,7 @@ class Coverage:
     """Bytes not read because the catalog has the files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Record):
     """The assignment of duplicate bytes to directories and types."""
 
     level: str
@@ -231,11 +286,10 @@ class Attribution:
     """Share of the digests that was assigned; 1 for all, which makes the figures exact."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanReport:
+class ScanReport(Report, Record):
     """One scan, or several merged. Byte figures count each hard-linked file once and exclude holes."""
 
-    paths: tuple[bytes, ...]
+    paths_bytes: tuple[bytes, ...]
     files: int
     bytes: int
     """Content of the read files, without holes."""
@@ -252,8 +306,8 @@ class ScanReport:
     """Bytes of all but one file of each group."""
     levels: tuple[LevelSummary, ...]
     directories: tuple[DirectorySummary, ...]
-    """The most duplicate bytes first; limited in number, and each directory comes with all directories above
-    it."""
+    """Those with the most duplicate bytes and those with the most bytes, the most duplicate bytes first;
+    limited in number, and each directory comes with all directories above it."""
     types: tuple[TypeSummary, ...]
     overlaps: tuple[Overlap, ...]
     """The most shared bytes first."""
@@ -264,6 +318,24 @@ class ScanReport:
     more_errors: int = 0
     """Problems beyond those in `errors`, whose number is limited."""
     exit: ExitCode = field(default=ExitCode.OK)
+    identical: tuple[IdenticalSummary, ...] = ()
+    """The groups of identical files with the most bytes in further copies, most first; limited in number,
+    and in a scan of very many files to the larger ones."""
+    ages: tuple[AgeSummary, ...] = ()
+    """Files by the year of their last modification. Objects of a store have no such time."""
+    growth: Growth | None = None
+    """None without an earlier scan to compare with."""
+
+    def to_html(self, *, price: float | None = None) -> str:
+        """Return the page that `rdc scan --html` writes. `price`: of storage, in EUR a terabyte; then the
+        page also tells in money what can be won."""
+        found: str = renderer("rdc.survey.report.page", "scan_html")(self, price=price)
+        return found
 
     def level(self, name: str) -> LevelSummary | None:
         return next((level for level in self.levels if level.name == name), None)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """`paths_bytes` as texts."""
+        return tuple([fsdecode(one) for one in self.paths_bytes])

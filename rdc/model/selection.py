@@ -7,7 +7,7 @@ from enum import Enum
 
 from rdc.errors import UsageError, printable
 from rdc.lean.checks import Checked, check_fields
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
 
 TYPE_CHECKING = False
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _NO_NAMES = frozenset((b"", b".", b".."))
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedPaths:
+class SelectedPaths(Record):
     """Names below one directory of the source."""
 
     origin: bytes
@@ -30,8 +29,7 @@ class SelectedPaths:
     directory's own metadata count as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedName:
+class SelectedName(Record):
     """One name of SelectedPaths, read."""
 
     path: bytes
@@ -65,8 +63,8 @@ def check_name(name: bytes) -> None:
 
 
 def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[SelectedPaths, ...]:
-    """What SRC operands select, in their order. `relative`: they keep the path that the user wrote, or what
-    is behind "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
+    """Return what SRC operands select, in their order. `relative`: they keep the path that the user wrote, or
+    what is behind "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
     return _joined(_relative(path) if relative else _plain(path) for path in paths)
 
 
@@ -92,8 +90,8 @@ def listed_names(text: bytes, *, nul: bool) -> tuple[bytes, ...]:
 def select_listed(
     directory: bytes, names: Sequence[bytes], *, relative: bool = True
 ) -> tuple[SelectedPaths, ...]:
-    """What a list of names below `directory` selects. `relative`: as in `select_operands`; without it, each
-    entry loses the path above it. Raises UsageError for '..' in a name."""
+    """Return what a list of names below `directory` selects. `relative`: as in `select_operands`; without it,
+    each entry loses the path above it. Raises UsageError for '..' in a name."""
     top = os.path.join(directory, b"")
 
     def chosen() -> Iterator[tuple[bytes, bytes]]:
@@ -164,7 +162,7 @@ def check_bounds(selected: Sequence[SelectedPaths]) -> None:
 
 
 class RuleAction(Enum):
-    """What happens to an entry that a FilterRule matches.
+    """The action on an entry that a FilterRule matches.
 
     >>> import rdc
     >>> rdc.RuleAction("-")
@@ -192,9 +190,8 @@ class RuleSide(Enum):
     """Both sides, with `delete_excluded` too."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleModifiers(Checked):
-    """What a FilterRule says besides action and pattern.
+class RuleModifiers(Checked, Record):
+    """The modifiers of a FilterRule, besides action and pattern.
 
     >>> import rdc
     >>> rdc.RuleModifiers(side=rdc.RuleSide.DESTINATION).negated
@@ -214,8 +211,7 @@ _NO_MODIFIERS = RuleModifiers()
 _RULE_TYPES = (RuleAction, bytes, RuleModifiers)
 
 
-@dataclass(frozen=True, slots=True)
-class FilterRule:
+class FilterRule(Record):
     """One rule of an ordered list. The first rule that matches an entry decides; no match means include.
 
     >>> import rdc
@@ -261,8 +257,7 @@ class RuleSyntax(Enum):
     """A CACHEDIR.TAG: if it has its signature, everything beside it is excluded."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryRules(Checked):
+class DirectoryRules(Checked, Record):
     """Rules that each directory has in a file of its own. They take this place in the list: those of the
     directory first, then those of the directories above it.
 
@@ -289,7 +284,7 @@ class DirectoryRules(Checked):
 
 
 def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
-    """Whether action and pattern say everything of all rules."""
+    """Return whether action and pattern say everything of all rules."""
     return all(
         type(rule) is FilterRule and (rule.modifiers is _NO_MODIFIERS or rule.modifiers == _NO_MODIFIERS)
         for rule in rules
@@ -297,5 +292,5 @@ def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
 
 
 def has_rule_files(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
-    """Whether some rules lie in files of the trees."""
+    """Return whether some rules lie in files of the trees."""
     return any(type(rule) is DirectoryRules for rule in rules)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.lean.records import dataclass, field, field_metadata
+from rdc.lean.records import Record, field, field_metadata
 from rdc.limits import SETTINGS_BYTES, SETTINGS_KEY_PARTS, SIZE_LIMIT
 from rdc.model.options import parse_size
 
@@ -26,7 +26,7 @@ _SHOWN = 200
 
 
 class SettingKind(Enum):
-    """What a value may be, as an error says it."""
+    """The kind of a value, as an error says it."""
 
     TEXT = "text in quotes"
     TEXTS = "a list of texts in quotes"
@@ -39,8 +39,7 @@ class SettingKind(Enum):
     """A value that is needed as text but may be written as a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Record):
     """The declaration of one key of a file."""
 
     kind: SettingKind
@@ -214,8 +213,8 @@ def _check_writers(path: str, found: os.stat_result) -> None:
 
 
 def _has_deep_key(text: str) -> bool:
-    """Whether a dotted key has more than SETTINGS_KEY_PARTS parts. It takes linear time: a run of letters is
-    matched only from its first one, without backtracking."""
+    """Return whether a dotted key has more than SETTINGS_KEY_PARTS parts. It takes linear time: a run of
+    letters is matched only from its first one, without backtracking."""
     if text.count(".") < SETTINGS_KEY_PARTS:
         return False
     part = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""

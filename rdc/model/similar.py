@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode
+from os import fsdecode
+
+from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import Checked
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record, Report
 from rdc.model.selection import DirectoryRules, FilterRule
 
 TYPE_CHECKING = False
@@ -12,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarOptions(Checked):
+class SimilarOptions(Checked, Record):
     """The options of `rdc.similar`. Sizes are in bytes. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -34,7 +35,7 @@ class SimilarOptions(Checked):
     to: bytes | str | None = None
     """A file: the files that resemble it are ranked, in place of groups. A `threshold` of 0.05 suits it."""
     top: int = 20
-    """With `to`: the most files to rank."""
+    """The most files to rank, with `to`."""
     folders: bool = False
     """Whether pairs of overlapping directories are searched for, in place of groups."""
     depth: int = 0
@@ -43,8 +44,7 @@ class SimilarOptions(Checked):
     """Bytes read from storage in a second, RATE_LEAST at least; 0: no bound."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resemblance:
+class Resemblance(Record):
     """The common content of two files: their windows of 32 bytes, equal ones counted once."""
 
     jaccard: float
@@ -54,24 +54,32 @@ class Resemblance:
     second_in_first: float
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarFile:
+class SimilarFile(WithPath, Record):
     """A file that resembles another."""
 
-    path: bytes
+    path_bytes: bytes
     size: int
     similarity: float
     """Jaccard resemblance with `like`."""
     contained: float
     """Share of this file that `like` contains."""
-    like: bytes
+    like_bytes: bytes
     """The most similar one of the files compared with this one."""
-    copies: tuple[bytes, ...]
+    copies_bytes: tuple[bytes, ...]
     """Files identical to this one, without other names of one file (hard links)."""
 
+    @property
+    def like(self) -> str:
+        """`like_bytes` as text."""
+        return fsdecode(self.like_bytes)
 
-@dataclass(frozen=True, slots=True)
-class SimilarGroup:
+    @property
+    def copies(self) -> tuple[str, ...]:
+        """`copies_bytes` as texts."""
+        return tuple([fsdecode(one) for one in self.copies_bytes])
+
+
+class SimilarGroup(Record):
     """Files connected by resemblance: each is similar to at least one other, not to all."""
 
     files: tuple[SimilarFile, ...]
@@ -81,8 +89,7 @@ class SimilarGroup:
         return sum(file.size for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarFolders:
+class SimilarFolders(Record):
     """Two directories, and the part of one that is in the other, in identical and similar files."""
 
     first: bytes
@@ -101,8 +108,7 @@ class SimilarFolders:
         return min(1.0, self.shared / least) if least else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarSummary:
+class SimilarSummary(Record):
     """The totals of a search for similar files."""
 
     searched: int
@@ -122,16 +128,15 @@ class SimilarSummary:
     """Weakest candidates beyond the limit, which were not compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarReport:
+class SimilarReport(Report, Record):
     """The result of `rdc.similar`."""
 
     groups: Iterable[SimilarGroup]
     """Groups, those with the most bytes first, made again by each iteration; none with `to` or `folders`."""
     matches: tuple[SimilarFile, ...]
-    """With `to`: the files that resemble that file, the most alike first."""
+    """The files that resemble that of `to`, the most alike first."""
     folders: tuple[SimilarFolders, ...]
-    """With `folders`: pairs of directories, the most overlap first."""
+    """The pairs of directories of `folders`, the most overlap first."""
     summary: SimilarSummary | None
     """None with `to`."""
     exit: ExitCode
@@ -144,8 +149,7 @@ FORMATS = ("auto", "jsonl", "text")
 """The units that a shingle can consist of."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentOptions(Checked):
+class DocumentOptions(Checked, Record):
     """The options of `rdc.similar_documents`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -178,34 +182,31 @@ class DocumentOptions(Checked):
     """Bytes read in a second at most; 0: no bound."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(WithPath, Record):
     """A file, or a row of one. Documents are ordered by path, then row."""
 
-    path: bytes
+    path_bytes: bytes
     row: int
     """The line of a JSONL file or the row of a Parquet file, from 1; 0 if the file is the document."""
     size: int
     """Bytes of its text."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarDocument:
+class SimilarDocument(Record):
     """A document that resembles another."""
 
     document: Document
     resemblance: float
     """The shingles that it and `like` have in common, divided by those of both together. Exact."""
     estimate: float
-    """The same, as the samples estimate it."""
+    """The resemblance, as the samples estimate it."""
     like: Document
     """The document most like it, of those that it was compared with."""
     copies: tuple[Document, ...]
     """Documents of equal text."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentGroup:
+class DocumentGroup(Record):
     """Documents connected by resemblance. The first one in order, the least, names the group."""
 
     documents: tuple[SimilarDocument, ...]
@@ -221,13 +222,12 @@ class DocumentGroup:
         return sum([1 + len(one.copies) for one in self.documents])
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSummary:
+class DocumentSummary(Record):
     """The totals of a search for near-duplicate documents."""
 
     documents: int
     bytes: int
-    """Of all texts."""
+    """The bytes of all texts."""
     copies: int
     """Documents whose text equals that of a lesser one."""
     empty: int
@@ -239,7 +239,7 @@ class DocumentSummary:
     candidates: int
     """Pairs of different texts whose shingles were compared."""
     pairs: int
-    """Those that reach the threshold."""
+    """The pairs that reach the threshold."""
     kept: int
     """Documents that a training set keeps: one of each group, and all outside of groups."""
     left_out: int
@@ -249,28 +249,26 @@ class DocumentSummary:
     pair counts once for each band of samples that it shares."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentReport:
+class DocumentReport(Report, Record):
     """The result of `rdc.similar_documents`."""
 
     groups: Iterable[DocumentGroup]
     """In the order of their labels, made again by each iteration; none with `against`."""
     matches: Iterable[SimilarDocument]
-    """With `against`: the documents that resemble one of the older corpus, in order."""
+    """The documents that resemble one of the older corpus of `against`, in order."""
     kept: Iterable[Document]
-    """What a training set keeps, in order, made again by each iteration."""
+    """The documents that a training set keeps, in order, made again by each iteration."""
     summary: DocumentSummary
     exit: ExitCode
     """OK; PARTIAL if something could not be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSlice:
-    """What one slice of a search read."""
+class DocumentSlice(Record):
+    """The figures of one slice of a search."""
 
     documents: int
     bytes: int
-    """Of all texts."""
+    """The bytes of all texts."""
     left_out: int
     """Rows and files that could not be read."""
     exit: ExitCode

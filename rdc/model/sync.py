@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc import limits
 from rdc.lean.checks import check_fields
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model import options as values
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.location import FarList
@@ -39,16 +39,17 @@ from rdc.model.selection import (
     has_rule_files,
 )
 
-DONE = "What is done"
-COMPARING = "Comparing"
+TAKEN = "Choosing paths and directories"
+COMPARING = "Choosing by comparison"
 DELETING = "Deleting"
+METADATA = "Keeping metadata"
+KINDS = "Keeping symlinks and special files"
+OWNERS = "Keeping users and groups"
 OLD_VERSIONS = "Keeping old versions"
-TAKEN = "What is taken"
 ALTERNATES = "Using other copies at the destination (each may be given several times; DIR is relative to DST)"
-WRITING = "How files are written"
-KINDS = "Symlinks, special files and times"
-OWNERS = "Users and groups"
-CONNECTION = "The connection"
+WRITING = "Writing files"
+CONNECTION = "Connecting"
+SHOWN = "Showing"
 
 _INTO_FILES = (
     excludes(
@@ -67,8 +68,7 @@ _BY_NUMBER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SyncOptions:
+class SyncOptions(Record):
     """The options of `rdc.sync`. Raises TypeError for a wrong type and ValueError for a value out of range;
     the text names the field. Raises UsageError for options that exclude each other.
 
@@ -82,28 +82,29 @@ class SyncOptions:
 
     # fmt: off
     recursive: bool = option(True, TAKEN,
-        Option(("-a", "--archive"), "keep everything rdc can keep; always on, as are -rlptgo", sets=ALWAYS,
-            group=DONE),
-        Option(("-r", "--recursive"), "descend into directories", group=DONE),
+        Option(("-a", "--archive"),
+            "archive mode: recursive; keep links, permissions, times and groups (always on)", sets=ALWAYS),
+        Option(("-r", "--recursive"), "descend into directories (always on)"),
         Option(("-d", "--dirs"),
-            "take directories without what is in them, but for the / at the end of SRC", sets=False,
+            "do not descend: sync SRC, or the direct entries of SRC/", sets=False,
             rsync="`-a` counts where it is written; DST is always a directory",
             note="""`SRC/` takes what the directory holds, `SRC` the directory alone. As in rsync, `-a` and
             `-r` outweigh it; `--no-r` takes both back. DST is always a directory."""),
-        Option(("--no-dirs", "--no-d"), "take back --dirs", watch=False),
-        Option(("--old-dirs", "--old-d"), "what SRC holds, but nothing below its directories", watch=False,
+        Option(("--no-dirs", "--no-d"), "cancel --dirs", watch=False),
+        Option(("--old-dirs", "--old-d"),
+            "sync the direct entries of SRC, but nothing below its directories", sets=False, watch=False,
             note="""The same as `-r` and `--exclude='/*/*'` behind all other rules, as in rsync. The last
             one of `-d`, `--no-d` and this counts."""),
-        Option(("--no-recursive", "--no-r"), "with --dirs: take back -a and -r", sets=False,
+        Option(("--no-recursive", "--no-r"), "with --dirs: cancel -a and -r", sets=False,
             example="-a -d --no-r src/ backup/"),
         watch=False)
     """Directories that SRC or `files` name take part with everything below them."""
-    perms: bool = option(True, DONE,
-        Option(("-p", "--perms"), "keep permissions"),
+    perms: bool = option(True, METADATA,
+        Option(("-p", "--perms"), "keep permissions (always on)"),
         Option(("-E", "--executability"),
-            "keep who may execute a file; always on, with the other permissions", sets=ALWAYS),
+            "keep executability (always on, as part of the permissions)", sets=ALWAYS),
         Option(("--no-perms", "--no-p"),
-            "keep the permissions of DST; new entries get SRC's less the umask", sets=False,
+            "keep the permissions at DST; new entries get SRC's, less the umask", sets=False,
             example="--no-perms src/ /media/disk/backup/",
             note="""Permissions are neither compared nor set. Existing entries keep theirs, also with new
             content, but lose setuid and setgid bits where owners are not kept. New entries get those of SRC
@@ -112,9 +113,9 @@ class SyncOptions:
         wire=bit(11))
     """Preserve permissions. Otherwise existing entries keep theirs, and new ones get the source's less the
     umask of the destination. Not together with `acls`."""
-    times: bool = option(True, DONE,
-        Option(("-t", "--times"), "keep modification times"),
-        Option(("--no-times", "--no-t"), "set no modification times; compare contents where they differ",
+    times: bool = option(True, METADATA,
+        Option(("-t", "--times"), "keep modification times (always on)"),
+        Option(("--no-times", "--no-t"), "set no modification times; where they differ, compare contents",
             sets=False, example="--no-times src/ /mnt/share/backup/",
             note="""New files have the time at which they were written. Files of equal size whose times
             differ are compared by content in each run. What a file system does not keep is left out without
@@ -122,16 +123,16 @@ class SyncOptions:
         wire=bit(12))
     """Preserve modification times. Otherwise none is set, and the contents of files are compared whose times
     differ."""
-    group: bool = option(True, DONE,
-        Option(("-g", "--group"), "keep groups where owners are kept"),
+    group: bool = option(True, METADATA,
+        Option(("-g", "--group"), "keep groups where owners are kept (always on)"),
         Option(("--no-group", "--no-g"), "keep owners without their groups", sets=False,
             note="Where owners are kept, groups are not. Setgid bits are not set."),
         wire=bit(10))
     """Preserve the gid where `owner` says that owners are preserved. Otherwise only the uid is."""
-    chmod: str = option("", DONE,
-        Option(("--chmod",), "change permissions on the way, such as D755,F644 or go-w", "CHANGES",
+    chmod: str = option("", METADATA,
+        Option(("--chmod",), "change the permissions of copied entries, such as D755,F644 or go-w", "CHANGES",
             example="--chmod=D755,F644 src/ backup/",
-            rsync="set-id bits only where owners are kept; fails by name with `-A`",
+            rsync="set-id bits only where owners are kept; is rejected with `-A`",
             note="""CHANGES are items as in chmod(1), separated by commas. `D` before an item restricts it
             to directories, and `F` to files. SRC itself stays as it is. Another `--chmod` adds its items.
             SRC's side applies them, so its umask counts for items such as `+w`. A later run with the same
@@ -142,44 +143,44 @@ class SyncOptions:
         most=limits.MODE_CHANGES_BYTES, valid=values.parse_mode_changes, watch=False)
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
-    checksum: bool = option(False, DONE,
-        Option(("-c", "--checksum"), "compare content, not size and time",
+    checksum: bool = option(False, COMPARING,
+        Option(("-c", "--checksum"), "compare by content, not by size and modification time", common=True,
             note="Without it, a file of equal size and time is taken as equal."),
         wire=item(0), needs=(Need.COMPARING,), watch=False, check=True)
     """Compare content by root digest instead of by size and mtime."""
-    update: bool = option(False, DONE,
-        Option(("-u", "--update"), "leave files alone that are newer at DST",
+    update: bool = option(False, COMPARING,
+        Option(("-u", "--update"), "skip files that are newer at DST", common=True,
             note="The mtimes decide. A link or directory in a file's place is never newer."),
         wire=bit(1), watch=False, pair=True)
     """Skip files that are newer at the destination, by their mtimes."""
-    existing: bool = option(False, DONE,
-        Option(("--existing", "--ignore-non-existing"), "make nothing that DST does not have",
+    existing: bool = option(False, COMPARING,
+        Option(("--existing", "--ignore-non-existing"), "update only entries that already exist at DST",
             note="Nothing is made that DST does not have. What it has is brought up to date."),
         wire=bit(2), watch=False, pair=True)
     """Create nothing at the destination; only update existing entries."""
-    ignore_existing: bool = option(False, DONE,
-        Option(("--ignore-existing",), "make what is missing, and leave alone what DST has",
+    ignore_existing: bool = option(False, COMPARING,
+        Option(("--ignore-existing",), "only create entries that DST lacks; never update",
             note="Directories that exist are still gone into."),
         wire=bit(3), watch=False, pair=True)
     """Skip existing entries except directories; only create missing ones."""
-    size_only: bool = option(False, DONE,
-        Option(("--size-only",), "take a file of equal size as equal, whatever its time"),
+    size_only: bool = option(False, COMPARING,
+        Option(("--size-only",), "treat files of equal size as equal; ignore times"),
         wire=bit(4), watch=False)
     """Treat files of equal size as equal, whatever their mtimes, unless `checksum` compares contents."""
-    max_size: int | None = option(None, DONE,
-        Option(("--max-size",), "leave files alone that are larger at SRC, such as 500M", "SIZE",
+    max_size: int | None = option(None, TAKEN,
+        Option(("--max-size",), "skip files larger than SIZE, such as 500M", "SIZE",
             example="--max-size=500M src/ backup/",
             note="""Such files are not made, not changed and not deleted. `+1` or `-1` behind the size is a
             byte more or less, as in `500M-1`."""),
         parse=values.parse_size_bound, wire=bound(1), watch=False, pair=True)
     """Skip larger files of the source, in bytes; None for no limit."""
-    min_size: int = option(0, DONE,
-        Option(("--min-size",), "leave files alone that are smaller at SRC", "SIZE",
+    min_size: int = option(0, TAKEN,
+        Option(("--min-size",), "skip files smaller than SIZE", "SIZE",
             note="Such files are not made, not changed and not deleted."),
         parse=values.parse_size_bound, wire=bound(0), watch=False, pair=True)
     """Skip smaller files of the source, in bytes, whatever is in their places."""
-    hard_links: bool = option(False, DONE,
-        Option(("-H", "--hard-links"), "keep the hard links among the files of SRC",
+    hard_links: bool = option(False, METADATA,
+        Option(("-H", "--hard-links"), "keep hard links among the files of SRC", common=True,
             rsync="which of several new names a file comes under is not defined",
             note="""The content of linked files travels once. Special files are linked, too. Further names
             are linked when all else is in place. Names outside of SRC, or excluded, take no part. Links
@@ -192,8 +193,8 @@ class SyncOptions:
             unless it is the first."""),
         wire=bit(6), watch=False, check=True)
     """Preserve hard links among regular files and among special files."""
-    xattrs: bool = option(False, DONE,
-        Option(("-X", "--xattrs"), "keep extended attributes",
+    xattrs: bool = option(False, METADATA,
+        Option(("-X", "--xattrs"), "keep extended attributes", common=True,
             note="""`user.*` is kept. `trusted.*` and `security.capability` are kept where owners are kept
             and both sides run as root. Labels of security modules stay each machine's own. Attributes are
             set last. An entry of which nothing else differs has a line with `-i`. Where they are the same
@@ -202,8 +203,8 @@ class SyncOptions:
         wire=bit(8), watch=False, check=True)
     """Preserve extended attributes: user.*; and trusted.* and security.capability if owners are preserved and
     both sides are root."""
-    acls: bool = option(False, DONE,
-        Option(("-A", "--acls"), "keep ACLs",
+    acls: bool = option(False, METADATA,
+        Option(("-A", "--acls"), "keep ACLs", common=True,
             note="""POSIX ACLs are kept in the same way as attributes, with users and groups by number.
             Until its ACL is there, a new file or directory lets its group do no more than the ACL will."""),
         excludes=(
@@ -211,29 +212,31 @@ class SyncOptions:
         ),
         wire=bit(7), watch=False, check=True)
     """Keep POSIX ACLs."""
-    one_file_system: bool = option(False, DONE,
-        Option(("-x", "--one-file-system"), "do not go into directories on other file systems",
+    one_file_system: bool = option(False, TAKEN,
+        Option(("-x", "--one-file-system"), "stay on one file system", common=True,
             note="""Directories on another file system than SRC's own come empty. With `--delete`, what DST
             has in them stays. Where DST itself leaves its file system, nothing is deleted either. A btrfs
             subvolume is another file system. A bind mount of the same one is not."""),
         wire=bit(0), watch=False, check=True)
     """Neither side enters directories on other file systems. S lists them empty; D deletes nothing there."""
-    mkpath: bool = option(False, DONE,
-        Option(("--mkpath",), "make the directories above DST that are missing",
+    mkpath: bool = option(False, WRITING,
+        Option(("--mkpath",), "create missing parent directories of DST",
             example="--mkpath src/ host:backup/2026/11/",
             note="""Without it, only the last directory of DST is made, which catches mistyped paths. The
             directories above it get the modes that the umask of the receiving side leaves."""))
     """Make the directories above the destination that are missing."""
-    dry_run: bool = option(False, DONE,
-        Option(("-n", "--dry-run"), "only show what would be done", example="-n -i --delete src/ backup/"),
+    dry_run: bool = option(False, SHOWN,
+        Option(("-n", "--dry-run"),
+            "show what would be done; change nothing", common=True, example="-n -i --delete src/ backup/"),
         wire=item(3), watch=False)
-    fsync: bool = option(True, DONE,
-        Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote",
+    fsync: bool = option(True, WRITING,
+        Option(("--no-fsync",), "do not fsync: faster, but a power failure may lose what this run wrote",
             sets=False),
-        Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
+        Option(("--fsync",), "fsync each file before it replaces another (default)"),
         wire=item(4))
     ignore_times: bool = option(False, COMPARING,
-        Option(("-I", "--ignore-times"), "compare the content of all files, also of those of equal time",
+        Option(("-I", "--ignore-times"),
+            "compare the contents of all files, even where size and time are equal",
             example="-I src/ backup/", rsync="contents are compared, and only those that differ are sent",
             note="""The two versions of each file are compared by their roots, and only what differs is
             sent. Files that are equal are not listed. `-c` does the same and outweighs it; `--size-only`
@@ -252,39 +255,51 @@ class SyncOptions:
         most=limits.WINDOW_SECONDS, parse=values.parse_window, watch=False)
     """Whole seconds by which mtimes may differ and still be equal; None compares nanoseconds."""
     whole_file: bool = option(False, COMPARING,
-        Option(("-y", "--fuzzy"), "make new files of what resembles them at DST; always on, but for -W",
+        Option(("-y", "--fuzzy"), "build new files from similar files at DST (always on, except with -W)",
             sets=ALWAYS, example="--fuzzy src/ host:backup/",
             rsync="""always on: bases are the files that only DST has, by content and by name, in all
             directories""",
             note="""A new file is made of the files that only DST has and that resemble it by content or
             have its name, in whatever directory they are. With `--delete` a file that moved is renamed."""),
-        Option(("-W", "--whole-file"), "fetch changed files whole, without a search at DST",
+        Option(("-W", "--whole-file"), "send changed files whole; do not look for their content at DST",
             example="-W src/ host:backup/", rsync="off by default, also in local copies",
             note="""This costs less processor time and more bytes. It suits fast lines. Moved files are sent
             again, and interrupted ones start over."""),
-        Option(("--no-whole-file", "--no-W"), "search for what DST has (default, here and far away)",
-            sets=False),
+        Option(("--no-whole-file", "--no-W"), "cancel --whole-file; see --fewest-bytes", sets=False,
+            rsync="rdc decides by the line whether changed files come whole; `--fewest-bytes` never does"),
         excludes=(
             excludes("append", "--append fetches only a rest"),
         ))
     """Fetch changed files whole, without a search for content that the destination has."""
+    fewest_bytes: bool = option(False, COMPARING,
+        Option(("--fewest-bytes",), "send as few bytes as possible, even where that takes longer",
+            example="--fewest-bytes src/ host:backup/", note="""Without it, changed files come whole where
+            that ends sooner: in a local run, and on a fast line. [Which files come
+            whole](../../howto/slow-line.md#fast-lines-and-slow-ones) has a table."""),
+        Option(("--no-fewest-bytes",), "send changed files as ends soonest (default)", sets=False),
+        excludes=(
+            excludes("whole_file line", "it says that bytes count, not time"),
+        ),
+        wire=SPARED)
+    """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
-        Option(("--delete",), "remove what SRC does not have; happens last, once all that is new arrived",
+        Option(("--delete",),
+            "delete entries that SRC lacks, last of all and never after an error", common=True,
             rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
             note="""Deletions come last of all, and not after a read error, nor while something new did not
             arrive: what has to go may be the last copy of it."""),
-        Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after",
+        Option(("--delete-delay", "--delete-during", "--del"), "the same; deletions always come last",
             rsync="the same as `--delete`: always last"),
         wire=item(1), needs=(Need.DELETING,), pair=True)
     """Remove destination entries that the source lacks and no filter rule protects."""
     rules_after: bool = option(False, DELETING,
-        Option(("--delete-after",), "the same; rule files at DST count as they are then",
+        Option(("--delete-after",), "the same; rule files at DST are read again before the deletions",
             also=(("delete", True),),
             rsync="the same as `--delete`, but rule files at DST count as they are then"))
     """With `delete`: rule files of the destination count as they are when everything else is in place, not as
     they were before the run."""
     delete_excluded: bool = option(False, DELETING,
-        Option(("--delete-excluded",), "the same, and what the filter rules exclude as well",
+        Option(("--delete-excluded",), "the same, and delete entries that the filter rules exclude",
             also=(("delete", True),),
             note="The filter rules then only say what of SRC takes part. They keep nothing at DST.",
             example="--delete-excluded --exclude='*.o' src/ backup/"),
@@ -292,7 +307,8 @@ class SyncOptions:
     """With `delete`: filter rules protect nothing at the destination; they only exclude entries of the
     source."""
     max_delete: int | None = option(None, DELETING,
-        Option(("--max-delete",), "delete at most N entries, or N% of DST, then exit with 25", "N",
+        Option(("--max-delete",),
+            "delete at most N entries (or N% of DST); then stop with exit code 25", "N", common=True,
             example="--delete --max-delete=100 src/ backup/", rsync="which entries stay is not defined",
             note="""`N%` is a share of the entries that DST has when the first one is to go, what this run
             made included; with `-n`, of those that are there. What a filter rule protects does not count.
@@ -303,7 +319,8 @@ class SyncOptions:
     """Delete at most this many per cent of the destination's entries, then end with exit code 25. All entries
     count that no filter rule protects and that are there when deletions begin, the new ones included."""
     guard: int | None = option(None, DELETING,
-        Option(("--guard",), "stop with 25 if more than N% of DST would change or go; on a terminal, ask",
+        Option(("--guard",),
+            "stop with 25 if more than N% of DST would change or be deleted; on a terminal, ask",
             "N%", example="--delete --guard=50% src/ backup/",
             note="""Counted are the entries of DST that would go with `--delete`, and apart from them the
             files and symlinks that would get other content: those of another size, time or kind, with `-c`
@@ -318,19 +335,20 @@ class SyncOptions:
     and if more would be deleted, delete nothing; then end with exit code 25. A destination of fewer than 100
     entries is not guarded."""
     force_empty: bool = option(False, DELETING,
-        Option(("--force-empty",), "let --delete empty DST when SRC is empty",
+        Option(("--force-empty",), "let --delete empty DST if SRC is empty",
             note="Without it, an empty SRC deletes nothing: most often a disk is not mounted.",
             example="--delete --force-empty src/ backup/"),
         wire=item(2))
     """Let --delete empty a destination if the source root is empty."""
     force: bool = option(False, DELETING,
-        Option(("--force",), "empty a directory that is in a file's way, also without --delete",
+        Option(("--force",), "delete the contents of a directory that a file replaces, also without --delete",
             note="""The directory goes with everything in it that no filter rule protects. The entries count
             for `--max-delete`."""),
         needs=(Need.DELETING,), watch=False)
     """Empty a directory that is in the way of a file or symlink, even without `delete`."""
     remove_source_files: bool = option(False, DELETING,
-        Option(("--remove-source-files",), "remove from SRC what DST has for certain; no directories",
+        Option(("--remove-source-files",),
+            "delete files from SRC once DST has them on disk; keep directories",
             example="--remove-source-files spool/ host:spool/",
             rsync="""when all else is done; what was only compared goes once the disk of DST has it; not
             with `-L`, `-k` and `--copy-unsafe-links`""",
@@ -349,10 +367,10 @@ class SyncOptions:
     """Entries other than directories are removed from the source once the destination holds them durably. A
     file that changed meanwhile stays. Not together with `copy_links` and the like."""
     ignore_errors: bool = option(False, DELETING,
-        Option(("--ignore-errors",), "delete although something could not be read or did not arrive",
+        Option(("--ignore-errors",), "delete even if some entries could not be read or copied",
             note="What SRC has in a directory that cannot be read is then deleted at DST.",
             example="--delete --ignore-errors src/ backup/",
-            rsync="fails by name beside rule files within the tree (`-C`, `-F`, `dir-merge`)"),
+            rsync="is rejected beside rule files within the tree (`-C`, `-F`, `dir-merge`)"),
         excludes=(
             goes_without("rules",
                 "--ignore-errors goes with no rules from files of the tree: what a file with a mistake"
@@ -361,25 +379,25 @@ class SyncOptions:
         watch=False)
     """Delete even if the source could not be read completely. What could not be read counts as gone."""
     backup: Backup | None = option(None, OLD_VERSIONS,
-        Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix",
+        Option(("-b", "--backup"), "rename replaced and deleted files with a suffix",
             rsync="""of files whose content or kind differs, not of those with another time alone; a backup
             is a hard link at first""",
             note="""The old entry gets a hard link as its backup before the new one takes its name, so the
             old content always has a name. A backup of the same name is replaced. The file system has to
             know hard links. Backups are never deleted by `--delete`. A moved file is copied then, not
             renamed."""),
-        Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR",
+        Option(("--backup-dir",), "move replaced and deleted files to this directory, relative to DST", "DIR",
             example="--delete --backup-dir=../old src/ backup/", rsync="nothing in it is ever deleted",
             note="""The backup keeps its path below DIR. DIR is made when it is needed. On another file
             system than DST's a backup is a copy, which is durable before the old entry goes."""),
-        Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX",
+        Option(("--suffix",), "the suffix of such files (default: ~, and none with --backup-dir)", "SUFFIX",
             example="--backup --suffix=.old src/ backup/"),
         needs=(Need.REPLACING,), pair=True)
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
         Option(("--keep-undo",),
-            "keep what rdc undo needs to take this sync back: 10G for all syncs of DST, or 30d",
-            "SIZE|DAYS", example="--delete --keep-undo=30d src/ backup/",
+            "keep replaced and deleted data for rdc undo: at most 10G, or for 30d",
+            "SIZE|DAYS", common=True, example="--delete --keep-undo=30d src/ backup/",
             note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
             takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a
             number of days their age. The oldest ones are dropped first. A sync that keeps more than the
@@ -392,31 +410,33 @@ class SyncOptions:
         parse=values.parse_keep_undo, needs=(Need.REPLACING,), watch=False)
     """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
     relative: bool = option(False, TAKEN,
-        Option(("-R", "--relative"), "keep the path of SRC, or what is behind /./ in it",
+        Option(("-R", "--relative"), "keep the path given as SRC, or the part after /./",
             rsync="a symlink on the way of a kept path is named, not followed",
             note="""DST gets the directories above SRC as well, with the metadata that they have there.
             `/./` in SRC marks where the kept path begins: `/home/./me/notes` becomes `me/notes`. `..`
             cannot be in a kept path. Nothing is deleted in the directories above."""),
-        Option(("--no-relative", "--no-R"), "keep the last name alone (default without --files-from)",
+        Option(("--no-relative", "--no-R"),
+            "keep only the last name of each path (default without --files-from)",
             sets=False, watch=False,
             note="Beside `--files-from` each listed path is put right below DST, under its last name."),
         wire=NOWHERE, watch=False)
     """Entries keep the path of SRC at the destination, or what is behind "/./" in it, as in rsync."""
     implied_dirs: bool = option(True, TAKEN,
         Option(("--no-implied-dirs", "--no-i-d"),
-            "with -R: leave the directories above SRC at DST as they are", sets=False,
+            "with -R: leave the metadata of SRC's parent directories at DST unchanged", sets=False,
             note="What is missing of them is made with the modes that the umask leaves.",
             example="-R --no-implied-dirs src/./lib/c backup/",
-            rsync="""fails by name where no path is kept; a symlink in the place of such a directory is
+            rsync="""is rejected where no path is kept; a symlink in the place of such a directory is
             named"""),
-        Option(("--implied-dirs", "--i-d"), "with -R: give them the metadata they have at SRC (default)",
+        Option(("--implied-dirs", "--i-d"),
+            "with -R: give parent directories the metadata they have at SRC (default)",
             watch=False, note="The last of it and `--no-implied-dirs` counts.",
             example="-R --implied-dirs src/./lib/c backup/"),
         watch=False)
     """With `relative`: the directories above SRC get the metadata that they have at the source."""
     files: FileList | None = option(None, TAKEN,
         Option(("--files-from",),
-            "take the paths below SRC that FILE lists ('-' is stdin; :FILE is at the remote side)", "FILE",
+            "sync only the paths below SRC listed in FILE ('-': stdin; :FILE: on the remote side)", "FILE",
             example="--files-from=list src/ backup/", rsync="otherwise as `--relative`",
             note="""Each line is a path below SRC, which is kept at DST as with `-R`. Empty lines and those
             that begin with `#` or `;` count for nothing. A listed directory is made without what is in it,
@@ -426,7 +446,7 @@ class SyncOptions:
             `:FILE` and `HOST:FILE` are read at the remote side, on SRC's or DST's host: relative to the home
             directory there, or below the module of a daemon or the root of a key. A write-only one refuses. A
             name never leads out of a SRC that is here."""),
-        Option(("-0", "--from0"), "NUL ends each path of --files-from, not a line",
+        Option(("-0", "--from0"), "paths in --files-from end with NUL, not with a line end",
             example="-0 --files-from=list src/ backup/", rsync="for the file of `--files-from` alone",
             note="""So that names may hold line ends: `find . -name '*.tex' -print0 | rdc sync -0
             --files-from=- . host:tex/`."""),
@@ -443,7 +463,7 @@ class SyncOptions:
         watch=False)
     """A missing SRC, or one of `files`, is no error."""
     delete_missing_args: bool = option(False, TAKEN,
-        Option(("--delete-missing-args",), "the same, and what DST has at its path is deleted",
+        Option(("--delete-missing-args",), "the same, and delete the entry at its path at DST",
             rsync="nothing is deleted where the directory above a missing path is gone, too",
             note="""Needs no `--delete`. A directory that is not empty goes only with `--delete` or
             `--force`. If the directory above a missing path is gone as well, that is an error, and nothing
@@ -452,7 +472,7 @@ class SyncOptions:
     """As `ignore_missing_args`, and what the destination has at the path of a missing one is deleted. A
     directory that is not empty goes only with `delete` or `force`."""
     prune_empty_dirs: bool = option(False, TAKEN,
-        Option(("-m", "--prune-empty-dirs"), "leave out directories that hold nothing but directories",
+        Option(("-m", "--prune-empty-dirs"), "skip directories that contain nothing but directories",
             note="""With `--delete` DST loses them, too. A directory that `--filter='P NAME/'` protects
             stays in any case."""),
         Option(("--no-prune-empty-dirs", "--no-m"), "keep empty directories (default)",
@@ -461,9 +481,9 @@ class SyncOptions:
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
     alternates: Alternates | None = option(None, ALTERNATES,
-        Option(("--link-dest",), "make a file that DIR has unchanged a hard link to it", "DIR",
-            example="--link-dest=../monday src/ backup/tuesday/",
-            note="""DIR is a copy made before, such as the backup of yesterday. A file with the size, time
+        Option(("--link-dest",), "hard-link files that DIR has unchanged, instead of copying them", "DIR",
+        common=True, example="--link-dest=../monday src/ backup/tuesday/", note="""DIR is a copy made before,
+        such as the backup of yesterday. A file with the size, time
             and metadata that it has in DIR becomes a hard link, so it takes no room. The metadata of a link
             are those of the file in DIR, so a later run without `--link-dest` that changes them changes
             both. With other metadata it is copied, as a clone where the file systems can share blocks. Any
@@ -471,11 +491,11 @@ class SyncOptions:
             first DIR that has all of it wins, and at most 20 may be given. A missing DIR is named and not
             looked at. With `-c`, content decides instead of the time. A confined peer may only name a DIR
             below what it is served."""),
-        Option(("--copy-dest",), "make it a copy of the file in DIR", "DIR",
+        Option(("--copy-dest",), "copy unchanged files from DIR", "DIR",
             example="--copy-dest=../monday src/ backup/tuesday/",
             note="""As `--link-dest`, but what is found in DIR is always copied or cloned. What DST has
             already stays."""),
-        Option(("--compare-dest",), "leave it out of DST", "DIR",
+        Option(("--compare-dest",), "leave out files that are unchanged in DIR", "DIR",
             example="--compare-dest=../full src/ backup/changes/",
             note="""As `--link-dest`, but a file that DIR has unchanged is left out, and removed if DST has
             it: DST then holds what changed since DIR was made. Where nothing may be deleted, `rdc serve`
@@ -484,7 +504,7 @@ class SyncOptions:
     """Directories in which files of the destination may be found unchanged; None: no directories."""
     inplace: bool = option(False, WRITING,
         Option(("--inplace",),
-            "write what differs into the file that is there; a killed run leaves a mixture until the next",
+            "write changes into the existing file; a killed run leaves a mixture until the next run",
             example="--inplace images/ host:images/",
             rsync="what differs is written once all of it is here and verified",
             note="""The file keeps its inode, so its hard links, snapshots and reflinked copies go on to
@@ -499,7 +519,7 @@ class SyncOptions:
     `update` and `size_only`, which would pass it over."""
     append: bool = option(False, WRITING,
         Option(("--append", "--append-verify"),
-            "the same, and change only files that are shorter at DST; what they hold is compared",
+            "the same, but only for files that are shorter at DST; their content is compared",
             example="--append logs/ host:logs/", rsync="compares what DST has, as `--append-verify` does",
             note="""For files that only grow, such as logs and recordings. A file that differs and is as
             long at DST as at SRC, or longer, stays as it is, its permissions and times too. New files come
@@ -510,17 +530,17 @@ class SyncOptions:
             excludes("checksum", "a file of the same length is left alone, whatever it holds"),
         ),
         needs=(Need.COMPARING, Need.OVERWRITING), watch=False, pair=True)
-    """Of the files that differ, change only those that are shorter at the destination; write as `inplace`
+    """Change only those of the files that differ that are shorter at the destination; write as `inplace`
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     sparse: bool = option(False, WRITING,
-        Option(("-S", "--sparse"), "make holes of all blocks of zeros (default: of long runs of them)",
+        Option(("-S", "--sparse"), "store all blocks of zeros as holes (default: only long runs of zeros)",
             also=(("allocate", False),), rsync="long runs of zeros become holes without it, too",
             note="""Holes are made in blocks of 4 KiB of files that are written. Space is not looked for
             first then, so a full disk shows only when it is full. What is not written stays as it is.
             Without it, runs of at least 32 KiB of zeros in new versions become holes, and shorter ones may:
             that costs no read and fewer writes. A file that is written into (`--inplace`) gets no holes
             without it."""),
-        Option(("--no-sparse", "--no-S"), "make no holes: write all zeros", sets=False,
+        Option(("--no-sparse", "--no-S"), "store no holes: write all zeros", sets=False,
             also=(("allocate", True),),
             note="""Zeros are written, as rsync does without `-S`. A local copy does not clone then. What a
             new version shares with an old one stays as it is. The last of `-S`, `--no-sparse` and
@@ -528,7 +548,7 @@ class SyncOptions:
         wire=bit(5))
     """Write zeros of file content as holes."""
     delay_updates: bool = option(False, WRITING,
-        Option(("--delay-updates",), "put new files and new content in place at the end, when all is there",
+        Option(("--delay-updates",), "put updated files in place at the end, once all of them are complete",
             example="--delay-updates src/ host:/srv/www/",
             rsync="not with `--link-dest` and its like; files wait under names of rdc's own",
             note="""New content waits in temporaries, whose bytes are synced as they come, until all has
@@ -544,12 +564,12 @@ class SyncOptions:
     """Put new files and new content in place when all of it is there, not as it comes. Not together with
     `overwrites` and `alternates`."""
     partial_dir: bytes = option(b"", WRITING,
-        Option(("--partial",), "keep what came of a file when interrupted, and go on from it; always on",
+        Option(("--partial",), "keep partial files and resume from them (always on)",
             sets=ALWAYS,
             note="""What came of a file lies beside it under a name that begins with `.rdc-`. The next run
             goes on from it and removes it."""),
         Option(("--partial-dir",),
-            "keep the part of a file that could not be finished in this directory, beside the file", "DIR",
+            "keep partial files in this directory beside the file", "DIR",
             example="--partial-dir=.parts src/ backup/",
             rsync="""a killed run leaves its part where it was written; parts below 64 KiB are not kept; not
             with `--inplace` and `--append`""",
@@ -569,7 +589,7 @@ class SyncOptions:
     absolute; b"": where it was written. A relative one takes no part. Not together with `overwrites`."""
     temp_dir: bytes = option(b"", WRITING,
         Option(("-T", "--temp-dir"),
-            "write new content in this directory until it is complete, relative to DST", "DIR",
+            "write new content in this directory until it is complete; relative to DST", "DIR",
             example="--temp-dir=/mnt/fast src/ backup/",
             rsync="what an interrupted run leaves there is taken up by the next",
             note="""DIR has to exist, and is best used for one DST alone. What a killed run left in it is
@@ -580,32 +600,32 @@ class SyncOptions:
     """The directory in which new content is written until it is complete, relative to the destination, or
     absolute; b"": beside the files. It has to exist."""
     allocate: bool = option(False, WRITING,
-        Option(("--preallocate",), "reserve the space of a file before it comes, and make no holes",
+        Option(("--preallocate",), "reserve the space of a file before writing it, and store no holes",
             note="""What a file needs is reserved as its content comes, as always but with `-S`. With this
             option, long runs of zeros are written as well."""))
     """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
     rules: tuple[FilterRule | DirectoryRules, ...] = option((), check=True)
     copy_links: bool = option(False, KINDS,
-        Option(("-l", "--links"), "copy symlinks as symlinks; always on", sets=ALWAYS),
-        Option(("-L", "--copy-links"), "take each symlink of SRC for what it leads to",
+        Option(("-l", "--links"), "copy symlinks as symlinks (always on)", sets=ALWAYS),
+        Option(("-L", "--copy-links"), "copy what the symlinks of SRC point to, not the symlinks",
             rsync="a link to a directory above it is named and skipped"),
         watch=False)
     """The source takes every symlink for what it leads to."""
     copy_dirlinks: bool = option(False, KINDS,
-        Option(("-k", "--copy-dirlinks"), "the same for symlinks to directories",
+        Option(("-k", "--copy-dirlinks"), "the same, but only for symlinks to directories",
             rsync="a link to a directory above it is named and skipped"),
         watch=False)
     """The source takes symlinks to directories for these directories."""
     copy_unsafe_links: bool = option(False, KINDS,
-        Option(("--copy-unsafe-links",), "the same for symlinks that lead out of SRC"),
+        Option(("--copy-unsafe-links",), "the same, but only for symlinks that point outside SRC"),
         watch=False)
     """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
     safe_links: bool = option(False, KINDS,
-        Option(("--safe-links",), "make no symlink that leads out of DST"),
+        Option(("--safe-links",), "skip symlinks that point outside DST"),
         watch=False, pair=True)
     """Leave alone what symlinks of the source would become that lead out of the tree, by their text."""
     keep_dirlinks: bool = option(False, KINDS,
-        Option(("-K", "--keep-dirlinks"), "go through a symlink of DST where SRC has a directory",
+        Option(("-K", "--keep-dirlinks"), "use a symlink at DST that points to a directory as that directory",
             example="-K src/ backup/",
             rsync="""times and permissions go to the directory, not to the link; not with `-b`,
             `--keep-undo`, `--link-dest` and its like""",
@@ -623,7 +643,7 @@ class SyncOptions:
     goes there, if the link leads to a directory of the destination. Not together with `backup`, `alternates`
     and `keep_undo`."""
     munge_links: bool = option(False, KINDS,
-        Option(("--munge-links",), "make symlinks lead nowhere, or undo that where SRC is on this machine",
+        Option(("--munge-links",), "make symlinks unusable; restore them where SRC is on this machine",
             example="--munge-links host:src/ backup/",
             rsync="not with `--safe-links`, `-L`, `-k` and `--copy-unsafe-links`",
             note="""A symlink gets `/rsyncd-munged/` in front of its target, so that it leads nowhere, and
@@ -638,20 +658,20 @@ class SyncOptions:
     nowhere, with "/rsyncd-munged/" in front of their targets. As the source it takes that away again. Not
     together with `safe_links`, `copy_links` and the like."""
     devices: bool = option(True, KINDS,
-        Option(("-D",), "the same as --devices --specials; always on, as are these",
+        Option(("-D",), "the same as --devices --specials (always on)",
             also=(("specials", True),)),
-        Option(("--devices",), "copy devices where the receiving side runs as root"),
-        Option(("--no-D",), "copy neither devices nor fifos and sockets", sets=False,
+        Option(("--devices",), "copy devices where the receiving side runs as root (always on)"),
+        Option(("--no-D",), "skip devices, fifos and sockets", sets=False,
             also=(("specials", False),)),
-        Option(("--no-devices",), "copy no devices", sets=False),
+        Option(("--no-devices",), "skip devices", sets=False),
         wire=SPARED, watch=False)
     """Make devices, where the destination runs as root and both sides know how."""
     specials: bool = option(True, KINDS,
-        Option(("--specials",), "copy fifos and sockets"),
-        Option(("--no-specials",), "copy no fifos and sockets", sets=False),
+        Option(("--specials",), "copy fifos and sockets (always on)"),
+        Option(("--no-specials",), "skip fifos and sockets", sets=False),
         wire=SPARED, watch=False)
     """Make fifos and sockets, where both sides know how."""
-    atimes: bool = option(False, KINDS,
+    atimes: bool = option(False, METADATA,
         Option(("-U", "--atimes"), "keep access times; given twice, with --open-noatime",
             example="-UU mail/ host:mail/",
             rsync="""of new symlinks, too, rsync sets access times; rdc leaves those of symlinks. They do
@@ -662,8 +682,8 @@ class SyncOptions:
         watch=False)
     """Keep access times of regular files and special files, in whole seconds. What the source reads has
     changed its own by then, unless `open_noatime` is set."""
-    open_noatime: bool = option(False, KINDS,
-        Option(("--open-noatime",), "read files so that they keep their access times, where that may be",
+    open_noatime: bool = option(False, METADATA,
+        Option(("--open-noatime",), "do not change access times when reading, where that is permitted",
             example="--open-noatime mail/ host:mail/",
             rsync="""beside the owner of a file only root may; of others the access time changes, as in
             rsync""",
@@ -671,17 +691,17 @@ class SyncOptions:
             changes, and that is no error. Directories that are listed count as read."""),
         watch=False)
     """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
-    omit_dir_times: bool = option(False, KINDS,
+    omit_dir_times: bool = option(False, METADATA,
         Option(("-O", "--omit-dir-times"), "do not keep modification times of directories"),
         watch=False)
     """Directories keep the mtimes that they have or get at the destination."""
-    omit_link_times: bool = option(False, KINDS,
+    omit_link_times: bool = option(False, METADATA,
         Option(("-J", "--omit-link-times"), "do not keep modification times of symlinks"),
         watch=False)
     """Symlinks keep the mtimes that they have or get at the destination."""
     owner: bool | None = option(None, OWNERS,
         Option(("-o",), "keep owners where the receiving side runs as root (default)", sets=ALWAYS),
-        Option(("--owner",), "keep owners and groups, root or not",
+        Option(("--owner",), "keep owners and groups even without root",
             rsync="""`-o` keeps owners where the receiving side is root, which is always so; `--owner`
             demands it""",
             note="""Without it, owners and groups are kept where the receiving side runs as root. Where
@@ -690,7 +710,7 @@ class SyncOptions:
         wire=item(6), needs=(Need.OWNERS,), check=True)
     """Preserve uid and gid; None: only if the receiving side runs as root."""
     super_user: bool = option(False, OWNERS,
-        Option(("--super",), "set owners and make devices, root or not, as far as the system lets",
+        Option(("--super",), "set owners and make devices even without root, as far as the system permits",
             example="--super src/ host:backup/", rsync="the system decides; there is no `--no-super`",
             note="""Owners are set and devices are made also where the receiving side is not root, as far as
             the system lets. What it does not let is named, with exit code 23."""),
@@ -698,7 +718,7 @@ class SyncOptions:
     """Set owners and make devices as if the destination ran as root; the system decides."""
     fake_super: bool = option(False, OWNERS,
         Option(("--fake-super",),
-            "keep owners, devices and the like in extended attributes, in rsync's form, on this machine",
+            "keep owners, devices and such in extended attributes on this machine, as rsync does",
             example="--fake-super host:/home/ backup/",
             rsync="""an entry of DST that is right as it is stays so, without the attribute; not with `-L`,
             `-k`, `--inplace`, `--append`, `--keep-undo`, `-K`, `--link-dest` and its like""",
@@ -725,9 +745,9 @@ class SyncOptions:
     attributes say. Not together with `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
     `follows`."""
     owner_names: bool = option(False, OWNERS,
-        Option(("--numeric-ids",), "keep owners and groups by number (default)", sets=False,
+        Option(("--numeric-ids",), "keep users and groups by number (default)", sets=False,
             rsync="the default; `--no-numeric-ids` keeps them by name"),
-        Option(("--no-numeric-ids",), "keep them by name where DST has the name, else by number",
+        Option(("--no-numeric-ids",), "keep users and groups by name; by number where DST lacks the name",
             example="--no-numeric-ids src/ host:backup/",
             note="""SRC's side sends each name once, and DST's side looks it up. An owner whose name DST
             does not have keeps its number, and so does root. Not together with `-A`."""),
@@ -735,7 +755,7 @@ class SyncOptions:
     """Users and groups that no map names become those of the same name, if the destination has them. Not
     together with `acls`."""
     usermap: bytes = option(b"", OWNERS,
-        Option(("--usermap",), "what users become: FROM:TO items, such as 0-99:nobody,wayne:admin", "MAP",
+        Option(("--usermap",), "map users: FROM:TO items, such as 0-99:nobody,wayne:admin", "MAP",
             example="--usermap=0-99:nobody,wayne:admin src/ host:backup/",
             rsync="who is not in it stays by number; a name that DST does not have fails; not with `-A`",
             note="""MAP has FROM:TO items between commas, as in rsync, and the first that matches counts.
@@ -748,15 +768,15 @@ class SyncOptions:
     """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
     the same numbers. Not together with `acls`."""
     groupmap: bytes = option(b"", OWNERS,
-        Option(("--groupmap",), "the same for groups, such as *:users", "MAP",
+        Option(("--groupmap",), "map groups in the same way, such as *:users", "MAP",
             example="--groupmap='*:users' src/ host:backup/", rsync="as `--usermap`"),
-        Option(("--chown",), "give everything to this user and group; one of them may be left out", "OWNER",
+        Option(("--chown",), "give everything this user and group; either may be omitted", "OWNER",
             example="--chown=www-data:www-data src/ host:/var/www/", rsync="as `--usermap`",
             note="""OWNER is USER:GROUP, USER or :GROUP, by name or by number at DST. It is short for
             `--usermap='*:USER' --groupmap='*:GROUP'`."""),
         most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
-    """The same for groups."""
+    """The mapping of groups."""
     compress: bool | None = option(None, CONNECTION,
         Option(("-z", "--compress"), "always compress (default: where it helps)",
             example="-z src/ host:backup/", rsync="zstd; without it rdc compresses where that helps",
@@ -767,15 +787,25 @@ class SyncOptions:
         wire=NOWHERE, check=True)
     """True: always, False: never, None: where it helps (not within one process)."""
     bandwidth: int = option(0, CONNECTION,
-        Option(("--bwlimit",), "send at most RATE a second: KiB, or with a suffix such as 1.5m", "RATE",
+        Option(("--bwlimit",),
+            "send at most RATE per second: KiB, or with a suffix such as 1.5m", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
             note="""Each side sends at most RATE. A number without a letter counts KiB, and 0 is no
             limit."""),
         parse=values.parse_rate, wire=item(8), check=True)
     """Bytes per second that each side may send; 0 for no limit."""
+    line: int = option(0, CONNECTION,
+        Option(("--line",),
+            "assume a line of RATE per second: KiB, or with a suffix (default: 0, measure it)", "RATE",
+            example="--line=100m src/ host:backup/",
+            note="""The rate decides which changed files come whole: see
+            [Fast lines and slow ones](../../howto/slow-line.md#fast-lines-and-slow-ones). It limits
+            nothing. The lower one of this and `--bwlimit` counts."""),
+        parse=values.parse_rate, wire=SPARED)
+    """Bytes per second that the way between both sides is assumed to carry; 0: as measured."""
     max_memory: int | None = option(None, CONNECTION,
         Option(("--max-memory", "--max-alloc"),
-            "use at most SIZE of memory for SRC's entries here; 0: all there is (default: half)", "SIZE",
+            "use at most SIZE of memory here for SRC's entries (default: half of it; 0: all of it)", "SIZE",
             rsync="""the bound is on all that is held of the entries of SRC, not on one allocation; it
             counts on this side, and the default is half of the machine's memory""",
             note="""The bound holds at the destination, for the entries that SRC tells of. More of them end
@@ -786,7 +816,7 @@ class SyncOptions:
     machine's memory, None for a share of it. Each side keeps its own value."""
     depth: int = option(0, CONNECTION,
         Option(("--depth",),
-            "have N calls to storage in flight (default: 0, up to 32 where storage is slow)", "N",
+            "keep N storage calls in flight (default: 0, up to 32 where storage is slow)", "N",
             note="""rdc opens one file at a time while storage answers at once. Where it waits, as on NFS,
             on cloud disks and on disks that are not cached, it opens two, four and up to 32 files at a
             time, as long as that makes it faster. `--depth=1` never does. `--depth=16` does from the first
@@ -795,13 +825,22 @@ class SyncOptions:
     """Calls to storage in flight at a time, on each side; 0: one, or up to 32 while they wait for storage
     and a greater number makes them faster."""
     timeout: int = option(0, CONNECTION,
-        Option(("--timeout",), "give up after SECONDS without a byte (default: 0, rdc:// 120)", "SECONDS",
+        Option(("--timeout",),
+            "give up after SECONDS without a byte (default: 0, never; rdc://: 120)", "SECONDS",
             example="--timeout=60 src/ host:backup/",
             note="""The run ends with exit code 30 when no byte came or went for that time, on either side. A
             side that reads its files says so in time."""),
         most=limits.TIMEOUT_SECONDS, parse=values.parse_timeout, wire=item(9), check=True)
     """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
     side gives up if the other one neither sends nor uses the processor."""
+    unsigned: bool = option(False, CONNECTION,
+        Option(("--unsigned",), "read a published store that nobody signed whom you trust",
+            example="--unsigned http://nas.example.org/st/@latest/ dst/",
+            note="""A store on the web, and a file that `rdc store pack` wrote, are read if your own key
+            signed them, or one that `rdc keys trust` has: of the web under the name of the host. Without a
+            signature, whoever runs the server, or stands between with `http://`, decides what comes."""),
+        wire=HERE, watch=False)
+    """Read a published store whose signature nothing proves."""
     items: bool = option(True, wire=item(5), check=True)
     """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
     list_unchanged: bool = option(False, watch=False)
@@ -823,34 +862,34 @@ class SyncOptions:
 
     @property
     def passes_over_missing(self) -> bool:
-        """Whether a missing SRC is no error."""
+        """Return whether a missing SRC is no error."""
         return self.ignore_missing_args or self.delete_missing_args
 
     @property
     def rewrites(self) -> bool:
-        """Whether `ignore_times` has an effect."""
+        """Return whether `ignore_times` has an effect."""
         return self.ignore_times and not (self.checksum or self.size_only)
 
     @property
     def rereads(self) -> bool:
-        """Whether contents are compared although nothing else differs."""
+        """Return whether contents are compared although nothing else differs."""
         return self.checksum or self.rewrites
 
     @property
     def visits_all(self) -> bool:
-        """Whether each entry is looked at, though the trees seem equal."""
+        """Return whether each entry is looked at, though the trees seem equal."""
         elsewhere = self.alternates is not None and self.alternates.changes_existing
         some = self.list_unchanged or self.keep_dirlinks or self.remove_source_files
         return self.rereads or some or elsewhere
 
     @property
     def removes(self) -> bool:
-        """Whether the run may remove entries that the source lacks."""
+        """Return whether the run may remove entries that the source lacks."""
         return self.delete or self.force
 
     @property
     def narrows(self) -> bool:
-        """Whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
+        """Return whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
         some = self.update or self.existing or self.ignore_existing or self.size_only
         return some or self.append or self.safe_links or self.bounds_sizes
 
@@ -870,7 +909,7 @@ class SyncOptions:
 
     @property
     def maps_owners(self) -> bool:
-        """Whether owners may become others than those of the same number."""
+        """Return whether owners may become others than those of the same number."""
         return bool(self.usermap or self.groupmap or self.owner_names)
 
     @property
@@ -881,18 +920,25 @@ class SyncOptions:
 
     @property
     def overwrites(self) -> bool:
-        """Whether new content is written into the files that are there."""
+        """Return whether new content is written into the files that are there."""
         return self.inplace or self.append
 
     @property
     def bounds_sizes(self) -> bool:
-        """Whether files are skipped by size."""
+        """Return whether files are skipped by size."""
         return self.min_size > 0 or self.max_size is not None
 
     def is_left_for_size(self, size: int) -> bool:
-        """Whether a regular file of the source with `size` bytes is skipped."""
+        """Return whether a regular file of the source with `size` bytes is skipped."""
         return size < self.min_size or (self.max_size is not None and size > self.max_size)
 
 
 OPTIONS = declared_options(SyncOptions)
-"""What is declared of each field, in the order of the help text."""
+"""The declarations by field. The options of one title have this order in the help text."""
+
+
+def is_default(field: str, option: Option) -> bool:
+    """Return whether an option of a field asks for what holds without it: it only cancels another one."""
+    made = ((field, option.sets), *option.also)
+    restores = option.metavar is None and all(OPTIONS[name].default == value for name, value in made)
+    return restores or option.sets is ALWAYS

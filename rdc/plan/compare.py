@@ -5,17 +5,14 @@ from __future__ import annotations
 from array import array
 from enum import Enum, IntFlag
 from functools import cache, partial
-from itertools import accumulate, compress
+from itertools import compress
 from operator import ne
 
 from rdc.kernel import put_rows, take_rows
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import BASES_PER_FILE
 from rdc.model.entries import DEVICES, Kind, Listing, Metadata
 from rdc.model.preserved import Preserved, real_time
-from rdc.plan.descent import ByteRange
-from rdc.plan.search import FURTHER, UNPLACED, Gap, GapSearch, gap_within
-from rdc.protocol.messages.content import SHORTEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Change(Enum):
-    """What to do about an entry."""
+    """The decision about an entry."""
 
     CREATE = "create"
     """The destination has no entry of that name."""
@@ -51,8 +48,7 @@ class Difference(IntFlag):
     GROUP = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Record):
     """One entry that needs work: its row in each listing (-1: not in it)."""
 
     change: Change
@@ -61,8 +57,7 @@ class Decision:
     difference: Difference
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Record):
     """The result of comparing a directory."""
 
     decisions: tuple[Decision, ...]
@@ -132,7 +127,7 @@ def compare(
             else:
                 change = Change.METADATA
             if bits or change is not Change.METADATA:
-                decisions.append(Decision(change, row, existing_row, _DIFFERENCES[bits]))
+                decisions.append(Decision(change, row, existing_row, _difference(bits)))
     return Comparison(tuple(decisions), tuple(extra), tuple(touched), tuple(checked))
 
 
@@ -229,7 +224,10 @@ _CHECKSUM, _SIZE, _TIME = int(Difference.CHECKSUM), int(Difference.SIZE), int(Di
 _PERMISSIONS, _OWNER, _GROUP = int(Difference.PERMISSIONS), int(Difference.OWNER), int(Difference.GROUP)
 
 # Flags are combined as integers: IntFlag's own operators take a microsecond each.
-_DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
+_DIFFERENCES = 1 << len(Difference)
+"""How many there are. Each is made when the first entry has it: to make all takes a hundredth of a start."""
+
+_difference = cache(Difference)
 
 
 def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> int:
@@ -263,7 +261,7 @@ def _is_doubtful(a: Listing, row: int, b: Listing, other: int, preserved: Preser
 
 def row_difference(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> Difference:
     """Returns in which columns two rows of one kind differ, apart from the targets of symlinks."""
-    return _DIFFERENCES[_difference_of_rows(a, row, b, other, preserved)]
+    return _difference(_difference_of_rows(a, row, b, other, preserved))
 
 
 def difference(kind: int, wanted: Metadata, existing: Metadata, *, preserved: Preserved) -> Difference:
@@ -282,7 +280,7 @@ def difference(kind: int, wanted: Metadata, existing: Metadata, *, preserved: Pr
 
 _ACCESS = int(Difference.PERMISSIONS | Difference.OWNER | Difference.GROUP)
 
-DIFFERS = bytes(code > 0 and (code - 1) % len(_DIFFERENCES) > 0 for code in range(256))
+DIFFERS = bytes(code > 0 and (code - 1) % _DIFFERENCES > 0 for code in range(256))
 """For each code byte, 1 if it has any difference."""
 
 DIFFERS_IN_ACCESS = bytes(code > 0 and ((code - 1) & _ACCESS) > 0 for code in range(256))
@@ -298,7 +296,7 @@ class FileDecisions:
     _CHANGES = (Change.CONTENT, Change.CHECK, Change.REPLACE)
 
     def __init__(self) -> None:
-        # 0: no decision. Otherwise 1 + the bits of the difference + len(_DIFFERENCES) * index of the change.
+        # 0: no decision. Otherwise 1 + the bits of the difference + _DIFFERENCES * index of the change.
         self._codes = bytearray()
         self._decoded: dict[int, Decision] = {}
 
@@ -306,16 +304,16 @@ class FileDecisions:
         """Stores one decision for each of these files, which increase."""
         if files and files[-1] >= len(self._codes):
             self._codes += bytes(files[-1] + 1 - len(self._codes))
-        code = 1 + int(difference) + len(_DIFFERENCES) * self._CHANGES.index(change)
+        code = 1 + int(difference) + _DIFFERENCES * self._CHANGES.index(change)
         for file in files:
             self._codes[file] = code
 
     def has(self, file: int) -> bool:
-        """Whether a decision is stored for this file."""
+        """Return whether a decision is stored for this file."""
         return file < len(self._codes) and self._codes[file] != 0
 
     def has_any(self, first: int, stop: int) -> bool:
-        """Whether a decision is stored for any file from `first` to before `stop`."""
+        """Return whether a decision is stored for any file from `first` to before `stop`."""
         return any(self._codes[first:stop])
 
     def pop(self, file: int) -> Decision | None:
@@ -342,8 +340,8 @@ class FileDecisions:
         """Decodes a code byte other than 0."""
         decoded = self._decoded.get(code)
         if decoded is None:
-            change, difference = divmod(code - 1, len(_DIFFERENCES))
-            decoded = self._decoded[code] = Decision(self._CHANGES[change], -1, -1, _DIFFERENCES[difference])
+            change, difference = divmod(code - 1, _DIFFERENCES)
+            decoded = self._decoded[code] = Decision(self._CHANGES[change], -1, -1, _difference(difference))
         return decoded
 
 
@@ -384,6 +382,11 @@ def linking_code(kind: int, difference: Difference, *, new: bool) -> str:
     return f"h{_LETTERS[Kind(kind)]}" + 9 * ("+" if new else " ")
 
 
+def is_new(code: str) -> bool:
+    """Returns whether a code says that the destination had no entry of its kind at the path."""
+    return code.endswith("+++++++++")
+
+
 def copying_code(kind: int, difference: Difference) -> str | None:
     """Returns the code of an entry that is made from one in an alternate directory, without the source's
     content. None: it equals that one, and rsync's -i is silent about it."""
@@ -421,8 +424,7 @@ def _code(kind: int, difference: int, transferred: bool, new: bool) -> str:
 _SECOND = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLimits:
+class TimeLimits(Record):
     """The whole seconds that a file system may store for earlier and for later times."""
 
     first: frozenset[int] = frozenset()
@@ -459,12 +461,12 @@ def time_limits(type_: int) -> TimeLimits:
     return _BY_TYPE.get(type_, _ANY)
 
 
-@dataclass(frozen=True, slots=True)
-class Clamped:
+class Clamped(Record):
     """A listing compared with what exists at the destination."""
 
     wanted: Listing
-    """With the existing mtimes where those are limits and the wanted ones lie beyond them."""
+    """The wanted listing, with the existing mtimes where those are limits and the wanted ones lie beyond
+    them."""
     files: frozenset[int]
     """Rows of the files among them."""
 
@@ -542,7 +544,7 @@ def with_equal_time(existing: Metadata, wanted: Metadata, options: SyncOptions) 
 
 
 def _are_close(a_ns: int, b_ns: int, window: int) -> bool:
-    """Whether `window` seconds or less lie between two times, in whole seconds as in rsync."""
+    """Return whether `window` seconds or less lie between two times, in whole seconds as in rsync."""
     return abs(real_time(a_ns) // _SECOND - real_time(b_ns) // _SECOND) <= window
 
 
@@ -582,7 +584,7 @@ def name_clashes(names: Sequence[bytes]) -> list[list[int]]:
 
 
 def _keys(joined: bytes) -> list[str]:
-    """What is equal for names that may be one. NUL separates the names before and after each step."""
+    """Return what is equal for names that may be one. NUL separates the names before and after each step."""
     import re
     from unicodedata import normalize
 
@@ -600,9 +602,6 @@ ROTATED_BYTES = 2048
 ROTATED_FILES = 16_384
 """Skip directories with more changed files than this; such a change is no rotation. Each file takes about 300
 bytes of memory."""
-
-# app.log.2.gz, app.log-20240131, mbox.3. The first group is the name before any rotation.
-_NUMBERED = rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?"
 
 
 def rotated(
@@ -666,12 +665,9 @@ def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
 
 def _names_before(name: bytes) -> list[bytes]:
     """Returns the names that this file may have had before its number was increased."""
-    import re
-
-    match = re.fullmatch(_NUMBERED, name, re.DOTALL)
-    if match is None:
+    stem, number, suffix = _numbered(name)
+    if not number:
         return []
-    stem, number, suffix = match[1], match[2], match[3] or b""
     before = b"%0*d" % (len(number), max(0, int(number) - 1))
     shorter = b"%d" % max(0, int(number) - 1)
     separator = name[len(stem) : len(stem) + 1]
@@ -679,143 +675,23 @@ def _names_before(name: bytes) -> list[bytes]:
     return list(dict.fromkeys([*names, stem + suffix, stem]))
 
 
-# A bundle: many changed files treated as one, and the search for their contents in the old versions.
-#
-# The contents of the files lie one after another, and so do their old versions, the base. Files of several
-# chunks come first, described by these chunks. Files of one chunk follow, described by fingerprints of their
-# blocks: first those in blocks of the full size, then short files in shorter blocks. Within each group the
-# files keep their order.
+NUMBER_DIGITS = 14
+"""A date and a time, as in mbox-20240131235959."""
 
 
-@dataclass(frozen=True, slots=True)
-class BundleLayout:
-    """The order and the offsets of the files in a bundle."""
+def _numbered(name: bytes) -> tuple[bytes, bytes, bytes]:
+    """Split app.log.2.gz into app.log, 2 and .gz, app.log-20240131 and mbox.3 without a suffix. The number is
+    empty for other names.
 
-    order: tuple[int, ...]
-    """Numbers of the files, as requested, in bundle order."""
-    sizes: array[int]
-    """Bytes of each file in bundle order (typecode 'Q')."""
-    starts: array[int]
-    """Offset of each file; the last item is the end of the bundle."""
-    chunked: int
-    """Number of files described by their chunks; they come first."""
-    short: int
-    """Number of files described in shorter blocks; they come last."""
-
-    @classmethod
-    def of(cls, files: Sequence[int], sizes: Sequence[int], chunk: int, block: int) -> BundleLayout:
-        """Lays out the files with these numbers and sizes in bytes.
-
-        `chunk`: bytes of the longest chunk; a file described by blocks is no longer. `block`: bytes of a full
-        block.
-        """
-        chunked = [row for row, size in enumerate(sizes) if size > chunk]
-        whole = [row for row, size in enumerate(sizes) if 2 * block <= size <= chunk]
-        short = [row for row, size in enumerate(sizes) if size < 2 * block and size <= chunk]
-        rows = chunked + whole + short
-        lengths = array("Q", [sizes[row] for row in rows])
-        starts = array("Q", accumulate(lengths, initial=0))
-        return cls(tuple([files[row] for row in rows]), lengths, starts, len(chunked), len(short))
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files together."""
-        return self.starts[-1]
-
-    @property
-    def shorter(self) -> int:
-        """Index in `order` of the first file described in shorter blocks."""
-        return len(self.order) - self.short
-
-
-def chunk_copies(
-    wanted: bytes, lengths: Sequence[int], base_references: bytes, base_lengths: Sequence[int]
-) -> array[int]:
-    """Returns the wanted chunks that the base has, as the kernel's rows of copies.
-
-    `wanted` and `base_references` are packed references of equal width, one per chunk. `lengths` and
-    `base_lengths` are the lengths of these chunks in bytes.
+    Regular expressions take 3 ms to load, and hardly an update has such a file.
     """
-    width = len(base_references) // max(1, len(base_lengths))
-    known: dict[bytes, tuple[int, int]] = {}
-    at = 0
-    for row, length in enumerate(base_lengths):
-        known.setdefault(base_references[row * width : (row + 1) * width], (at, length))
-        at += length
-    copies = array("Q")
-    at = 0
-    for row, length in enumerate(lengths):
-        base_offset, same = known.get(wanted[row * width : (row + 1) * width], (0, 0))
-        if same == length:
-            if copies and copies[-4] + copies[-1] == at and copies[-2] + copies[-1] == base_offset:
-                copies[-1] += length
-            else:
-                copies.extend((at, 0, base_offset, length))
-        at += length
-    return copies
-
-
-class BundleSearch(GapSearch):
-    """Searches for all gaps of a bundle, each in the old version of its file."""
-
-    def __init__(
-        self,
-        layout: BundleLayout,
-        old: Sequence[int],
-        copies: array[int],
-        block: int,
-        width: int,
-        rounds: int,
-    ) -> None:
-        """Prepares the search.
-
-        `old`: bytes of the old versions in bundle order. `copies`: chunks that the base has. `block`: bytes
-        per block of the fingerprints that came with the bundle, `width`: bytes per fingerprint. `rounds`: how
-        many times `questions` may return any.
-        """
-        gaps = list(_gaps(layout, old, copies))
-        sizes = (block, *FURTHER[max(0, min(rounds, len(FURTHER) - 1))])
-        super().__init__(gaps, sizes)
-        chunked = [gap for gap in gaps if gap.offset < layout.starts[layout.chunked]]
-        if rounds > 0:
-            least = 0 if rounds >= len(sizes) else 1
-            for gap in chunked:
-                self.open(gap, least)
-        border = len(chunked) + layout.shorter - layout.chunked
-        self.expect(gaps[len(chunked) : border], block, width, 0)
-        shorter = block // SHORTEN
-        self.expect(gaps[border:], shorter, width, sum(size >= shorter for size in sizes) - 1)
-
-
-def _gaps(layout: BundleLayout, old: Sequence[int], copies: array[int]) -> list[Gap]:
-    """Returns the gaps in order. Neighbours of a gap count only if they lie in the old version of the same
-    file."""
-    gaps = []
-    rows = iter(zip(copies[0::4], copies[2::4], copies[3::4], strict=True))
-    row = next(rows, None)
-    begin = 0
-    for number, size in enumerate(layout.sizes):
-        bounds = begin, begin + old[number]
-        begin = bounds[1]
-        at, end = layout.starts[number], layout.starts[number] + size
-        before = bounds[0]
-        while row is not None and row[0] < end:
-            offset, base_offset, length = row
-            # A copy may begin in one file and end in the next.
-            start, stop = max(at, offset), min(end, offset + length)
-            if at < start:
-                behind = base_offset if bounds[0] <= base_offset <= bounds[1] else bounds[1]
-                gaps.append(_gap(ByteRange(at, start - at), before, behind, bounds))
-            goes_on = base_offset + stop - offset
-            before = goes_on if bounds[0] <= goes_on <= bounds[1] else bounds[0]
-            at = stop
-            if offset + length > end:
-                break
-            row = next(rows, None)
-        if at < end:
-            gaps.append(_gap(ByteRange(at, end - at), before, bounds[1], bounds))
-    return gaps
-
-
-def _gap(unmatched: ByteRange, before: int, behind: int, bounds: tuple[int, int]) -> Gap:
-    return gap_within(unmatched, 0, (before, behind), bounds, (UNPLACED, UNPLACED))
+    front, dot, suffix = name.rpartition(b".")
+    splits = [(name, b"")]
+    if suffix.isalnum() and len(suffix) <= 4:
+        splits.append((front, dot + suffix))
+    for numbered, rest in splits:
+        start = numbered.rstrip(b"0123456789")
+        number = numbered[len(start) :]
+        if len(start) > 1 and start[-1:] in (b".", b"-") and 0 < len(number) <= NUMBER_DIGITS:
+            return start[:-1], number, rest
+    return name, b"", b""

@@ -8,7 +8,7 @@ from operator import mul
 from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, copies_of_instructions, fetched_ranges
 from rdc.kernel.blake3_many import equal_parts
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 from rdc.limits import DESCENT_MAP_RECORDS
 from rdc.model.entries import Clone
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rdc.signature.tree import Level, SignatureTree
 
 
-@dataclass(frozen=True, slots=True)
-class Reuse:
+class Reuse(Record):
     """All chunks of records [first, stop) of a base's level 0, `length` bytes, repeated `count` times as a
     whole."""
 
@@ -35,8 +34,7 @@ class Reuse:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReuseChunk:
+class ReuseChunk(Record):
     """One chunk of record `row` of a base's level 0, `length` bytes, repeated `count` times."""
 
     base: int
@@ -45,8 +43,7 @@ class ReuseChunk:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(Record):
     """A chunk of `length` bytes that no base has, repeated `count` times. `reference` verifies what arrives.
     It is empty for the only chunk of a file, which the file's root digest verifies."""
 
@@ -55,8 +52,7 @@ class Fetch:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Record):
     """`length` bytes of a chunk that a base has at `offset`, unless the block's fingerprint matched by
     chance."""
 
@@ -65,15 +61,13 @@ class Copy:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Record):
     """`length` bytes of a chunk that have to be fetched."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRecipe:
+class ChunkRecipe(Record):
     """The copies and literals that make up one chunk, in order.
 
     They are packed, because a rebuilt library has hundreds of thousands of them.
@@ -101,8 +95,7 @@ class ChunkRecipe:
             yield Literal(length) if base == LITERAL else Copy(base, offset, length)
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Record):
     """A chunk of `length` bytes rebuilt by `chunk_recipe`, repeated `count` times. `reference` verifies
     it."""
 
@@ -112,8 +105,7 @@ class Patch:
     chunk_recipe: ChunkRecipe
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Record):
     """The parts, repeated `count` times as a whole: a run of equal nodes that no base has."""
 
     parts: tuple[Part, ...]
@@ -136,8 +128,7 @@ class _LevelOfBase(NamedTuple):
     level: int
 
 
-@dataclass(slots=True)
-class _Unknown:
+class _Unknown(Record, frozen=False):
     """A node that no base has. Its parts replace it when its records arrive."""
 
     level: int

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -74,8 +74,7 @@ Find: TypeAlias = "Callable[[Span, int, bytes], Sequence[int]]"
 """(window, size, fingerprints) -> the offset in the base of each block, or NOWHERE."""
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Record, frozen=False):
     offset: int
     length: int
     fingerprint: bytes

@@ -6,7 +6,7 @@ from collections import deque
 from itertools import accumulate, compress
 
 from rdc.errors import ProtocolError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
 from rdc.tree.manifest import GROUPS, Fold, Group, Manifest, Tier
 
@@ -36,9 +36,10 @@ FIRST_TIER = 2
 """Above a quarter of a million entries the first tier may have more nodes: 11 bytes per 4,096 entries. Four
 exchanges then always suffice."""
 
-FEW_NODES = 8
+FEW_NODES = 16
 """Up to this many nodes of the lowest tier, all columns of their entries are requested at once. That costs
-about 400 bytes per node and saves the round trip that would tell which columns differ."""
+about 100 bytes per node and saves the round trip that would tell which columns differ, and cost 11 bytes for
+each node of the tier."""
 
 FIRST_NODES_MAX = 16_384
 """Upper limit for nodes of the first tier: 180 KB, in one answer."""
@@ -52,8 +53,7 @@ def first_tier(entries: int) -> int:
     return level
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Record):
     """One request for nodes or rows.
 
     Without `rows`: the children in tier `level` of `nodes` of the tier above, or the whole tier if `nodes` is
@@ -66,8 +66,7 @@ class Ask:
     groups: Group
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Record, frozen=False):
     """A node of the source's fold: equal to one of ours, or to be expanded, or to be replaced by rows."""
 
     number: int
@@ -125,6 +124,11 @@ class ManifestDescent:
     def complete(self) -> bool:
         """True if every request was answered and none is left to send."""
         return not self._waiting
+
+    @property
+    def awaits_rows(self) -> bool:
+        """True if only rows are outstanding, so the descent asks for nothing more."""
+        return bool(self._waiting) and all(ask.rows for ask, _ in self._waiting)
 
     def take_top(self, level: int, references: bytes) -> None:
         """Takes the finest tier of few nodes, which the source sent unasked. It replaces the request for a
@@ -243,6 +247,21 @@ class ManifestDescent:
         # Kind.FILE is 0, so the kinds select the entries that are no regular files. Their size must be 0.
         sizes = memoryview(b"".join(rows.sizes for rows in parts)).cast("Q")
         return not any(compress(sizes, self._own.manifest.kinds[span.start : span.stop]))
+
+    def differing(self) -> list[range]:
+        """Returns our rows that may differ from the source's: those in no node that was found equal."""
+        equal = sorted(
+            (span.start, span.stop)
+            for node, level in self._leaves(self._top, self._level + 1)
+            if node.own is not None and not node.differing
+            for span in (self._own.tiers[level].span(node.own),)
+        )
+        found, at = [], 0
+        for start, stop in (*equal, (len(self._own.manifest), 0)):
+            if at < start:
+                found.append(range(at, start))
+            at = max(at, stop)
+        return found
 
     def assemble(self, into: Manifest) -> None:
         """Appends the source's manifest to `into`: our rows where they are equal, arrived rows elsewhere."""

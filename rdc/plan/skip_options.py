@@ -6,8 +6,9 @@ from array import array
 from bisect import bisect_left
 from enum import IntEnum
 
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import DEVICES, NUMBERS, Kind, Listing, PackedListing
+from rdc.model.options import leads_outside
 from rdc.model.preserved import Preserved, real_time
 from rdc.plan.compare import Change, Comparison, Decision, Difference, row_difference
 
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 # destination never counts as newer. Directories that both sides have are never skipped.
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowed:
+class Narrowed(Record):
     """A comparison after the skip options."""
 
     comparison: Comparison
@@ -176,8 +176,6 @@ def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
 
 def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
     """Returns the rows of symlinks that lead out of the tree."""
-    from rdc.model.options import leads_outside
-
     names = wanted.names
     return frozenset(
         row
@@ -216,8 +214,7 @@ class Likeness(IntEnum):
     """The metadata are equal as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlternateMatch:
+class AlternateMatch(Record):
     """The entry that has most in common with the source's; among equals the first."""
 
     likeness: Likeness

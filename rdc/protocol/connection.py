@@ -12,7 +12,7 @@ from collections import deque
 import msgpack
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing
 from rdc.model.runs import MessageCost, Purpose
@@ -29,8 +29,10 @@ from rdc.protocol.messages import (
     encode_parts,
     message_kinds,
 )
+from rdc.protocol.messages.uniting import Subject
 from rdc.protocol.sequence import SequenceRules
 from rdc.protocol.wire.codec import Illegal
+from rdc.protocol.wire.options import ADDED_OPTIONS, RULE_PARTS, SELECTION
 from rdc.protocol.wire.stream import (
     PLAIN,
     RAW,
@@ -57,8 +59,7 @@ if TYPE_CHECKING:
 # both have.
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Record):
     """The versions of the protocol that a program speaks.
 
     A message's form never changes: a changed form is a new message with a number of its own. So a version is
@@ -85,7 +86,7 @@ class Dialect:
         return frozenset(gone)
 
     def shared_with(self, hello: Hello) -> Dialect:
-        """What a program speaks that passes on only what the sender of `hello` speaks, too.
+        """Return what a program speaks that passes on only what the sender of `hello` speaks, too.
 
         IncompatiblePeerError if that is no version at all.
         """
@@ -109,11 +110,11 @@ class Dialect:
         return Hello(self.newest, software, params, oldest, " ".join(sorted(self.features)) or None)
 
 
-READS_ANEW = "check"
-"""The feature of a source that answers an Open which needs it from what it reads in that session alone. It
+READS_FRESH = "fresh"
+"""The feature of a source that answers an Open which needs it only from what it reads in that session. It
 neither asks nor fills a catalog then."""
 
-SPECIALS = "specials"
+SPECIALS = "nodes"
 """The feature of a side that knows fifos, sockets and devices as kinds of entries. Without it on both sides
 they are announced as SPECIAL, and left alone."""
 
@@ -130,16 +131,15 @@ def _features(*without_messages: str) -> dict[str, tuple[type[Message], ...]]:
 DIALECT = Dialect(
     oldest=9,
     newest=9,
-    features=_features(READS_ANEW, SPECIALS),
+    features=_features(READS_FRESH, SPECIALS),
     since={kind: kind.place.since for kind in message_kinds().values() if kind.place.since is not None},
     until={},
 )
-"""What this rdc speaks."""
+"""The protocol versions of this rdc."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """What both sides of a session speak."""
+class Agreement(Record):
+    """The version and features that both sides of a session speak."""
 
     version: int
     features: frozenset[str]
@@ -148,8 +148,8 @@ class Agreement:
 
 
 def knows(hello: Hello | None, feature: str) -> bool:
-    """Whether the remote side has a feature. `hello`: what it sent; None in one process, where both are this
-    program."""
+    """Return whether the remote side has a feature. `hello`: what it sent; None in one process, where both
+    are this program."""
     return hello is None or feature in (hello.features or "").split(" ")
 
 
@@ -193,8 +193,7 @@ class LocalProtocolError(RuntimeError):
     """This side tried to break the protocol: a bug in rdc, never the peer's fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Record):
     message: Message
     round: int
 
@@ -211,7 +210,7 @@ class Connection:
     ) -> None:
         self.dialler = dialler
         self.agreement: Agreement | None = None
-        """What both sides speak; None until the remote side's Hello arrives."""
+        """The version that both sides speak; None until the remote side's Hello arrives."""
         self.peer: Hello | None = None
         """The remote side's Hello; None until it arrives."""
         self.bytes_sent = 0
@@ -290,8 +289,8 @@ class Connection:
 
     @property
     def can_refuse(self) -> bool:
-        """Whether the remote side would accept and understand Refused: it has sent its preamble, and the
-        session is open."""
+        """Return whether the remote side would accept and understand Refused: it has sent its preamble, and
+        the session is open."""
         return self._preamble_seen and Refused in self._rules.us.allowed
 
     @property
@@ -309,7 +308,7 @@ class Connection:
         return b"".join(self.parts_to_send())
 
     def parts_to_send(self) -> list[bytes | memoryview]:
-        """As data_to_send(), but in pieces, so file content is not copied."""
+        """Return the data of data_to_send() in pieces, so that file content is not copied."""
         parts = self._blocks_out.take_parts()
         if self._preamble:
             parts.insert(0, self._preamble)
@@ -340,7 +339,7 @@ class Connection:
 
     @property
     def finished(self) -> bool:
-        """Whether the stream may end here: the remote side has sent all it had to."""
+        """Return whether the stream may end here: the remote side has sent all it had to."""
         return self._rules.them.state in {State.DONE, State.WATCHING, State.CLOSED}
 
     def next(self) -> Received | None:
@@ -385,8 +384,8 @@ class Connection:
 
     @property
     def ranges(self) -> AskedRanges | None:
-        """What the oldest request without a complete answer asks for, if that is ranges; the same object
-        until it is answered."""
+        """Return what the oldest request without a complete answer asks for, if that is ranges; the same
+        object until it is answered."""
         return self._rules.ranges
 
     @property
@@ -458,14 +457,12 @@ class Connection:
 
     def _check_needs(self, needs: str) -> None:
         """IncompatiblePeerError if this side lacks a feature or an option that the dialler needs."""
-        from rdc.protocol.wire.options import ADDED_OPTIONS, RULE_PARTS, SELECTION
-
         known = self._dialect.features.keys() | ADDED_OPTIONS.keys() | {RULE_PARTS, SELECTION}
         unknown = sorted(set(needs.split(" ")) - known)
         if unknown:
             raise IncompatiblePeerError(
-                f"this rdc ({self._hello.software}) does not know {', '.join(unknown)}, which the session"
-                " needs; update rdc on this side"
+                f"this rdc ({self._hello.software}) lacks what the session needs: {', '.join(unknown)};"
+                " update rdc on this side"
             )
 
     def _check_end(self) -> None:
@@ -500,22 +497,19 @@ def cost_of(name: str, count: int, size: int, plain: int) -> MessageCost:
     return MessageCost(name, count, size, plain, purpose_of(name))
 
 
-@dataclass(slots=True)
-class _KindTotals:
+class _KindTotals(Record, frozen=False):
     count: int = 0
     bytes: int = 0
     plain: int = 0
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Record, frozen=False):
     kind: _KindTotals
     left: int
     """Bytes of the frame that no block has covered yet."""
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Record, frozen=False):
     content: int
     """Bytes of frames in the block that no frame has claimed yet."""
     size: int
@@ -625,8 +619,15 @@ OWNER_BYTES = 250
 NODE_BYTES = 250
 """Bytes per manifest node during the comparison of the trees."""
 
+PAGE_COPIES = 16
+"""Bytes that one byte of a page takes once it is rows: measured 9 to 14 with short names."""
+
 ROWS_BYTES = 900
 """Bytes per node whose rows one message holds, besides the rows."""
+
+
+_MEETINGS = frozenset({Subject.MEET, Subject.MET})
+"""Pages that begin a further run of a session that stays open: what the last one told is forgotten."""
 
 
 class EntriesAccount:
@@ -653,7 +654,9 @@ class EntriesAccount:
 
     def take(self, message: messages.Message) -> None:
         """Count a message's entries before any of them is kept. RdcError if they exceed the limit."""
-        if isinstance(message, messages.Turn):
+        if isinstance(message, messages.Turn) or (
+            isinstance(message, messages.Page) and message.subject in _MEETINGS and message.last
+        ):
             self.begin()
         # Most messages have no entries: they cost one look-up here.
         measure = _MEASURES.get(type(message))
@@ -690,14 +693,6 @@ def _listing(path: bytes, listing: Listing) -> int:
     )
 
 
-def _part(message: messages.ListingPart) -> int:
-    return _listing(message.path, message.listing)
-
-
-def _changed(message: messages.Changed) -> int:
-    return _listing(message.path, message.listing) + 2 * len(message.gone)
-
-
 def _rows(message: messages.RowsPart) -> int:
     rows = message.rows
     named = sum(len(one.path) * PATH_COPIES + 2 * len(one.names + one.targets) for one in rows.segments)
@@ -710,21 +705,9 @@ def _rows(message: messages.RowsPart) -> int:
     )
 
 
-def _tier(message: messages.TierAnswer) -> int:
-    return sum(message.counts) * NODE_BYTES
-
-
-def _links(message: messages.HardLinks) -> int:
-    return len(message.files) * LINK_BYTES
-
-
 def _attributes(message: messages.EntryAttributes) -> int:
     sets = sum(map(len, message.sets)) + len(message.sets) * SET_BYTES
     return sets + len(message.entries) * LINK_BYTES
-
-
-def _mounts(message: messages.MountPoints) -> int:
-    return sum(map(len, message.paths)) + len(message.paths) * PATH_BYTES
 
 
 def _owners(message: messages.Owners) -> int:
@@ -732,18 +715,15 @@ def _owners(message: messages.Owners) -> int:
     return sum(map(len, names)) + len(names) * OWNER_BYTES
 
 
-def _renamed(message: messages.Renamed) -> int:
-    return 2 * (len(message.old) + len(message.new) + PATH_BYTES)
-
-
 _MEASURES: dict[type[messages.Message], Callable[[Any], int]] = {
-    messages.ListingPart: _part,
-    messages.Changed: _changed,
+    messages.ListingPart: lambda part: _listing(part.path, part.listing),
+    messages.Changed: lambda changed: _listing(changed.path, changed.listing) + 2 * len(changed.gone),
     messages.RowsPart: _rows,
-    messages.TierAnswer: _tier,
-    messages.HardLinks: _links,
+    messages.TierAnswer: lambda tier: sum(tier.counts) * NODE_BYTES,
+    messages.HardLinks: lambda links: len(links.files) * LINK_BYTES,
     messages.EntryAttributes: _attributes,
-    messages.MountPoints: _mounts,
+    messages.MountPoints: lambda mounts: sum(map(len, mounts.paths)) + len(mounts.paths) * PATH_BYTES,
     messages.Owners: _owners,
-    messages.Renamed: _renamed,
+    messages.Renamed: lambda renamed: 2 * (len(renamed.old) + len(renamed.new) + PATH_BYTES),
+    messages.Page: lambda page: PAGE_COPIES * len(page.part),
 }

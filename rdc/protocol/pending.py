@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol import messages
 from rdc.protocol.messages import FileFailed, Message
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRanges:
+class AskedRanges(Record):
     """The content that a RangeRequest asks for."""
 
     bytes: int
@@ -47,7 +46,8 @@ class PendingRequests:
 
     @property
     def ranges(self) -> AskedRanges | None:
-        """What the oldest request asks for, if that is ranges; the same object until it is answered."""
+        """Return what the oldest request asks for, if that is ranges; the same object until it is
+        answered."""
         oldest = self._pending[0] if self._pending else None
         return oldest.asked if isinstance(oldest, _Ranges) else None
 
@@ -71,12 +71,17 @@ class PendingRequests:
         if oldest.accept(answer):
             self._pending.popleft()
             self._ordinals -= oldest.ordinals
+            if isinstance(oldest, _Likely) and oldest.asked is not None:
+                # What S answers next comes before all that D asked meanwhile.
+                trees = _Trees(oldest.asked)
+                self._pending.appendleft(trees)
+                self._ordinals += trees.ordinals
 
 
 def _ordinals(request: Message) -> int:
     """Number of files or nodes that a request names; a whole tier is one."""
-    asks = request.place.asks
-    return 1 if asks is None or asks == "file" else len(getattr(request, asks)) or 1
+    named = getattr(request, request.place.asks or "", ())
+    return len(named) or 1 if isinstance(named, tuple) else 1
 
 
 class _Pending(ABC):
@@ -94,7 +99,7 @@ class _Pending(ABC):
 
     @abstractmethod
     def wanted(self) -> str:
-        """What the request asks for."""
+        """Return what the request asks for."""
 
     def refusal(self) -> Illegal:
         """The refusal of an answer to anything else."""
@@ -172,6 +177,24 @@ class _Trees(_Files):
             self._holes = answer.file
             return False
         return self.acknowledge(answer.file)
+
+
+class _Likely(_Pending):
+    """A LikelyRequest: one answer, after which a TreeRequest for the files in it is pending."""
+
+    __slots__ = ("_request", "asked")
+
+    def __init__(self, request: messages.LikelyRequest) -> None:
+        super().__init__(request)
+        self._request = request
+        self.asked: messages.TreeRequest | None = None
+
+    def wanted(self) -> str:
+        return "files that are likely changed"
+
+    def accept(self, answer: messages.LikelyAnswer) -> bool:
+        self.asked = answer.asked(self._request)
+        return True
 
 
 class _Traits(_Files):
@@ -355,12 +378,11 @@ class _Ranges(_Pending):
 class _Bundle(_Pending):
     """A BundleRequest: one answer, or one failure for all."""
 
-    __slots__ = ("_bundle", "_width")
+    __slots__ = ("_bundle",)
 
     def __init__(self, request: messages.BundleRequest) -> None:
         super().__init__(request)
         self._bundle = request.bundle
-        self._width = request.width
 
     def wanted(self) -> str:
         return f"bundle {self._bundle}"
@@ -372,8 +394,6 @@ class _Bundle(_Pending):
             return True
         if answer.without and answer.without[-1] >= self.ordinals:
             raise Illegal(f"bundle {self._bundle} without file {answer.without[-1]} of {self.ordinals}")
-        if len(answer.references) != self._width * len(answer.lengths):
-            raise Illegal(f"{len(answer.references)} bytes of references for {len(answer.lengths)} chunks")
         return True
 
 
@@ -491,6 +511,7 @@ _PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
     messages.NodeRequest: _Nodes,
     messages.RootRequest: _Roots,
     messages.TreeRequest: _Trees,
+    messages.LikelyRequest: _Likely,
     messages.TraitsRequest: _Traits,
     messages.DigestRequest: _Digest,
     messages.FileRequest: _Whole,

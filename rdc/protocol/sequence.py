@@ -23,6 +23,7 @@ from rdc.model.preserved import EVERYTHING
 from rdc.protocol import messages
 from rdc.protocol.messages import Message, Role, State
 from rdc.protocol.messages.field_types import AboutFile, AboutFiles
+from rdc.protocol.messages.uniting import BY_DIALLER, IDLE
 from rdc.protocol.wire.codec import STATES, WORKING, Illegal
 from rdc.protocol.wire.options import rule_bytes
 
@@ -77,6 +78,8 @@ class SequenceRules:
         """Open announced filter rules, and the last of them did not come yet."""
         self._watches = False
         """The source watches its tree: the session continues after Done."""
+        self._meets = False
+        """The trees are brought together: the dialler begins each turn, by an Exchange."""
         self._follows = False
         """The destination asked the source to watch, and receives its condition."""
 
@@ -92,7 +95,7 @@ class SequenceRules:
 
     @property
     def ranges(self) -> AskedRanges | None:
-        """As in PendingRequests."""
+        """Return the ranges of PendingRequests."""
         return None if self._pending is None else self._pending.ranges
 
     def _requests(self) -> PendingRequests:
@@ -172,6 +175,15 @@ class SequenceRules:
         self._listed(message.files[-1])
         self._requests().ask(message)
 
+    def _ask_likely(self, message: messages.LikelyRequest) -> None:
+        self._totals.ask_likely()
+        self._requests().ask(message)
+
+    def _likely(self, message: messages.LikelyAnswer) -> None:
+        if message.files:
+            self._listed(message.files[-1])
+        self._requests().answer(message)
+
     def _ask_bundle(self, message: messages.BundleRequest) -> None:
         self._listed(message.files[-1])
         if State.LISTING in (self.us.state, self.them.state):
@@ -226,6 +238,8 @@ class SequenceRules:
 
     def _describe(self, message: messages.Describe, _sender: End, _other: End) -> None:
         self._need_no_outstanding()
+        if self._meets:
+            raise Illegal("nobody describes a whole tree after Meet")
         self._totals.describe(message)
 
     def _follow(self, _message: messages.Follow, _sender: End, _other: End) -> None:
@@ -238,6 +252,38 @@ class SequenceRules:
             raise Illegal("it came already, or after Start")
         self._watches = True
 
+    def _meet(self, _message: messages.Meet, sender: End, _other: End) -> None:
+        if self._meets or self._watches or self._totals.described or sender is not self._dialling:
+            raise Illegal("the dialler sends it once, before Describe")
+        self._meets = self._watches = True
+
+    def _met(self, _message: messages.Met, _sender: End, _other: End) -> None:
+        if not self._meets or self._totals.started:
+            raise Illegal("it came without Meet, or after Start")
+
+    def _page(self, message: messages.Page, sender: End, _other: End) -> State:
+        if not self._meets:
+            raise Illegal("nobody sent Meet")
+        if (message.subject in BY_DIALLER) != (sender is self._dialling):
+            raise Illegal(f"{message.subject.name} is for the other side to send")
+        return sender.state
+
+    def _exchange(self, message: messages.Exchange, sender: End, other: End) -> State:
+        """Begin a turn of files. Nothing of the last one is under way."""
+        if not self._meets or sender is not self._dialling:
+            raise Illegal("the dialler of a session that began with Meet sends it")
+        if other.state not in IDLE:
+            raise Illegal("the other side is not idle")
+        source, destination = (other, sender) if message.role is Role.SOURCE else (sender, other)
+        source.enter(State.LISTING, Role.SOURCE)
+        destination.enter(State.ASKING, Role.DESTINATION)
+        self._totals = TreeTotals(messages.Turn(False))
+        return sender.state
+
+    @property
+    def _dialling(self) -> End:
+        return self.us if self._dialler else self.them
+
     def _condition(self, _message: messages.Condition, _sender: End, _other: End) -> None:
         if not self._follows:
             raise Illegal("nobody said Follow")
@@ -245,6 +291,8 @@ class SequenceRules:
     def _turn(self, message: messages.Turn, sender: End, other: End) -> None:
         """Start the next turn of a watch. Both sides are idle, so no message of the last turn is under
         way."""
+        if self._meets:
+            raise Illegal("the dialler begins each turn of this session")
         self._begin_turn(sender, other, TreeTotals(message))
         sender.highest_round = other.highest_round = 0
 
@@ -283,6 +331,8 @@ class TreeTotals:
         """Entries of the manifest that replaces a listing; None without one."""
         self._bundles = 0
         """Bundles that D asked for."""
+        self._likely_asked = False
+        """D asked for likely files since its last Describe."""
         self._top_due = False
         """A manifest came, and its top tier may follow, even after D asked for a listing instead."""
         self._rules = self._rules_bytes = 0
@@ -314,22 +364,22 @@ class TreeTotals:
         self._bundles += 1
 
     def is_bundle(self, number: int) -> bool:
-        """Whether `number` names a bundle that D asked for."""
+        """Return whether `number` names a bundle that D asked for."""
         return self.known <= number < self.known + self._bundles
 
     @property
     def described(self) -> bool:
-        """Whether D asked for a description."""
+        """Return whether D asked for a description."""
         return self._asked is not None
 
     @property
     def offered(self) -> bool:
-        """Whether a manifest stands in for the listing."""
+        """Return whether a manifest stands in for the listing."""
         return self._offered is not None
 
     @property
     def started(self) -> bool:
-        """Whether S sent Start."""
+        """Return whether S sent Start."""
         return self._started
 
     def describe(self, message: messages.Describe) -> None:
@@ -340,6 +390,7 @@ class TreeTotals:
         if self._asked is not None and (self._offered is None or not message.whole):
             raise Illegal("the tree is being described already")
         self._asked = message
+        self._likely_asked = False
         self._offered = None
         self._mount_points = 0
         if self._unasked is not None:
@@ -435,6 +486,12 @@ class TreeTotals:
         if not self._started or max(self._users, self._groups) > OWNERS:
             raise Illegal(f"its Start is missing, or they are more than {OWNERS}")
 
+    def ask_likely(self) -> None:
+        """D asks for likely files, once after each Describe: S looks through all that it announced."""
+        if self._asked is None or self._likely_asked:
+            raise Illegal("it came already, or no tree is being described")
+        self._likely_asked = True
+
     def look(self) -> None:
         """D asks for a part of the manifest, which must have been offered."""
         if self._offered is None:
@@ -496,6 +553,8 @@ def _exchanges() -> dict[type[Message], Callable[[SequenceRules, Any], None]]:
                 found[kind] = SequenceRules._look
     found[messages.NodeRequest] = SequenceRules._ask_nodes
     found[messages.BundleRequest] = SequenceRules._ask_bundle
+    found[messages.LikelyRequest] = SequenceRules._ask_likely
+    found[messages.LikelyAnswer] = SequenceRules._likely
     found[messages.Landed] = SequenceRules._landed
     return found
 
@@ -527,6 +586,10 @@ _STEPS: dict[type[Message], Callable[[SequenceRules, Any, End, End], State | Non
     messages.Watch: SequenceRules._watch,
     messages.Condition: SequenceRules._condition,
     messages.Turn: SequenceRules._turn,
+    messages.Meet: SequenceRules._meet,
+    messages.Met: SequenceRules._met,
+    messages.Page: SequenceRules._page,
+    messages.Exchange: SequenceRules._exchange,
     messages.Manifest: SequenceRules._offer,
     messages.Done: SequenceRules._done,
 }

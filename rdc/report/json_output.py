@@ -12,7 +12,7 @@ from enum import Enum
 from operator import attrgetter
 
 from rdc.errors import FileError
-from rdc.lean.records import dataclass, field_names
+from rdc.lean.records import Record, field_names
 from rdc.progress import Problem, Progressed
 from rdc.report.output import Output
 
@@ -42,7 +42,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     "SyncReport": (
         "summary",
         "files changed deleted moved bytes_sent bytes_received literal_bytes reused_bytes round_trips"
-        " bytes_by_purpose=by_purpose",
+        " bytes_by_purpose=by_purpose created updated unchanged content_bytes",
     ),
     "InStep": ("in_step", ""),
     "Halted": ("halted", "message=reason"),
@@ -60,19 +60,24 @@ EVENTS: dict[str, tuple[str, str]] = {
     "UndoableSync": ("undoable", "number began=seconds entries bytes complete left_alone"),
     "UniteItem": ("item", "side action path target copied"),
     "UniteConflict": ("conflict", "path about left_size right_size left_mtime_ns right_mtime_ns"),
-    "UnitePair": ("pair", "place last=seconds entries interrupted conflicts"),
+    "United": ("united", ""),
+    "UnitePair": ("pair", "place last=seconds entries interrupted rules conflicts"),
     "UniteReport": ("summary", "left right left_bytes right_bytes entries conflicts held first"),
     "UndoReport": ("summary", "number restored removed moved changed left_alone older"),
     # Stores.
-    "SnapshotInfo": ("snapshot", "number began=seconds series host path entries files bytes stored"),
+    "SnapshotInfo": ("snapshot", "number began=seconds series host path entries files bytes stored alone?"),
     "StoreReport": (
         "summary",
         "number series entries files bytes files_read bytes_read new_bytes stored deltas errors",
     ),
+    "ForgetReport": ("summary", "forgotten kept applied"),
+    "GcReport": ("summary", "packs freed written snapshots"),
+    "PackReport": ("summary", "number base? bytes frames"),
     "VerifyReport": ("summary", "snapshots packs chunks frames_read bytes_read damaged"),
     # Searches.
     "DuplicateGroup": ("group", "size waste files"),
-    "DuplicateFile": ("", "path links?"),
+    "DuplicateFile": ("", "path links? covered?"),
+    "DirectoryGroup": ("directories", "files bytes waste paths"),
     "DuplicateReport": ("summary", "*summary"),
     "SimilarGroup": ("group", "bytes files"),
     "SimilarFile": ("match", "path size similarity contained like.path=like copies?"),
@@ -96,8 +101,8 @@ EVENTS: dict[str, tuple[str, str]] = {
     "ScanReport": (
         "",
         "paths files bytes allocated_bytes hardlinks holes_bytes already_shared_bytes duplicate_groups"
-        " duplicate_bytes coverage levels attribution directories types overlaps similar errors more_errors"
-        " exit",
+        " duplicate_bytes coverage levels attribution directories types overlaps similar identical ages"
+        " growth errors more_errors exit",
     ),
     "LevelSummary": (
         "",
@@ -112,14 +117,17 @@ for the fields of a record in that field. A field that is None is left out; in f
 empty or 0, and in front of a "!" none.
 """
 
+_PATHS = frozenset(("path", "paths", "target", "source", "like", "links", "copies"))
+"""Properties that are text for a field with "_bytes" at its end."""
+
 _RESULTS = {
-    "DuplicateReport": ("groups",),
+    "DuplicateReport": ("directories", "groups"),
     "SimilarReport": ("matches", "folders", "groups"),
     "DocumentReport": ("matches", "groups"),
 }
 """Fields of reports whose items are events in front of the summary."""
 
-_MANY = {"item", "difference", "group", "match", "folders"}
+_MANY = {"item", "difference", "group", "match", "folders", "directories"}
 """Events that may come by the million. Each is written with the next event of another kind, which saves a
 flush for each."""
 
@@ -142,8 +150,7 @@ _AS_TEXT: dict[str, Callable[[Any], str]] = {
 """Fields that are text in events and something else in their records."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Record):
     """One field of an event."""
 
     name: str
@@ -201,13 +208,22 @@ def json_fields(record: object) -> dict[str, Value]:
 
 def _read_fields(record: type) -> tuple[_Field, ...]:
     found = []
-    for text in EVENTS.get(record.__name__, ("", ""))[1].split() or field_names(record):
+    names = field_names(record)
+    for text in EVENTS.get(record.__name__, ("", ""))[1].split() or map(_event_key, names):
         key, renamed, source = text.rstrip("?!").partition("=")
         inside, _, name = key.rpartition(".")
         source = source if renamed else key.removeprefix("*")
         name = "" if key.startswith("*") else name
+        # A path is text to a program; an event takes its bytes.
+        source = f"{source}_bytes" if f"{source}_bytes" in names and source not in names else source
         found.append(_Field(name, inside, attrgetter(source), text.endswith("?"), text.endswith("!")))
     return tuple(found)
+
+
+def _event_key(field: str) -> str:
+    """The key of a field: "path" for `path_bytes`."""
+    stem = field.removesuffix("_bytes")
+    return stem if stem in _PATHS else field
 
 
 def _written(name: str, value: Any) -> dict[str, Value]:
@@ -283,7 +299,7 @@ class JsonOutput(Output):
 
     def fail(self, error: RdcError) -> None:
         """Write the last event of a run that has no report."""
-        self(Problem(error.code, error.path if isinstance(error, FileError) else b"", str(error)))
+        self(Problem(error.code, error.path_bytes if isinstance(error, FileError) else b"", str(error)))
 
     def _emit(self, event: str, fields: dict[str, Value]) -> None:
         self._write(json_line(event, **fields))

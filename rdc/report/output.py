@@ -118,6 +118,10 @@ _NUMBERS = str.maketrans("", "", "0123456789,")
 """Takes away what numbers are made of. This module is loaded at each start, so it uses no patterns."""
 
 
+CONNECTING = "connecting"
+"""The word that a job shows while it waits for another machine, before anybody is asked for a password."""
+
+
 class Bar(Protocol):
     """The progress of one job on a terminal: a bar, or lines where no bar can be drawn."""
 
@@ -126,6 +130,12 @@ class Bar(Protocol):
 
     def line(self, text: str) -> bool:
         """Print `text` above the bar. Return whether this was done; otherwise the caller prints it."""
+
+    def hide(self) -> None:
+        """Remove the bar until the next event draws it again."""
+
+    def wait(self, word: str) -> None:
+        """Show that the job waits for another machine."""
 
     def close(self) -> None:
         """Remove the bar. May be called twice."""
@@ -165,17 +175,39 @@ class TerminalOutput(Output):
         bar: Bar | None = None,
         *,
         quiet: bool = False,
+        unseen: bool = False,
+        dials: bool = False,
     ) -> None:
         """`data` writes whole lines to stdout, `talk` to stderr. `quiet`: only problems and results, neither
-        notices nor a summary."""
-        self._data = data
+        notices nor a summary. `unseen`: neither is a terminal, and a run that went well without a notice has
+        no summary, which cron would mail. `dials`: the job begins with a connection to another machine."""
+        self._write_data = data
         self._talk = talk
         self._bar = bar
         self._quiet = quiet
+        self._unseen = unseen
+        self._dials = dials
         self._kinds: dict[str, int] = {}
         """How many problems of each kind were met."""
         self._last: dict[str, str] = {}
-        """What the last problem of a kind says, for kinds of which some are only counted."""
+        """The text of the last problem of a kind, for kinds of which some are only counted."""
+        self.reported = False
+        """Whether a problem or a notice was printed."""
+
+    def start(self) -> None:
+        """Show that a connection is being made."""
+        if self._dials and self._bar is not None:
+            self._bar.wait(CONNECTING)
+
+    def _data(self, text: str) -> None:
+        """Write to stdout, where a bar may be on the same terminal: the next event draws it below."""
+        if self._bar is not None:
+            self._bar.hide()
+        self._write_data(text)
+
+    def _is_silent(self, code: ExitCode) -> bool:
+        """Return whether a run that ended with `code` has no summary."""
+        return self._quiet or (self._unseen and not self.reported and code is ExitCode.OK)
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, Problem):
@@ -186,7 +218,7 @@ class TerminalOutput(Output):
     def finish(self, report: Any) -> None:
         """Show the summary, after everything else is gone from the screen."""
         self.close()
-        if not self._quiet and (text := self.summary(report)):
+        if not self._is_silent(getattr(report, "exit", ExitCode.OK)) and (text := self.summary(report)):
             self._talk(text + "\n")
 
     def summary(self, report: Any) -> str:
@@ -213,7 +245,7 @@ class TerminalOutput(Output):
             return
         message = one_line(event.message)
         mark = "note: " if notice else ""
-        said = _without_path(message, event.path)
+        said = _without_path(message, event.path_bytes)
         kind = mark + said.translate(_NUMBERS)
         count = self._kinds.get(kind, 0) + 1
         if count > 1 or len(self._kinds) < KINDS:
@@ -224,6 +256,7 @@ class TerminalOutput(Output):
             self._last[kind] = said
 
     def _say(self, line: str) -> None:
+        self.reported = True
         if self._bar is None or not self._bar.line(line):
             self._talk(line + "\n")
 

@@ -1,4 +1,4 @@
-"""What a terminal shows while a job runs: a bar, or lines where no bar can be drawn, or one status line.
+"""The progress on a terminal while a job runs: a bar, or lines where no bar can be drawn, or one status line.
 
 A ProgressTrack makes of the events a value that only grows. StatusLine draws.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.progress import ItemChanged, PlanKnown, Progressed
 from rdc.report.output import counted, duration_text, rate_text, size_text
 
@@ -23,19 +23,23 @@ PHASES = {
     "compare": "comparing",
     "transfer": "transferring",
     "delete": "deleting",
+    "undo": "undoing",
     "read": "reading",
     "share": "sharing",
 }
 """Phases in order, with the words shown to users. A scan has only "read"."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseProgress:
+COUNTED = frozenset(("delete", "undo"))
+"""Phases that count entries. The others count bytes."""
+
+
+class PhaseProgress(Record):
     """The progress at one moment."""
 
     phase: str
     done: int
-    """Entries in phase 'delete', bytes in the others."""
+    """Entries in a phase of COUNTED, bytes in the others."""
     total: int | None
     """None while unknown."""
 
@@ -92,7 +96,7 @@ class ProgressTrack:
         self._progress_by_phase[phase] = PhaseProgress(phase, max(before.done, done), total)
         compare = self._progress_by_phase["compare"]
         compared = compare.total is None or compare.done >= compare.total
-        if self._phase != "compare" or phase in ("delete", "read", "share"):
+        if self._phase != "compare" or phase not in ("compare", "transfer"):
             self._phase = phase
         elif compared and (phase == "transfer" or self._plan is not None):
             self._phase = "transfer"
@@ -110,7 +114,7 @@ class ProgressTrack:
         """The first total announced, so that growing files cannot move the bar back."""
         if before.total is not None:
             return before.total
-        if before.phase in ("compare", "read", "share"):
+        if before.phase not in ("transfer", "delete"):
             return announced
         if self._plan is None:
             return None
@@ -119,12 +123,9 @@ class ProgressTrack:
 
 def detail_text(phase_progress: PhaseProgress) -> str:
     """Done and total: `1.2 GB of 3.4 GB`, `7 of 9`."""
-    text = f"{phase_progress.done:,}" if phase_progress.phase == "delete" else size_text(phase_progress.done)
-    if phase_progress.total is None:
-        return text
-    return f"{text} of " + (
-        f"{phase_progress.total:,}" if phase_progress.phase == "delete" else size_text(phase_progress.total)
-    )
+    shown = "{:,}".format if phase_progress.phase in COUNTED else size_text
+    done = shown(phase_progress.done)
+    return done if phase_progress.total is None else f"{done} of {shown(phase_progress.total)}"
 
 
 def progress_text(phase_progress: PhaseProgress) -> str:
@@ -140,13 +141,16 @@ class _Phase:
         self.track = ProgressTrack()
         self._name = ""
         self._began = clock()
-        self._from = 0
+        self._from = self._line = self._line_from = 0
 
     def follow(self, event: object) -> PhaseProgress:
         self.track.follow(event)
         progress = self.track.phase_progress
+        if isinstance(event, Progressed) and event.line_bytes is not None:
+            self._line = event.line_bytes
         if progress.phase != self._name:
             self._name, self._began, self._from = progress.phase, self.clock(), progress.done
+            self._line_from = self._line
         return progress
 
     def left(self) -> str:
@@ -158,9 +162,12 @@ class _Phase:
         return f"{duration_text(seconds)} left"
 
     def rate(self) -> str:
-        """Return the bytes a second; "" without any."""
+        """Return the bytes a second of content, and in a transfer those on the line; "" without any."""
         seconds, done = self.clock() - self._began, self.track.phase_progress.done - self._from
-        return rate_text(done, seconds) if self._name != "delete" and done and seconds > 0 else ""
+        if self._name in COUNTED or not done or seconds <= 0:
+            return ""
+        line = self._line - self._line_from if self._name == "transfer" else 0
+        return rate_text(done, seconds) + (f", line {rate_text(line, seconds)}" if line else "")
 
 
 SHOW_AFTER = 0.5
@@ -192,6 +199,10 @@ class ProgressBar:
         self._began = clock()
         self._drawn = float("-inf")
 
+    def wait(self, word: str) -> None:
+        """Show that the job waits for another machine."""
+        self._status.note(word)
+
     def follow(self, event: object) -> None:
         progress = self._phase.follow(event)
         now = self._clock()
@@ -209,6 +220,10 @@ class ProgressBar:
     def line(self, text: str) -> bool:
         """Print `text` above the bar. Returns False if there is no bar; the caller then prints it."""
         return self._status.line(text)
+
+    def hide(self) -> None:
+        """Remove the bar until an event draws it again."""
+        self._status.hide()
 
     def close(self) -> None:
         self._status.close()
@@ -229,6 +244,9 @@ class ProgressLines:
         self._written = clock()
         self._last = ""
 
+    def wait(self, word: str) -> None:
+        """Do nothing: a line is about progress."""
+
     def follow(self, event: object) -> None:
         progress, now = self._phase.follow(event), self._clock()
         complete = bool(progress.total) and progress.done == progress.total
@@ -246,6 +264,9 @@ class ProgressLines:
     def line(self, text: str) -> bool:
         """Do nothing: the caller prints `text`."""
         return False
+
+    def hide(self) -> None:
+        """Do nothing: lines stay."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to remove from a terminal."""
@@ -310,6 +331,12 @@ class StatusLine:
         self._listen()
         self._write(self._wipe() + self._draw())
 
+    def note(self, word: str) -> None:
+        """Show a word and leave the cursor at its start: what another program asks on the terminal, such as
+        ssh for a password, takes its place. It has to be shorter than any such question."""
+        self._parts, self._drawn = (), columns(word)
+        self._write(f"{word}\r")
+
     def line(self, text: str) -> bool:
         """Print `text` above the line. Returns False if no line is shown; the caller then prints it."""
         if not self._drawn:
@@ -317,9 +344,13 @@ class StatusLine:
         self._write(self._wipe() + text + "\n" + self._draw())
         return True
 
-    def close(self) -> None:
+    def hide(self) -> None:
+        """Remove the line until it is shown again."""
         if self._drawn:
             self._write(self._wipe())
+
+    def close(self) -> None:
+        self.hide()
         if self._listening:
             self._listening = False
             signal.signal(signal.SIGWINCH, self._before or signal.SIG_DFL)
@@ -333,6 +364,8 @@ class StatusLine:
         return f"\r{up}\x1b[J"
 
     def _draw(self) -> str:
+        if not self._parts:
+            return ""
         # One column less: on some terminals, a full row would move the cursor to the next one.
         text = fitted(self._parts, self._size() - 1)
         text = text.encode(self._encoding, "replace").decode(self._encoding)

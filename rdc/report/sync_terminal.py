@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from rdc.errors import ExitCode, RdcError, UsageError, one_line, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.runs import SyncReport
 from rdc.progress import ItemChanged, Problem
 from rdc.report.output import (
@@ -23,7 +23,6 @@ from rdc.report.output import (
     counted,
     elapsed_text,
     exact_text,
-    rate_text,
     size_text,
 )
 
@@ -44,8 +43,7 @@ _OF_ENTRY = frozenset("lMBUG")
 """Escapes that need the entry itself, on this machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Record):
     """The entries of one sync, as this machine can see them."""
 
     operation: str
@@ -61,8 +59,7 @@ class Copy:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class OutFormat:
+class OutFormat(Record):
     """A parsed format."""
 
     parts: tuple[tuple[str, int, str], ...]
@@ -80,7 +77,7 @@ class OutFormat:
 
     def line(self, event: ItemChanged, copy: Copy) -> str:
         """The line about one change, without its end."""
-        found = copy.look(event.path) if self.looks else None
+        found = copy.look(event.path_bytes) if self.looks else None
         return "".join(
             _padded(_value(letter, len(text), event, copy, found), width) if letter else text
             for text, width, letter in self.parts
@@ -129,9 +126,9 @@ def grouped(count: int, level: int) -> str:
 
 
 def _arrow(event: ItemChanged) -> str:
-    if event.target is None:
+    if event.target_bytes is None:
         return ""
-    return f" {'=>' if event.change[:1] == 'h' else '->'} {printable(event.target)}"
+    return f" {'=>' if event.change[:1] == 'h' else '->'} {printable(event.target_bytes)}"
 
 
 def _value(letter: str, level: int, event: ItemChanged, copy: Copy, found: os.stat_result | None) -> str:
@@ -149,10 +146,10 @@ def _deletes(event: ItemChanged) -> bool:
 
 
 def _path_here(event: ItemChanged, copy: Copy) -> bytes:
-    """Where the entry is, without a leading slash as in rsync."""
+    """Return where the entry is, without a leading slash as in rsync."""
     if _deletes(event):
-        return event.path
-    return os.path.normpath(os.path.join(copy.top, event.path)).lstrip(b"/")
+        return event.path_bytes
+    return os.path.normpath(os.path.join(copy.top, event.path_bytes)).lstrip(b"/")
 
 
 def _moment(seconds: float, pattern: str) -> str:
@@ -164,7 +161,7 @@ def _moment(seconds: float, pattern: str) -> str:
 
 _VALUES: dict[str, Callable[[ItemChanged, Copy, os.stat_result | None], str]] = {
     "i": lambda event, copy, found: event.change,
-    "n": lambda event, copy, found: printable(event.path),
+    "n": lambda event, copy, found: printable(event.path_bytes),
     "L": lambda event, copy, found: _arrow(event),
     "f": lambda event, copy, found: printable(_path_here(event, copy)),
     "o": lambda event, copy, found: "del." if _deletes(event) else copy.operation,
@@ -262,8 +259,7 @@ class LogFile:
         os.close(self._fd)
 
 
-@dataclass(frozen=True, slots=True)
-class LogChoice:
+class LogChoice(Record):
     """A log file, and the format of its lines about changes; None: it has none."""
 
     path: str
@@ -302,8 +298,7 @@ class LoggedOutput(Output):
 # A sync as text: names as rsync prints them on stdout, problems and the summary on stderr.
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalStyle:
+class TerminalStyle(Record):
     """Selects what is shown of a sync."""
 
     names: bool = False
@@ -316,8 +311,11 @@ class TerminalStyle:
     quiet: bool = False
     """Errors only."""
     dry_run: bool = False
-    local: bool = False
-    """Both sides are this machine, so nothing is sent or received."""
+    carried: str = "sent"
+    """The verb for content: it is "copied" on this machine, "sent" from it, "received", or "transferred"
+    between two others."""
+    asked: bool = False
+    """An option asked for more than errors, so that the last line comes without a terminal, too."""
     progress: bool = False
     """--progress: always shown, as lines where no bar can be drawn."""
     unchanged: bool = False
@@ -331,7 +329,12 @@ class TerminalStyle:
     format: OutFormat | None = None
     """--out-format: of the lines about changes."""
     copy: Copy | None = None
-    """What `format` is about. Not None if `format` is not."""
+    """The subject of `format`. Not None if `format` is not."""
+
+    @property
+    def local(self) -> bool:
+        """Return whether both sides are this machine, so that nothing is sent or received."""
+        return self.carried == "copied"
 
     @property
     def lists(self) -> bool:
@@ -341,7 +344,10 @@ class TerminalStyle:
 
 
 class SyncTerminal(TerminalOutput):
-    """A bar is shown only if stderr is a terminal and no names are listed on it."""
+    """Names on stdout, problems, a bar and the last line on stderr.
+
+    A run that nobody sees and that has nothing to report prints no last line: cron would mail it.
+    """
 
     def __init__(
         self,
@@ -350,9 +356,19 @@ class SyncTerminal(TerminalOutput):
         talk: Callable[[str], None],
         bar: Bar | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        unseen: bool = False,
     ) -> None:
-        """`data` writes whole lines to stdout, `talk` to stderr. `clock` returns seconds."""
-        super().__init__(talk if style.on_stderr else data, talk, bar, quiet=style.quiet)
+        """`data` writes whole lines to stdout, `talk` to stderr. `clock` returns seconds. `unseen`: neither
+        stdout nor stderr is a terminal."""
+        super().__init__(
+            talk if style.on_stderr else data,
+            talk,
+            bar,
+            quiet=style.quiet,
+            unseen=unseen and not style.asked,
+            dials=not style.local,
+        )
         self._style = style
         self._clock = clock
         self._began = clock()
@@ -368,7 +384,7 @@ class SyncTerminal(TerminalOutput):
             return
         if self._style.stats:
             self._data(stats_block(report, level=self._style.level))
-        if self._style.summary:
+        if self._style.summary and not self._is_silent(report.exit):
             self._talk(summary_line(report, self._style, self._clock() - self._began) + "\n")
 
     def _item(self, event: ItemChanged) -> None:
@@ -407,58 +423,65 @@ def name_line(event: ItemChanged, *, metadata: bool = False) -> str | None:
     if event.change.startswith("*deleting"):
         return f"deleting {_name(event)}"
     if is_unchanged(event):
-        return None if event.change[1:2] == "d" else f"{printable(event.path)} is uptodate"
+        return None if event.change[1:2] == "d" else f"{printable(event.path_bytes)} is uptodate"
     if not metadata and event.change[:1] == "." and event.change[1:2] != "d":
         return None
     return _name(event)
 
 
 def _name(event: ItemChanged) -> str:
-    if event.target is None:
-        return printable(event.path)
+    if event.target_bytes is None:
+        return printable(event.path_bytes)
     arrow = "=>" if event.change[:1] == "h" else "->"
-    return f"{printable(event.path)} {arrow} {printable(event.target)}"
+    return f"{printable(event.path_bytes)} {arrow} {printable(event.target_bytes)}"
 
 
 def summary_line(report: SyncReport, style: TerminalStyle, seconds: float) -> str:
-    """The last line of a run: entries, bytes, time and rate, and whether it was complete."""
-    parts = [_entries_text(report, dry_run=style.dry_run), _bytes_text(report, style, seconds)]
+    """The last line of a run: entries, bytes and time, and whether it was complete."""
+    dry = "dry run, nothing was changed: " if style.dry_run else ""
+    parts = [f"{dry}{_entries_text(report)}"]
+    took = f"in {elapsed_text(seconds)}"
+    if content := _bytes_text(report, style):
+        parts.append(f"{content} {took}")
+    else:
+        parts[0] += f" {took}"
     if report.exit is not ExitCode.OK:
         trouble = counted(report.errors, "problem") if report.errors else "stopped early"
         parts.append(f"{trouble}, exit code {int(report.exit)}")
     return "; ".join(parts)
 
 
-def _entries_text(report: SyncReport, *, dry_run: bool) -> str:
-    """`3 entries changed, 500 deleted, 2 moved`; in a dry run `3 entries to change, 500 to delete`."""
-    words = ("to change", "to delete", "to move") if dry_run else ("changed", "deleted", "moved")
-    counts = (report.changed - report.moved, report.deleted, report.moved)
-    found = [(count, word) for count, word in zip(counts, words, strict=True) if count]
-    if not found:
-        return "nothing to change" if dry_run else "nothing changed"
-    first, *others = found
-    texts = [f"{counted(first[0], 'entry', 'entries')} {first[1]}"]
-    return ", ".join(texts + [f"{count:,} {word}" for count, word in others])
+def _entries_text(report: SyncReport) -> str:
+    """`12 new, 3 updated, 1 deleted, 40,112 unchanged`."""
+    counts = (
+        (report.created, "new"),
+        (report.updated, "updated"),
+        (report.moved, "moved"),
+        (report.deleted, "deleted"),
+    )
+    found = [f"{count:,} {word}" for count, word in counts if count]
+    if not found or report.unchanged:
+        found.append(f"{report.unchanged:,} unchanged")
+    return ", ".join(found)
 
 
-def _bytes_text(report: SyncReport, style: TerminalStyle, seconds: float) -> str:
-    """`sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 4 round trips, 2.0 s, 24.6 KB/s`. The rate is that of
-    the line, or of the contents in a local run."""
-    reused = f"reused {size_text(report.reused_bytes)}"
-    if style.local and style.dry_run:
-        return f"{elapsed_text(seconds)} (dry run: nothing was changed)"
-    if style.local:
-        done = report.literal_bytes + report.reused_bytes
-        text = f"copied {size_text(report.literal_bytes)}, {reused} in {elapsed_text(seconds)}"
-    else:
-        done = report.bytes_sent + report.bytes_received
-        text = (
-            f"sent {size_text(report.bytes_sent)}, received {size_text(report.bytes_received)}, {reused} in "
-            f"{counted(report.round_trips, 'round trip')}, {elapsed_text(seconds)}"
-        )
-    if done and seconds > 0:
-        text += f", {rate_text(done, seconds)}"
-    return text + (" (dry run: nothing was changed)" if style.dry_run else "")
+LEAST_FACTOR = 2
+"""The smallest factor between content and bytes on the line that is told."""
+
+
+def _bytes_text(report: SyncReport, style: TerminalStyle) -> str:
+    """`sent 8.0 MB of 1.2 GB (150x less)`: all bytes on the line, both ways, or those copied on this machine;
+    and the size of the new, updated and moved files. "": nothing was copied on this machine."""
+    done = report.literal_bytes if style.local else report.bytes_sent + report.bytes_received
+    content = report.content_bytes
+    if style.local and not content:
+        return ""
+    text = f"{style.carried} {size_text(done)}"
+    if content:
+        text += f" of {size_text(content)}"
+        if 0 < done * LEAST_FACTOR <= content:
+            text += f" ({content // done:,}x less)"
+    return text
 
 
 def stats_block(report: SyncReport, *, level: int) -> str:

@@ -11,7 +11,7 @@ from rdc.model.options import HERE
 from rdc.model.runs import MessageCost, SyncReport
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.protocol.connection import DIALECT, cost_of, dearest_first
-from rdc.session.far.far_host import far_host
+from rdc.session.far.far_host import far_host, resumable
 from rdc.session.far.relay import Relay, SyncJunction, Terms, opened_hops
 from rdc.session.serve import greeting
 from rdc.session.trees.sites import entry_of
@@ -97,12 +97,10 @@ def run_between(run: SyncRun, shell: RemoteShell, keys: str | os.PathLike[str] |
             costs = dearest_first(_together(cost for hop in hops for cost in hop.connection.costs))
             rounds = max(hop.connection.max_round for hop in hops)
     except StreamError as error:
-        from rdc.session.far.far_host import resumable
-
         raise resumable(error, dry_run=run.options.dry_run) from error
     if junction.done is None:
         raise RdcError("a relay ended before its session")
-    run.files, run.total_bytes = junction.files, junction.total_bytes
+    run.files, run.total_bytes, run.entries = junction.files, junction.total_bytes, junction.entries
     traffic = [hop.traffic for hop in hops]
     return replace(
         run.outcome(junction.done, rounds, costs),

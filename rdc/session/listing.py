@@ -6,7 +6,7 @@ from __future__ import annotations
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, printable
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location, RemoteShell
 from rdc.model.preserved import EVERYTHING
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter, StopSignal
 
 
-@dataclass(frozen=True, slots=True)
-class ListedEntry:
+class ListedEntry(Record):
     """One entry of a source."""
 
     path: bytes
@@ -40,7 +39,7 @@ class ListedEntry:
     """Bytes; 0 except for regular files."""
     metadata: Metadata
     link: bytes | None
-    """What a symlink holds; None for other entries."""
+    """The target of a symlink; None for other entries."""
 
 
 def list_source(

@@ -44,7 +44,7 @@ def _parts(selected: Sequence[SelectedPaths]) -> Iterator[SelectedPaths]:
 
 
 def receive_selected() -> Conversation[tuple[SelectedPaths, ...]]:
-    """What the dialler selects. Raises ProtocolError for any other message."""
+    """Return what the dialler selects. Raises ProtocolError for any other message."""
     selected: list[SelectedPaths] = []
     while True:
         received = yield Receive()

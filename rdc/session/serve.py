@@ -6,11 +6,12 @@ import os
 
 from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
+from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import RULES_BYTES
-from rdc.protocol.connection import DIALECT, READS_ANEW, SPECIALS, Connection, knows
-from rdc.protocol.messages import Describe, Follow, Hello, Open, Opened, Role, Rules, Watch
+from rdc.protocol.connection import DIALECT, READS_FRESH, SPECIALS, Connection, knows
+from rdc.protocol.messages import Describe, Follow, Hello, Meet, Open, Opened, Role, Rules, Watch
 from rdc.protocol.wire.options import rule_bytes
 from rdc.session.runtime.commands import Conversation, EventRelay, Pace, Receive, Send, entries_memory
 from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.chunking import ChunkParams
     from rdc.files.replace.staged_clones import StagedClones
+    from rdc.model.options import KeepUndo
     from rdc.model.selection import DirectoryRules, FilterRule, SelectedPaths
     from rdc.model.sync import SyncOptions
+    from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
 
 
@@ -83,9 +86,17 @@ def receive_rules() -> Conversation[tuple[FilterRule | DirectoryRules, ...]]:
 # The answering side of a session: takes the role that the dialler asks for.
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """What this side grants to an Open."""
+class UniteRights(Record):
+    """The rights of a dialler in a tree that it unites with its own."""
+
+    replace: bool = True
+    delete: bool = True
+    undo: bool = True
+    """Old versions are kept as the dialler asks."""
+
+
+class Admitted(Record):
+    """The rights that this side grants to an Open."""
 
     site: Site
     path: bytes
@@ -94,7 +105,10 @@ class Admitted:
     destination: bytes | None = None
     """The path that the tree goes to, if that is in this process."""
     uses_content: bool = True
-    """As in Terms."""
+    """The permission to use content, as in Terms."""
+    rights: UniteRights = UniteRights()
+    opened: SourceTree | None = None
+    """The tree that is sent, if this process has opened it already; the caller releases it."""
 
 
 Admission: TypeAlias = "Callable[[Open], Admitted]"
@@ -102,14 +116,20 @@ Admission: TypeAlias = "Callable[[Open], Admitted]"
 
 
 def as_asked(
-    open_: Open, destination: bytes | None = None, *, munge_links: bool = False, fake_super: bool = False
+    open_: Open,
+    destination: bytes | None = None,
+    *,
+    munge_links: bool = False,
+    fake_super: bool = False,
+    opened: SourceTree | None = None,
 ) -> Admitted:
     """Grants everything: a peer that can start this process may do what the process's user may.
 
-    `destination`: as in Admitted. `munge_links`, `fake_super`: of SyncOptions, which no Open carries.
+    `destination`, `opened`: as in Admitted. `munge_links`, `fake_super`: of SyncOptions, which no Open
+    carries.
     """
     options = replace(open_.asked, munge_links=munge_links, fake_super=fake_super)
-    return Admitted(ANYWHERE, open_.path or b".", options, destination)
+    return Admitted(ANYWHERE, open_.path or b".", options, destination, opened=opened)
 
 
 def greeting(params: ChunkParams) -> Hello:
@@ -117,8 +137,7 @@ def greeting(params: ChunkParams) -> Hello:
     return DIALECT.hello(f"rdc {__version__}", params.id)
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedTree:
+class FollowedTree(Record):
     """The tree that a remote side asks to follow."""
 
     site: Site
@@ -132,6 +151,25 @@ class FollowedTree:
     follow: Follow
 
 
+class InvitedTree(Record):
+    """The tree that a remote side asks to bring together with its own."""
+
+    site: Site
+    path: bytes
+    """Relative to `site`."""
+    secret: bytes
+    signer: FileSigner
+    keep_undo: KeepUndo | None
+    """The data kept for an undo, whatever the remote side asks; None: as it asks."""
+    rights: UniteRights
+    meet: Meet
+    round: int
+    """The round of the answer to `meet`."""
+
+
+Meeting: TypeAlias = "Callable[[InvitedTree], Conversation[None]]"
+"""Continues a session whose remote side sent Meet."""
+
 Following: TypeAlias = "Callable[[FollowedTree], Conversation[None]]"
 """Continues a session whose remote side sent Follow."""
 
@@ -141,10 +179,12 @@ def answer(
     admit: Admission = as_asked,
     following: Following | None = None,
     clones: StagedClones | None = None,
+    meeting: Meeting | None = None,
 ) -> Conversation[None]:
     """The conversation of the side that was dialled; the dialler chooses its role.
 
-    `following`: follows a tree; None if this platform cannot. `clones`: takes clones of files for a
+    `following`: follows a tree; None if this platform cannot. `meeting`: brings trees together; None if this
+    side does not. `clones`: takes clones of files for a
     destination in this process. Raises ProtocolError for an unexpected message.
     """
     open_, hello, round_ = yield from _receive_open()
@@ -165,13 +205,13 @@ def answer(
 
         listed = admitted.options.files_from
         selected = yield from send_listed(listed, admitted.site, admitted.path, open_.role, round_)
-    if READS_ANEW in (open_.needs or "").split(" "):
+    if READS_FRESH in (open_.needs or "").split(" "):
         signer, knows_nodes = FileSigner(signer.params), False
     if not admitted.uses_content:
         signer = FileSigner(signer.params)  # without the catalog, whose answers would tell of content
     if open_.role is Role.SOURCE:
         yield from _answer_as_source(
-            admitted, open_, filters, signer, following, clones, selected, round_, knows_nodes
+            admitted, open_, filters, signer, following, clones, selected, round_, knows_nodes, meeting
         )
     else:
         yield from _answer_as_destination(admitted, open_, filters, signer, selected, round_, knows_nodes)
@@ -198,14 +238,17 @@ def _answer_as_source(
     selected: Sequence[SelectedPaths] | None,
     round_: int,
     knows_nodes: bool,
+    meeting: Meeting | None,
 ) -> Conversation[None]:
-    """Sends a tree of this machine, or follows it if the dialler asks for that. `knows_nodes`: the far
-    side knows special files by their kinds."""
+    """Sends a tree of this machine, or follows it or brings it together with another one, if the dialler asks
+    for that. `knows_nodes`: the remote side knows special files by their kinds."""
     from rdc.session.source.conversation import Source
     from rdc.session.trees.source_tree import SourceTree
 
     site, path, options = admitted.site, admitted.path, admitted.options
-    if selected is None:
+    if admitted.opened is not None:
+        tree = admitted.opened
+    elif selected is None:
         tree = SourceTree.open(path, site, options, destination=admitted.destination)
     else:
         from rdc.session.trees.selected_tree import open_selected
@@ -214,6 +257,21 @@ def _answer_as_source(
     try:
         yield Send(Opened(), round_)
         received = yield Receive()
+        if received is not None and isinstance(received.message, Meet):
+            if meeting is None or selected is not None or tree.only is not None:
+                raise RdcError("this side brings no directories together here", code=ExitCode.USAGE)
+            invited = InvitedTree(
+                site,
+                path,
+                open_.secret,
+                signer,
+                options.keep_undo,
+                admitted.rights,
+                received.message,
+                received.round + 1,
+            )
+            yield from meeting(invited)
+            return
         if received is not None and not isinstance(received.message, Follow):
             if knows_nodes:
                 tree = tree.showing(options.nodes)
@@ -297,7 +355,7 @@ def _answer_as_destination(
         path, start, options, preserved, site, has_top=terms.has_top(start), knows_nodes=knows_nodes
     )
     try:
-        check_opened(destination_root.root.fileno(), start.only, path, options)
+        check_opened(destination_root.root.fileno(), start.only, path, options, start.store)
         events = EventRelay(None, items=options.items)
         context = Destination(terms, destination_root, start, events, preserved)
         half = WholeTurn(context, whole=whole, in_sync_store=terms.in_sync_store)
@@ -310,8 +368,11 @@ def serve_stdio(
     following: Following | None = None,
     admit: Admission | None = None,
     max_memory: int | None = None,
+    meeting: Meeting | None = None,
 ) -> ExitCode:
     """Answers one session on stdin and stdout and returns the process's exit code.
+
+    `following`, `meeting`: as in `answer`.
 
     `admit`: decides for a confined peer, as in `answer`; None for a peer that may do all that this process
     may. A confined session has no catalog, because a catalog lies outside the served directory. `max_memory`:
@@ -320,19 +381,13 @@ def serve_stdio(
     from rdc.session.runtime.driver import run
     from rdc.transport.pipes import StdioTransport
 
-    catalog: SignatureStore
-    if admit is None:
-        catalog = user_catalog(os.environ)
-    else:
-        from rdc.catalog.store import NoCatalog
-
-        catalog = NoCatalog()
+    catalog: SignatureStore = user_catalog(os.environ) if admit is None else NoCatalog()
     signer = FileSigner(catalog=catalog)
     transport = StdioTransport()
     try:
         connection = Connection(False, greeting(signer.params))
         connection.entries.limit = entries_memory(max_memory)
-        run(answer(signer, admit or as_asked, following), connection, transport)
+        run(answer(signer, admit or as_asked, following, meeting=meeting), connection, transport)
     except RdcError as error:
         # The remote side received the error and shows it to its user.
         return error.code

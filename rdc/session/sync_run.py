@@ -13,12 +13,21 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError
 from rdc.lean.records import replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
-from rdc.model.location import Location, RemoteShell
+from rdc.model.location import Location, RemoteShell, is_web
 from rdc.model.runs import MessageCost, SyncReport
+from rdc.model.selection import SelectedPaths
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Hello, Opened, Role, Selected
-from rdc.session.runtime.commands import Conversation, EventRelay, Pace, Receive, Send, entries_memory
+from rdc.session.runtime.commands import (
+    CompressionPolicy,
+    Conversation,
+    EventRelay,
+    Pace,
+    Receive,
+    Send,
+    entries_memory,
+)
 from rdc.session.serve import answer, as_asked, greeting, send_open
 from rdc.session.trees.destination_root import (
     asked_attributes,
@@ -37,7 +46,6 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.selection import SelectedPaths
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages import Done
     from rdc.session.far.far_host import FarHost, Wire
@@ -84,11 +92,16 @@ class SyncRun:
         self._secret = new_secret()
         self._filters = filter_list(options.filter_rules)
         self.signer = FileSigner(catalog=catalog)
+        self.reads_here = False
+        """The source is a tree in this process. A snapshot of a store counts as far away: it knows what has
+        changed, and reads only that for a delta."""
         self.pack = options.compress is not False
         """Contents that this side asks for come compressed."""
         self.files = 0
         """Regular files of the source, once the run has ended."""
         self.total_bytes = 0
+        self.entries = 0
+        """Entries of all kinds at the source, once the run has ended."""
         self._late_tree: SourceTree | None = None
         """The tree of a source on this machine, if the remote side has the list of what is selected."""
 
@@ -107,7 +120,7 @@ class SyncRun:
 
     @property
     def selects(self) -> bool:
-        """Whether some paths of the source take part, and not all that it means."""
+        """Return whether some paths of the source take part, and not all that it means."""
         return self._selected is not None
 
     def source_tree(self) -> SourceTree:
@@ -118,10 +131,26 @@ class SyncRun:
             return open_selected(self._selected, self.options, ANYWHERE)
         from rdc.session.trees.source_tree import SourceTree
 
-        return SourceTree.open(self.source.path, options=self.options)
+        return self.published_tree() or SourceTree.open(self.source.path, options=self.options)
+
+    def published_tree(self) -> SourceTree | None:
+        """The tree of a source in a published store, or in a file that `rdc store pack` wrote; None for
+        another one."""
+        if b"/@" not in self.source.path and not is_web(self.source.path):
+            return None
+        from rdc.session.trees.source_tree import open_published_tree
+
+        local = self.destination.host is None
+        return open_published_tree(
+            self.source.path,
+            self.options,
+            destination=self.destination.path if local else None,
+            notes=self.signer.catalog.directory,
+            report=self.events.report,
+        )
 
     def staged_clones(self) -> StagedClones | None:
-        """Where the two ends share files by clones; None: they do not."""
+        """Return where the two ends share files by clones; None: they do not."""
         from rdc.files.replace.staged_clones import StagedClones
 
         return StagedClones()
@@ -174,16 +203,18 @@ class SyncRun:
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
-            if self.source.host is not None:
+            if self.source.host is not None or start.store is not None:
                 from rdc.files.base.store_guard import check_opened
 
-                check_opened(destination_root.root.fileno(), start.only, self.destination.path, options)
+                shown = self.destination.path
+                check_opened(destination_root.root.fileno(), start.only, shown, options, start.store)
             context = Destination(terms, destination_root, start, self.events, preserved)
             half = WholeTurn(context, whole=whole, in_sync_store=self.signer.catalog)
             done = yield from half.run(round_)
         finally:
             destination_root.release()
         self.files, self.total_bytes = half.source_files, half.source_bytes
+        self.entries = half.source_entries
         return done
 
     def _terms(self, clones: StagedClones | None) -> Terms:
@@ -203,6 +234,7 @@ class SyncRun:
             clones,
             selection,
             mapping_of(self.options),
+            here=self.reads_here,
         )
 
     @property
@@ -244,7 +276,7 @@ class SyncRun:
             removal=tree.removal(self.options),
         )
         done = yield from half.run()
-        self.files, self.total_bytes = half.files, half.total_bytes
+        self.files, self.total_bytes, self.entries = half.files, half.total_bytes, half.entries
         return done
 
     def opening(self, role: Role) -> Conversation[None]:
@@ -268,8 +300,6 @@ class SyncRun:
             message = None if received is None else received.message
             if isinstance(message, Opened):
                 if self.options.files_from is not None:
-                    from rdc.model.selection import SelectedPaths
-
                     self._selected = tuple(SelectedPaths(each.origin, each.names) for each in listed)
                 return hello
             if isinstance(message, Selected):
@@ -298,6 +328,8 @@ class SyncRun:
         highest round of a message."""
         codes = self.events.codes
         code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
+        # A directory that is synced as a whole is an entry, too, and no listing counts it.
+        is_whole = not (self.selects or entry_of(self.source.inner))
         return SyncReport(
             files=self.files,
             total_bytes=self.total_bytes,
@@ -312,6 +344,8 @@ class SyncRun:
             errors=self.events.errors,
             exit=code,
             by_kind=costs,
+            created=done.created or 0,
+            entries=self.entries + is_whole,
         )
 
 
@@ -345,7 +379,11 @@ def _here(run: SyncRun) -> SyncReport:
     from rdc.session.runtime.in_process import InProcessLink
 
     # Report a mistake in SRC as an error of this side, not of the remote side.
-    run.source_tree().release()
+    tree = run.source_tree()
+    run.reads_here = tree.root.given is None
+    opened = tree if tree.published else None
+    if opened is None:
+        tree.release()
     run.check_nesting()
     run.pack = run.options.compress is True
     clones = run.staged_clones()
@@ -358,6 +396,7 @@ def _here(run: SyncRun) -> SyncReport:
             destination=run.destination.path,
             munge_links=run.options.munge_links,
             fake_super=run.options.fake_super,
+            opened=opened,
         )
         link = InProcessLink(run.fetch(clones), answer(signer, admit, clones=clones), run.stop)
         return run.totals(link.run(), link)
@@ -382,8 +421,10 @@ def _there(run: SyncRun, host: FarHost, wire: Wire | None) -> SyncReport:
         compress = run.options.compress is not False
         connection = Connection(True, greeting(run.signer.params), compress=compress)
         connection.entries.limit = entries_memory(run.options.max_memory)
+        run.events.line = lambda: connection.bytes_sent + connection.bytes_received
         try:
-            done = driver.run(conversation, connection, wire, stop=run.stop)
+            policy = CompressionPolicy(packs=run.options.compress is True)
+            done = driver.run(conversation, connection, wire, stop=run.stop, policy=policy)
         except (StreamError, TrustError) as error:
             from rdc.session.far.far_host import resumable
 

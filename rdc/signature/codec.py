@@ -11,15 +11,20 @@ from rdc.chunking import ChunkParams
 from rdc.errors import ProtocolError, RdcError, UsageError
 from rdc.kernel import cut_many, node_messages, pack_varints, root_messages, short_references, unpack_varints
 from rdc.kernel.blake3_many import equal_parts, name_parts
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.protocol.wire.fields import encode_varint
 from rdc.signature.tree import (
+    COUNTS_STRUCT,
     DIGEST_BYTES,
+    MAGIC,
     NO_TRAITS,
     NODE_KEY,
     ROOT_KEY,
+    RUN_STRUCT,
+    SIGNATURE_STRUCT,
     TRAITS_BYTES,
+    VERSION,
     Column,
     Level,
     MemoryColumn,
@@ -38,18 +43,12 @@ if TYPE_CHECKING:
 
 # A signature at rest: the encoder, and a decoder that checks everything (FORMAT.md, "A signature at rest").
 
-_HEAD = struct.Struct("<4sBIIQB")
-_COUNTS = struct.Struct("<QQ")
-_RUN = struct.Struct("<QQ")
 _BATCH = 4096  # records passed to the builder at a time
-
-MAGIC = b"RDCS"
-VERSION = 1
 
 SIGNATURE_HEAD = MAGIC + bytes([VERSION])
 """The first bytes of every encoded signature."""
 
-TRAITS_LENGTH_AT = _HEAD.size - 1
+TRAITS_LENGTH_AT = SIGNATURE_STRUCT.size - 1
 """Offset of the byte with the length of the traits (0 or 9), which follow it."""
 
 
@@ -59,20 +58,7 @@ class SignatureError(RdcError):
 
 def encode_signature(tree: SignatureTree) -> bytes:
     """Encodes a signature: 36 bytes per chunk record and about 90 more."""
-    level = tree.levels[0]
-    runs = [(i, count) for i, count in enumerate(level.counts) if count > 1]
-    params = tree.params
-    return b"".join(
-        (
-            _HEAD.pack(MAGIC, VERSION, params.min_size, params.max_size, tree.size, len(tree.traits)),
-            tree.traits,
-            tree.root,
-            _COUNTS.pack(level.records, len(runs)),
-            level.digests,
-            array("I", level.lengths),
-            *(_RUN.pack(record, count) for record, count in runs),
-        )
-    )
+    return tree.to_bytes()
 
 
 def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -> SignatureTree:
@@ -80,22 +66,22 @@ def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -
     memory for it. `column` makes the columns of the tree."""
     # long because it checks stored bytes field by field, each check before the next read
     try:
-        magic, version, min_size, max_size, size, traits_bytes = _HEAD.unpack_from(data)
+        magic, version, min_size, max_size, size, traits_bytes = SIGNATURE_STRUCT.unpack_from(data)
         if magic != MAGIC or version != VERSION:
             raise SignatureError(f"expected a signature of version {VERSION}, found {bytes(data[:5])!r}")
         params = ChunkParams(min_size, max_size)
-        at = _HEAD.size
+        at = SIGNATURE_STRUCT.size
         if traits_bytes not in (0, TRAITS_BYTES):
             raise SignatureError(f"expected 0 or {TRAITS_BYTES} bytes of traits, found {traits_bytes}")
         traits, at = data[at : at + traits_bytes], at + traits_bytes
         root, at = data[at : at + DIGEST_BYTES], at + DIGEST_BYTES
-        records, runs = _COUNTS.unpack_from(data, at)
-        at += _COUNTS.size
+        records, runs = COUNTS_STRUCT.unpack_from(data, at)
+        at += COUNTS_STRUCT.size
     except struct.error as e:
         raise SignatureError(f"a signature cut short: {len(data)} bytes") from e
     except UsageError as e:
         raise SignatureError(f"a signature with impossible parameters: {e}") from e
-    expected = at + records * (DIGEST_BYTES + 4) + runs * _RUN.size
+    expected = at + records * (DIGEST_BYTES + 4) + runs * RUN_STRUCT.size
     if runs > records or len(data) != expected:
         raise SignatureError(
             f"a signature of {records} records and {runs} runs: expected {expected} bytes, found {len(data)}"
@@ -104,7 +90,7 @@ def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -
     lengths = array("I", data[at + len(digests) : at + len(digests) + records * 4])
     counts = array("Q", [1]) * records
     before = -1
-    for record, count in _RUN.iter_unpack(data[expected - runs * _RUN.size :]):
+    for record, count in RUN_STRUCT.iter_unpack(data[expected - runs * RUN_STRUCT.size :]):
         if not before < record < records or count < 2:
             raise SignatureError(f"run of {count} at record {record} of {records}, after record {before}")
         counts[record] = count
@@ -148,8 +134,7 @@ def _build(
 # is made.
 
 
-@dataclass(frozen=True, slots=True)
-class ShortSignatures:
+class ShortSignatures(Record):
     """The signatures of streams, row by row. The chunks of all streams follow one another."""
 
     params: ChunkParams
@@ -290,9 +275,11 @@ def encode_short(signatures: ShortSignatures) -> list[bytes]:
         else:
             traits = signatures.traits_of(row)
             size = signatures.sizes[row]
-            head = _HEAD.pack(MAGIC, VERSION, params.min_size, params.max_size, size, len(traits))
+            head = SIGNATURE_STRUCT.pack(MAGIC, VERSION, params.min_size, params.max_size, size, len(traits))
             own = digests[at * DIGEST_BYTES : end * DIGEST_BYTES], lengths[at:end].tobytes()
-            encoded.append(b"".join((head, traits, signatures.root_of(row), _COUNTS.pack(count, 0), *own)))
+            encoded.append(
+                b"".join((head, traits, signatures.root_of(row), COUNTS_STRUCT.pack(count, 0), *own))
+            )
         at = end
     return encoded
 
@@ -338,21 +325,21 @@ class _Fields:
 def _fields(data: bytes, params: ChunkParams) -> _Fields:
     """The fields of one encoded signature. Raises ValueError or struct.error if it is none or has too many
     chunks."""
-    *head, size, traits_bytes = _HEAD.unpack_from(data)
+    *head, size, traits_bytes = SIGNATURE_STRUCT.unpack_from(data)
     if head != [MAGIC, VERSION, params.min_size, params.max_size] or traits_bytes not in {0, TRAITS_BYTES}:
         raise ValueError("another format")
-    at = _HEAD.size + traits_bytes
-    traits, root = data[_HEAD.size : at], data[at : at + DIGEST_BYTES]
+    at = SIGNATURE_STRUCT.size + traits_bytes
+    traits, root = data[SIGNATURE_STRUCT.size : at], data[at : at + DIGEST_BYTES]
     at += DIGEST_BYTES
-    records, runs = _COUNTS.unpack_from(data, at)
-    at += _COUNTS.size
+    records, runs = COUNTS_STRUCT.unpack_from(data, at)
+    at += COUNTS_STRUCT.size
     middle = at + records * DIGEST_BYTES
     end = middle + 4 * records
-    if records > CHUNKS_MOST or runs > records or len(data) != end + runs * _RUN.size:
+    if records > CHUNKS_MOST or runs > records or len(data) != end + runs * RUN_STRUCT.size:
         raise ValueError("another length")
     lengths, digests = array("I", data[middle:end]), data[at:middle]
     if runs:
-        lengths, digests = _spread(lengths, digests, _RUN.iter_unpack(data[end:]))
+        lengths, digests = _spread(lengths, digests, RUN_STRUCT.iter_unpack(data[end:]))
     if sum(lengths) != size or (lengths and not (min(lengths) > 0 and max(lengths) <= params.max_size)):
         raise ValueError("other lengths")
     return _Fields(size, traits, root, lengths, digests)
@@ -394,8 +381,7 @@ def reference_width(size: int, mean: float) -> int:
     return min(SHORT_REFERENCE_BYTES, max(SHORTEST_REFERENCE_BYTES, -(-(pairs + CERTAINTY_BITS) // 8)))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRecords:
+class NodeRecords(Record):
     """The records of one node, or of a tree's top. Entry i of each column is record `first` + i of the
     level."""
 
@@ -453,13 +439,13 @@ def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
     )
 
 
-def decode_records(data: bytes, width: int) -> NodeRecords:
+def decode_records(data: bytes, width: int, most: int = NODE_RECORDS_MAX) -> NodeRecords:
     """Decodes what `encode_records` wrote with the same `width`. Raises ProtocolError for anything else."""
     if not data:
         raise ProtocolError("node records of no bytes")
     records, plain = data[0] >> 1, not data[0] & 1
-    if records > NODE_RECORDS_MAX:
-        raise ProtocolError(f"a node of {records} records: at most {NODE_RECORDS_MAX} are allowed")
+    if records > most:
+        raise ProtocolError(f"a node of {records} records: at most {most} are allowed")
     (first,), at = _varints(data, 1, 1)
     end = at + records * width
     if len(data) < end:

@@ -13,7 +13,7 @@ from rdc.chunking import ChunkParams, name_chunks
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
 from rdc.kernel.constants import TRAIT_COUNT
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 
@@ -52,9 +52,16 @@ def root_digest(
 
 # SignatureTree: a file's chunk list, the levels of nodes above it, and the root digest.
 
+MAGIC = b"RDCS"
+VERSION = 1
 
-@dataclass(frozen=True, slots=True)
-class Level:
+# The fixed parts of a signature at rest, which rdc.signature.codec reads.
+SIGNATURE_STRUCT = struct.Struct("<4sBIIQB")
+COUNTS_STRUCT = struct.Struct("<QQ")
+RUN_STRUCT = struct.Struct("<QQ")
+
+
+class Level(Record):
     """The records of one level as columns. Record i stands for `counts[i]` equal items of `lengths[i]` bytes.
 
     On level 0 an item is a chunk. Above, it is a node, which groups the records `starts[i]` to `starts[i] +
@@ -95,8 +102,7 @@ class Level:
         return sum(self.counts)
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureTree:
+class SignatureTree(Record):
     """A file's signature. Files with equal roots have equal length, parameters and content (BLAKE3).
 
     >>> import rdc
@@ -116,6 +122,23 @@ class SignatureTree:
     traits: bytes
     """9 bytes of similarity samples; b'' for a file without features."""
 
+    def to_bytes(self) -> bytes:
+        """The signature as `rdc signature` writes it (FORMAT.md, "A signature at rest"): 36 bytes a chunk."""
+        level, params = self.levels[0], self.params
+        runs = [(record, count) for record, count in enumerate(level.counts) if count > 1]
+        head = (MAGIC, VERSION, params.min_size, params.max_size, self.size, len(self.traits))
+        return b"".join(
+            (
+                SIGNATURE_STRUCT.pack(*head),
+                self.traits,
+                self.root,
+                COUNTS_STRUCT.pack(level.records, len(runs)),
+                level.digests,
+                array("I", level.lengths),
+                *(RUN_STRUCT.pack(record, count) for record, count in runs),
+            )
+        )
+
     @property
     def height(self) -> int:
         """Number of levels above the chunk list."""
@@ -124,6 +147,14 @@ class SignatureTree:
     @property
     def top(self) -> Level:
         return self.levels[-1]
+
+    def described_by(self, most: int) -> int:
+        """The number of the lowest level that describes the whole file in at most `most` records; the top for
+        none. Each level does, and has more records than the one above."""
+        at = self.height
+        while at and self.levels[at - 1].records <= most:
+            at -= 1
+        return at
 
     @property
     def memory(self) -> int:
@@ -137,7 +168,8 @@ class SignatureTree:
 
 
 def chunk_offsets(tree: SignatureTree) -> array[int]:
-    """Where the chunks of each record of level 0 begin in the file, and behind them the file's size."""
+    """Return where the chunks of each record of level 0 begin in the file, and behind them the file's
+    size."""
     chunks = tree.levels[0]
     return array("Q", accumulate(map(mul, chunks.lengths, chunks.counts), initial=0))
 
@@ -211,7 +243,7 @@ class _LevelBuilder:
         self._records = bytearray(), bytearray(), bytearray(), bytearray()
         """The level's columns, while it has few records."""
         self._columns: tuple[Column, ...] | None = None
-        """The same once it has more than MEMORY_RUNS."""
+        """The columns once there are more than MEMORY_RUNS records."""
         self._winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
         self._group_start = 0
         self._digests = bytearray()

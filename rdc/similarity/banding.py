@@ -14,7 +14,7 @@ from math import comb
 
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.lean.checks import check_argument, check_count, checked_count, checked_share
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 from rdc.similarity.index import UnionFind
 from rdc.similarity.samples import SAMPLES_MOST, Items, Samples, check_column
@@ -63,8 +63,7 @@ def supershingles(samples: Samples, groups: int, size: int, bits: int = 64) -> a
     return keys
 
 
-@dataclass(frozen=True, slots=True)
-class Banding:
+class Banding(Record):
     """Near-duplicates as pairs that share the key of at least one of `bands` bands of `rows` samples."""
 
     bands: int
@@ -186,8 +185,7 @@ def _first_agreeing(keys: array[int], groups: int, needed: int, first: int, seco
 # Clusters: the connected components of pairs, each named by its smallest member.
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(Record):
     """Members of pairs and the cluster of each. Equal pairs in any order give equal bytes."""
 
     members: array[int]

@@ -11,7 +11,7 @@ from array import array
 
 from rdc.kernel import sample_matches
 from rdc.lean.checks import COUNT_MOST, check_argument, check_count, checked_count, checked_share
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.similarity.samples import SAMPLES_MOST, Samples
 from rdc.similarity.traits import Accidents, Estimate, accidents
 
@@ -22,8 +22,7 @@ _ROW_BLOCK = 8
 """Packed sets stand side by side in blocks of this many, so that vectors compare them at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackedSamples:
+class PackedSamples(Record):
     """Samples of many sets, reduced to a few bits each.
 
     A sample is reduced to the highest `bits` bits of its product with 0x9E3779B1 modulo 2^32. Sets are
@@ -77,7 +76,8 @@ def bbit_pack(samples: Samples, bits: int) -> PackedSamples:
 
 
 def bbit_matches(queries: PackedSamples, row: int, packed: PackedSamples) -> array[int]:
-    """How many samples of set `row` of `queries` agree with those of each set of `packed`, typecode 'I'.
+    """Return how many samples of set `row` of `queries` agree with those of each set of `packed`, typecode
+    'I'.
 
     Raises ValueError if both differ in `k` or `bits`, IndexError if there is no such set.
     """
@@ -113,8 +113,9 @@ def bbit_variance(jaccard: float, r1: float, r2: float, bits: int, k: int) -> fl
 
 
 def storage_factor(jaccard: float, r1: float, r2: float, bits: int, wide: int = 64) -> float:
-    """How much less space `bits`-bit samples need than `wide`-bit ones for the same variance: table 1's ratio
-    B(wide) / B(bits), with B(b) = b * variance * k. Equal sets have no variance, so `jaccard` is below 1."""
+    """Return how much less space `bits`-bit samples need than `wide`-bit ones for the same variance: table
+    1's ratio B(wide) / B(bits), with B(b) = b * variance * k. Equal sets have no variance, so `jaccard` is
+    below 1."""
     jaccard = checked_share("storage_factor", "jaccard", jaccard, below=True)
     bits = checked_count("storage_factor", "bits", bits, 1, 64)
     wide = checked_count("storage_factor", "wide", wide, 1, 64)

@@ -13,7 +13,7 @@ from rdc.errors import RdcError
 from rdc.kernel import TraitIndex, TraitPairs
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.lean.checks import check_argument, checked_count
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_WINDOW, SIZE_LIMIT, SPANNING_WINDOW
 from rdc.model.entries import little_endian_integers
 from rdc.signature.tree import TRAITS_BYTES
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 # SimilarPairs: all pairs of similar files in an index, as a stream in bounded memory.
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarPair:
+class SimilarPair(Record):
     """Two files that may have much in common. It is a hint, not a measurement."""
 
     first: int
@@ -215,8 +214,7 @@ _ROW = struct.Struct("<QH9s")
 _ROWS_AT_ONCE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Record):
     """One file that a query found. It is a hint that only a comparison of chunks confirms."""
 
     key: int

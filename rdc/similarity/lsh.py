@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.lean.checks import check_count, checked_count, checked_number, checked_seed, checked_share
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.similarity.samples import Draws
 
 FUNCTIONS_MOST = 1 << 24
@@ -25,8 +25,7 @@ NUMBERS_MOST = 1 << 28
 """Random numbers of a family: 2 GiB of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Record):
     """`tables` hash tables, each keyed by `functions` functions of the family."""
 
     functions: int
@@ -64,8 +63,7 @@ def plan(n: int, p1: float, p2: float) -> Plan:
     return Plan(functions, tables)
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Record):
     """The functions of one plan, drawn from a family."""
 
     dimension: int

@@ -23,7 +23,7 @@ from operator import eq
 from rdc.kernel import minimum_samples, partition_samples
 from rdc.kernel.constants import mix
 from rdc.lean.checks import check_argument, check_count, checked_count, checked_seed, found_type
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.similarity.traits import Estimate
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ SAMPLES_MOST = 1 << 16
 
 
 class Items(Enum):
-    """What the items of a column are: codes of their formats, and a name. All have eight bytes."""
+    """The items of a column: codes of their formats, and a name. All have eight bytes."""
 
     UNSIGNED = ("QLN", "64-bit unsigned numbers", "array('Q') or a numpy array of uint64")
     SIGNED = ("qln", "64-bit signed numbers", "array('q') or a numpy array of int64")
@@ -131,8 +131,8 @@ def _format_of(view: memoryview) -> tuple[str, str]:
 
 
 def _is_array(owner: object) -> bool:
-    """Whether the owner of a buffer says that its items are numbers of 8 bits, as arrays of Python and numpy
-    do."""
+    """Return whether the owner of a buffer says that its items are numbers of 8 bits, as arrays of Python and
+    numpy do."""
     return getattr(owner, "itemsize", 0) == 1
 
 
@@ -218,8 +218,7 @@ class Family:
         return mix((self._factor + number) & _WORD)
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Record):
     """Samples of many sets. Those of two sets compare only if `k`, seed and method are the same."""
 
     data: bytes
@@ -297,8 +296,7 @@ def one_permutation(
     return Samples(partition_samples(features, offsets, count, seed, fill), count, fill)
 
 
-@dataclass(frozen=True, slots=True)
-class BottomRanks:
+class BottomRanks(Record):
     """The smallest hashes of many sets, as a column of sets."""
 
     ranks: bytes

@@ -20,7 +20,7 @@ from rdc.errors import UsageError
 from rdc.kernel import shingle_features
 from rdc.kernel.constants import mix
 from rdc.lean.checks import check_argument, checked_count
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.similarity.samples import Items, check_column, check_text, check_whole, spans_of
 
 TYPE_CHECKING = False
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class TextColumn:
+class TextColumn(Record):
     """Many texts."""
 
     text: bytes
@@ -70,8 +69,7 @@ class TextColumn:
         return TextColumn(b"".join(rows), array("q", accumulate(map(len, rows), initial=0)).tobytes())
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureColumn:
+class FeatureColumn(Record):
     """The features of many texts: sets for `minhash()`, `one_permutation()` and `bottom_k()`.
 
     Features of one text are in order and repeat. They are spread evenly over 64 bits. They are no defence
@@ -219,7 +217,7 @@ _INLINE = frozenset(
 """Elements that may stand within a word."""
 
 _WITHOUT_SPACE = _INLINE | {"html", "head", "body", "-document", "-text", "-comment"}
-"""What leaves no space. Every page has html, head and body, whether it names them or not."""
+"""The tags that leave no space. Every page has html, head and body, whether it names them or not."""
 
 _LEFT_OUT = frozenset(("script", "style", "template"))
 

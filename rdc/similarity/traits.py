@@ -7,7 +7,7 @@ import math
 from rdc.kernel import Cutter
 from rdc.kernel.constants import FEW_FEATURES_BELOW, TRAIT_COUNT
 from rdc.lean.checks import check_argument, checked_count, checked_share
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import CHUNK_MIN_LIMIT
 from rdc.signature.tree import TRAIT_BITS, TRAITS_BYTES
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 # 6: E = (1 + 63 R)/64.
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Record):
     """An estimated Jaccard resemblance with its standard error."""
 
     jaccard: float
@@ -35,8 +34,7 @@ class Estimate:
     standard_error: float
 
 
-@dataclass(frozen=True, slots=True)
-class Accidents:
+class Accidents(Record):
     """C1 and C2 of the paper: the chances that different samples of two sets agree in their b bits."""
 
     c1: float
@@ -104,8 +102,7 @@ def estimate_of(matches: int) -> Estimate:
     return _ACCIDENTS.estimate(matches, TRAIT_COUNT)
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(Record):
     """Twelve min-wise samples, six bits each, of one file's features (rdc/signature/FORMAT.md).
 
     Each sample agrees between two files with probability (63 J + 1)/64. J is the Jaccard resemblance of their

@@ -1,11 +1,12 @@
-"""`rdc store put|list|verify`: keeps old states of directories in a store."""
+"""`rdc store put|list|forget|gc|verify|pack`: keeps old states of directories in a store."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     FILTER_GROUP,
@@ -13,19 +14,23 @@ from rdc.cli.options.shared_options import (
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, json_output, perform, reporting, reporting_usage
+from rdc.cli.verb import HelpText, json_output, perform, reporting, reporting_usage, short_help
 from rdc.errors import ExitCode, UsageError
+from rdc.lean.records import replace
 from rdc.model.options import Option
-from rdc.store.records import StoreOptions
+from rdc.store.records import ForgetOptions, ForgetReport, GcOptions, StoreOptions
 from rdc.store.report import StoreTerminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from rdc.report.output import Output
+    from rdc.store.records import StoreReport
 
-SUMMARY = "keep old states of a directory: a snapshot costs what a sync would send"
+SUMMARY = "keep snapshots of a directory; each costs what a sync would send"
 
-SUBVERBS = ("put", "list", "verify")
+SUBVERBS = ("put", "list", "forget", "gc", "verify", "pack")
 
 OPTIONS = (
     OptionGroup(
@@ -35,6 +40,7 @@ OPTIONS = (
                 ("--name",),
                 "series of the snapshot (default: the last part of SRC's path)",
                 "NAME",
+                common=True,
                 example="rdc store put --name=laptop ~/ /backup/st",
             ),
             Option(("-x", "--one-file-system"), "stay on one file system"),
@@ -47,10 +53,56 @@ OPTIONS = (
             ),
             Option(
                 ("--no-delta",),
-                "store changed parts whole, not as differences to the old ones",
+                "store changed parts whole, not as deltas",
                 note="""A difference depends on what it was made against. Without differences, what a snapshot
                     adds is many times larger.""",
             ),
+            Option(
+                ("--heal",),
+                "also read unchanged files, and store damaged chunks again",
+                note="""What `rdc store verify` reports as damaged is whole again in all snapshots if SRC
+                    still has it. Nothing is removed from the store.""",
+            ),
+            Option(
+                ("--publish",),
+                "write an index, so that any web server can publish the store",
+                note="""It is signed if you have a key (`rdc keys new`). All users of this machine may
+                    read the store then. Every later put, forget and gc writes the index again.""",
+                example="rdc store put --publish ~/release /srv/www/st",
+            ),
+        ),
+    ),
+    OptionGroup(
+        "forget",
+        (
+            Option(
+                ("--retain",),
+                "keep the newest snapshot of each hour, day, week and so on: 24h,7d,4w",
+                "RULES",
+                common=True,
+                note="""Numbers with h, d, w, m or y, for hours, days, weeks, months and years by local time.
+                    Periods without a snapshot do not count. Each series is looked at by itself, and its
+                    newest snapshot is always kept.""",
+                example="rdc store forget --retain=24h,7d,4w,12m --apply /backup/st",
+            ),
+            Option(
+                ("--apply",),
+                "do it; without --apply, list the snapshots that would be forgotten",
+                common=True,
+            ),
+        ),
+    ),
+    OptionGroup(
+        "gc",
+        (
+            Option(
+                ("--wait",),
+                "wait at most SECONDS for running puts and restores (default: 60)",
+                "SECONDS",
+                note="Packs are removed while neither runs, which takes moments.",
+                example="rdc store gc --wait=600 /backup/st",
+            ),
+            Option(("--exclusive",), "assume that nothing else uses a store on a file system without locks"),
         ),
     ),
     OptionGroup(
@@ -58,59 +110,135 @@ OPTIONS = (
         (
             Option(
                 ("--read",),
-                "read PERCENT of the contents, what was read longest ago first",
+                "also read PERCENT of the contents, least recently read first",
                 "PERCENT",
+                common=True,
                 note="""Without it, only the directories of packs and the trees are read: that shows whether
                     each chunk is there, not whether it is sound. `--read=100%` reads everything.""",
                 example="rdc store verify --read=5% /backup/st",
             ),
         ),
     ),
+    OptionGroup(
+        "pack",
+        (
+            Option(
+                ("-o", "--output"),
+                "write FILE",
+                "FILE",
+                note="""Needed. An existing file is replaced if it is one of this kind.""",
+                example="rdc store pack /backup/st @17..@18 -o update",
+            ),
+        ),
+    ),
     FILTER_GROUP,
     CATALOG_GROUP,
     OptionGroup(
-        "What is shown",
+        "Show",
         (
-            Option(("-q", "--quiet"), "show nothing but errors and lists"),
-            Option(("--json",), "one JSON event a line on stdout instead"),
-            Option(("--help",), "show this text"),
+            Option(("-q", "--quiet"), "show only errors and lists"),
+            Option(("--json",), "print one JSON event per line on stdout instead"),
+            HELP,
         ),
     ),
 )
 
-_INTRODUCTION = """\
-Usage: rdc store put [OPTIONS] SRC STORE
-       rdc store list [--json] STORE
-       rdc store verify [--read=PERCENT] STORE
+_USAGE = {
+    "put": "rdc store put [OPTIONS] SRC STORE",
+    "list": "rdc store list [--json] STORE",
+    "forget": "rdc store forget --retain=RULES [--apply] STORE\n"
+    "       rdc store forget [--apply] STORE @NUMBER...",
+    "gc": "rdc store gc [--wait=SECONDS] STORE",
+    "verify": "rdc store verify [--read=PERCENT] STORE",
+    "pack": "rdc store pack STORE [@NUMBER..]@NUMBER -o FILE",
+}
 
-Examples:
-  rdc store put ~/data /backup/st      add a snapshot of ~/data; a missing store is made
-  rdc store list /backup/st            list the snapshots
-  rdc sync -n --delete /backup/st/@1/ ~/data/
-                                       show what restoring snapshot 1 would change; without -n, do it
-  rdc sync host:/backup/st/@latest/docs/ docs/
-                                       restore one directory over ssh
-  rdc check /backup/st/@1/ /backup/st/@2/
-                                       show what differs between two snapshots
-  rdc store verify --read=1% /backup/st
-                                       check all trees, and a hundredth of the contents
+_EXAMPLES = {
+    "put": """\
+  rdc store put ~/data /mnt/st           add a snapshot of ~/data; create the store if it is missing
+""",
+    "list": """\
+  rdc store list /mnt/st                 list snapshots and the space that each uses alone
+""",
+    "": """\
+  rdc sync -n --delete /mnt/st/@1/ dst/  show what restoring snapshot 1 would change
+  rdc sync host:/mnt/st/@latest/docs/ docs/
+                                         restore one directory over ssh
+  rdc check /mnt/st/@1/ /mnt/st/@2/      show what differs between two snapshots
+""",
+    "forget": """\
+  rdc store forget --retain=24h,7d,4w,12m /mnt/st
+                                         show which snapshots would be forgotten; --apply does it
+""",
+    "gc": """\
+  rdc store gc /mnt/st                   free the space that no snapshot uses
+""",
+    "verify": """\
+  rdc store verify --read=1% /mnt/st     check all trees and 1% of the contents
+""",
+    "pack": """\
+  rdc store pack /mnt/st @17..@18 -o up  write snapshot 18 to one file, for those who have 17
+  rdc sync up/@18/ dst/                  read that file
+""",
+}
+"""Examples by subverb, in order of use. Those of "" are of other verbs."""
 
-A snapshot is a path: STORE/@17/, STORE/@latest/, STORE/@2026-11-28/ (the last one by the end of that day),
-and with several series STORE/@data/latest/. Restoring is a sync, so only what differs is written.
 
-A store is a directory on this machine. It is not encrypted: whoever can read it reads every file in it.
+def _introduction(usages: Iterable[str], examples: Iterable[str]) -> str:
+    return f"Usage: {f'{chr(10)}       '.join(usages)}\n\nExamples:\n{''.join(examples)}"
+
+
+_INTRODUCTION = (
+    _introduction(_USAGE.values(), _EXAMPLES.values())
+    + """
+A snapshot has a path: STORE/@17/, STORE/@latest/ or STORE/@2026-11-28/ (the last one of that day or before),
+and STORE/@data/latest/ if there are several series. To restore, sync from that path; only differences are
+written.
+
+A store is a directory on this machine. It is not encrypted: whoever reads it can read every file.
 """
+)
 
 _CLOSING = """
-Exit codes: 0 done, 1 usage, 11 disk full, 20 interrupted, 23 something could not be read, or the store is
-damaged, 24 files changed while they were read, 40 the store is in use.
+Exit codes: 0 done, 1 usage, 11 disk full, 20 interrupted, 23 some files could not be read or the store is
+damaged, 24 some files changed while they were read, 40 the store is in use.
 """
 
-help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+help_text = HelpText(
+    _INTRODUCTION,
+    OPTIONS,
+    _CLOSING,
+    short_help("store", _INTRODUCTION),
+)
+
+_RANGE = re.compile(r"(?:@([0-9]{1,18})\.\.)?@([0-9]{1,18})")
 
 _PUT_KEYS = frozenset(option.key for group in (OPTIONS[0], FILTER_GROUP) for option in group.options)
-_VERIFY_KEYS = frozenset(("--read",))
-_OF_SUBVERB = {"put": _PUT_KEYS, "list": frozenset[str](), "verify": _VERIFY_KEYS}
+_OF_SUBVERB = {
+    "put": _PUT_KEYS,
+    "list": frozenset[str](),
+    "forget": frozenset(("--retain", "--apply")),
+    "gc": frozenset(("--wait", "--exclusive")),
+    "verify": frozenset(("--read",)),
+    "pack": frozenset(("--output",)),
+}
+_OWN_KEYS = frozenset[str]().union(*_OF_SUBVERB.values())
+
+
+def subverb_help(what: str) -> HelpText:
+    """Return the help of a subverb: its usage, its examples, and the options that it takes."""
+    others = _OWN_KEYS - _OF_SUBVERB[what]
+    introduction = _introduction([_USAGE[what]], [_EXAMPLES[what]])
+    groups = (
+        replace(group, options=tuple(option for option in group.options if option.key not in others))
+        for group in OPTIONS
+        if what == "put" or group is not CATALOG_GROUP
+    )
+    return HelpText(
+        introduction,
+        tuple(group for group in groups if group.options),
+        _CLOSING,
+    )
 
 
 def parse_store(words: Sequence[str]) -> Words:
@@ -122,10 +250,14 @@ def parse_store(words: Sequence[str]) -> Words:
     if what not in SUBVERBS:
         raise UsageError(f"rdc store is followed by {', '.join(SUBVERBS)} (see rdc store --help)")
     for given in parsed.given:
-        if given.key in _PUT_KEYS | _VERIFY_KEYS and given.key not in _OF_SUBVERB[what]:
+        if given.key in _OWN_KEYS - _OF_SUBVERB[what]:
             raise UsageError(f"{given.key} means nothing to rdc store {what}; leave it out")
     wanted = ("SRC", "STORE") if what == "put" else ("STORE",)
     found = parsed.operands[1:]
+    if what == "pack" and (len(found) != 2 or not parsed.has("--output")):
+        raise UsageError("rdc store pack takes STORE, a snapshot such as @17..@18, and -o FILE")
+    if what in ("forget", "pack"):
+        found = found[:1]
     if len(found) != len(wanted):
         raise UsageError(f"rdc store {what} takes {' and '.join(wanted)}, {len(found)} were given")
     for operand, name in zip(found, wanted, strict=True):
@@ -157,6 +289,8 @@ def read_options(words: Words, environment: Environment) -> StoreOptions:
         one_file_system=words.has("--one-file-system"),
         level=3 if level is None else int(level.value),
         deltas=not words.has("--no-delta"),
+        heal=words.has("--heal"),
+        publish=words.has("--publish"),
     )
 
 
@@ -175,35 +309,95 @@ def read_share(words: Words) -> float | None:
     return share
 
 
-def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Run `rdc store` with the words after it. Raises RdcError, which the caller prints."""
+def read_numbers(words: Words) -> tuple[int, ...]:
+    """Read the snapshots after the store, such as @17. Raises UsageError."""
+    found = []
+    for text in words.operands[2:]:
+        if not (text.startswith("@") and text[1:].isdecimal() and text.isascii()):
+            raise UsageError(f"{text}: expected the number of a snapshot, such as @17; see rdc store list")
+        found.append(int(text[1:]))
+    return tuple(found)
+
+
+def read_range(words: Words) -> tuple[int | None, int]:
+    """Read the older snapshot, if there is one, and the one to pack, such as @17..@18. Raises UsageError."""
+    text = words.operands[2]
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"{text}: expected a snapshot such as @18, or two such as @17..@18")
+    return None if found[1] is None else int(found[1]), int(found[2])
+
+
+def read_gc(words: Words) -> GcOptions:
+    """Read the options of gc. Raises UsageError."""
+    wait = words.last("--wait")
+    try:
+        seconds = 60.0 if wait is None else float(wait.value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86400:
+        shown = "" if wait is None else wait.value
+        raise UsageError(f"--wait={shown}: expected 0 to 86400 seconds")
+    return GcOptions(wait=seconds, exclusive=words.has("--exclusive"))
+
+
+def run(
+    words: Sequence[str], environment: Environment, *, putter: Callable[..., StoreReport] | None = None
+) -> ExitCode:
+    """Run `rdc store` with the words after it. `putter`: in place of rdc.store_put. Raises RdcError, which
+    the caller prints."""
     with reporting_usage(words, environment):
         parsed = parse_store(words)
-        if help_text.shown(parsed, environment):
+        first = parsed.operands[0] if parsed.operands else ""
+        text = subverb_help(first) if first in SUBVERBS else help_text
+        if text.shown(parsed, environment):
             return ExitCode.OK
         what, *operands = parsed.operands
         options = read_options(parsed, environment) if what == "put" else StoreOptions()
         share = read_share(parsed)
+        retain = parsed.last("--retain")
+        forgetting = ForgetOptions(
+            retain=None if retain is None else retain.value,
+            numbers=read_numbers(parsed) if what == "forget" else (),
+            apply=parsed.has("--apply"),
+        )
+        collecting = read_gc(parsed)
+        base, number = read_range(parsed) if what == "pack" else (None, 0)
     quiet = parsed.has("--quiet")
     output: Output
     if parsed.has("--json"):
         output = json_output(environment)
     else:
-        bar = None if what == "list" else environment.progress(quiet=quiet)
+        bar = None if what in ("list", "forget") else environment.progress(quiet=quiet)
         output = StoreTerminal(environment.data, environment.talk, bar, quiet=quiet)
     if what == "put":
-        return _put(operands[0], operands[1], options, parsed, output)
+        return _put(operands[0], operands[1], options, parsed, output, putter)
+    if what == "forget":
+        return _forget(operands[0], forgetting, output)
+    if what == "gc":
+        return _gc(operands[0], collecting, output)
+    if what == "pack":
+        return _pack(operands[0], number, base, parsed.value("--output") or "", output)
     return _list(operands[0], output) if what == "list" else _verify(operands[0], share, output, environment)
 
 
-def _put(source: str, store: str, options: StoreOptions, words: Words, output: Output) -> ExitCode:
+def _put(
+    source: str,
+    store: str,
+    options: StoreOptions,
+    words: Words,
+    output: Output,
+    putter: Callable[..., StoreReport] | None,
+) -> ExitCode:
     from rdc.cli.verb import stop_requests
     from rdc.library.stores import store_put
 
     with read_choice(words).store() as catalog, stop_requests() as stop:
         report = perform(
             output,
-            lambda: store_put(source, store, options, reporter=output, catalog=catalog, stop=stop),
+            lambda: (putter or store_put)(
+                source, store, options, reporter=output, catalog=catalog, stop=stop
+            ),
         )
     return report.exit
 
@@ -213,8 +407,41 @@ def _list(store: str, output: Output) -> ExitCode:
 
     with reporting(output):
         output.start()
-        for snapshot in snapshots(store):
+        for snapshot in snapshots(store, alone=True):
             output(snapshot)
+    return ExitCode.OK
+
+
+def _forget(store: str, options: ForgetOptions, output: Output) -> ExitCode:
+    from rdc.library.stores import forget_snapshots, snapshots
+
+    def forget() -> ForgetReport:
+        listed = snapshots(store)
+        report = forget_snapshots(store, options)
+        for snapshot in listed:
+            if snapshot.number in report.forgotten:
+                output(snapshot)
+        return report
+
+    perform(output, forget)
+    return ExitCode.OK
+
+
+def _gc(store: str, options: GcOptions, output: Output) -> ExitCode:
+    from rdc.cli.verb import stop_requests
+    from rdc.library.stores import clean_store
+
+    with stop_requests() as stop:
+        perform(output, lambda: clean_store(store, options, reporter=output, stop=stop))
+    return ExitCode.OK
+
+
+def _pack(store: str, number: int, base: int | None, to: str, output: Output) -> ExitCode:
+    from rdc.cli.verb import stop_requests
+    from rdc.library.stores import store_pack
+
+    with stop_requests() as stop:
+        perform(output, lambda: store_pack(store, number, to, base=base, stop=stop))
     return ExitCode.OK
 
 

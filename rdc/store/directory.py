@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import struct
 from array import array
+from itertools import accumulate, compress, islice
+from operator import ne, sub
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
 from rdc.model.entries import little_endian, little_endian_integers
 from rdc.store.frames import FRAME_BYTES, FrameError, FrameKind, inflate
@@ -31,17 +33,19 @@ DIRECTORY_BYTES = 80 << 20
 """Most bytes of a directory before compression: what PACK_ROWS chunks, bases and frames take, and the rows of
 one frame more."""
 
+FIRST_OFFSET = 8
+"""Offset of the first frame in a pack, whose magic number is before it."""
+
 _HEAD = struct.Struct("<III")
 _FRAME_WIDTHS = (1, 4, 4, 4, 2, 1, 2)
 """Bytes of kind, stored bytes, bytes, chunks, generation, depth and bases of a frame."""
 
-BASES_MOST = 0xFFFF
-"""Most bases of one frame."""
+BASES_MOST = 4096
+"""Most bases of one frame, so that looking them up takes no longer than decoding it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrameRow:
-    """What a directory says of one frame."""
+class FrameRow(Record):
+    """The entry of one frame in a directory."""
 
     kind: FrameKind
     stored: int
@@ -57,50 +61,187 @@ class FrameRow:
     """Keys of the chunks that it was made against."""
 
 
-@dataclass(frozen=True, slots=True)
 class Directory:
-    """The frames of a pack in their order, and their chunks in theirs."""
+    """The frames of a pack as columns, a row each, and their chunks in their order."""
 
-    frames: tuple[FrameRow, ...]
-    keys: bytes
-    """KEY_BYTES a chunk."""
-    lengths: array[int]
-    """Typecode 'I': bytes of each chunk."""
+    __slots__ = (
+        "base_counts",
+        "bases",
+        "counts",
+        "depths",
+        "first_bases",
+        "first_chunks",
+        "generations",
+        "keys",
+        "kinds",
+        "lengths",
+        "offsets",
+        "sizes",
+        "stored_sizes",
+    )
+
+    def __init__(
+        self,
+        kinds: bytes,
+        stored_sizes: array[int],
+        sizes: array[int],
+        counts: array[int],
+        generations: array[int],
+        depths: bytes,
+        base_counts: array[int],
+        bases: bytes,
+        keys: bytes,
+        lengths: array[int],
+    ) -> None:
+        """See the module. `counts`: chunks of each frame. `bases`, `keys`: KEY_BYTES each."""
+        self.kinds = kinds
+        self.stored_sizes = stored_sizes
+        self.sizes = sizes
+        self.counts = counts
+        self.generations = generations
+        self.depths = depths
+        self.base_counts = base_counts
+        self.bases = bases
+        self.keys = keys
+        self.lengths = lengths
+        self.offsets: array[int] = array("Q", accumulate(stored_sizes, initial=FIRST_OFFSET))
+        """The offset of each frame in the pack, and of the directory after them."""
+        self.first_chunks: array[int] = array("I", accumulate(counts, initial=0))
+        """The number of each frame's first chunk, and the number of all."""
+        self.first_bases: array[int] = array("I", accumulate(base_counts, initial=0))
+
+    @property
+    def frames(self) -> int:
+        """The number of frames."""
+        return len(self.kinds)
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks."""
+        return len(self.lengths)
 
     @property
     def stored(self) -> int:
         """Bytes of all frames in the pack."""
-        return sum(frame.stored for frame in self.frames)
+        return self.offsets[-1] - FIRST_OFFSET
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes the columns take."""
+        return 48 * self.frames + len(self.bases) + (KEY_BYTES + 4) * self.chunks
+
+    def bases_of(self, frame: int) -> bytes:
+        """Return the keys of the bases of a frame, joined."""
+        if not self.base_counts[frame]:
+            return b""
+        return self.bases[KEY_BYTES * self.first_bases[frame] : KEY_BYTES * self.first_bases[frame + 1]]
+
+    def keys_of(self, frame: int) -> list[bytes]:
+        """Return the keys of the chunks of a frame."""
+        first, stop = self.first_chunks[frame], self.first_chunks[frame + 1]
+        return split_keys(self.keys[KEY_BYTES * first : KEY_BYTES * stop])
+
+    def row(self, frame: int) -> FrameRow:
+        """Return what is said of a frame."""
+        return FrameRow(
+            FrameKind(self.kinds[frame]),
+            self.stored_sizes[frame],
+            self.sizes[frame],
+            self.counts[frame],
+            self.generations[frame],
+            self.depths[frame],
+            self.bases_of(frame),
+        )
+
+
+def split_keys(keys: bytes) -> list[bytes]:
+    """Return joined keys one by one."""
+    return [keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)]
+
+
+class DirectoryBuilder:
+    """Gathers the rows of a directory while its pack is written."""
+
+    def __init__(self) -> None:
+        self._kinds, self._depths = bytearray(), bytearray()
+        self._stored: array[int] = array("I")
+        self._sizes: array[int] = array("I")
+        self._counts: array[int] = array("I")
+        self._generations: array[int] = array("H")
+        self._base_counts: array[int] = array("H")
+        self._bases, self._keys = bytearray(), bytearray()
+        self._lengths: array[int] = array("I")
+
+    def add(self, row: FrameRow, keys: list[bytes], lengths: list[int]) -> None:
+        """Append a frame and its chunks."""
+        self._kinds.append(row.kind)
+        self._stored.append(row.stored)
+        self._sizes.append(row.size)
+        self._counts.append(row.chunks)
+        self._generations.append(row.generation)
+        self._depths.append(row.depth)
+        self._base_counts.append(len(row.bases) // KEY_BYTES)
+        self._bases += row.bases
+        self._keys += b"".join(keys)
+        self._lengths.extend(lengths)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether it has as many rows as a pack should."""
+        return len(self._lengths) >= PACK_ROWS or len(self._bases) >= KEY_BYTES * PACK_ROWS
+
+    def directory(self) -> Directory:
+        """Return what was gathered."""
+        return Directory(
+            bytes(self._kinds),
+            self._stored,
+            self._sizes,
+            self._counts,
+            self._generations,
+            bytes(self._depths),
+            self._base_counts,
+            bytes(self._bases),
+            bytes(self._keys),
+            self._lengths,
+        )
 
 
 def encode_directory(directory: Directory) -> bytes:
     """Return the columns of a directory as one zstd frame."""
-    frames = directory.frames
-    bases = b"".join([frame.bases for frame in frames])
     columns = (
-        bytes([frame.kind for frame in frames]),
-        _packed("I", [frame.stored for frame in frames]),
-        _packed("I", [frame.size for frame in frames]),
-        _packed("I", [frame.chunks for frame in frames]),
-        _packed("H", [frame.generation for frame in frames]),
-        bytes([frame.depth for frame in frames]),
-        _packed("H", [len(frame.bases) // KEY_BYTES for frame in frames]),
-        bases,
+        directory.kinds,
+        little_endian(directory.stored_sizes),
+        little_endian(directory.sizes),
+        little_endian(directory.counts),
+        little_endian(directory.generations),
+        directory.depths,
+        little_endian(directory.base_counts),
+        directory.bases,
         directory.keys,
         little_endian(directory.lengths),
     )
-    head = _HEAD.pack(len(frames), len(directory.lengths), len(bases) // KEY_BYTES)
+    head = _HEAD.pack(directory.frames, directory.chunks, len(directory.bases) // KEY_BYTES)
     return zstandard.ZstdCompressor(level=3, write_content_size=True).compress(head + b"".join(columns))
 
 
-def decode_directory(data: bytes, stored: int) -> Directory:
-    """Return the directory in `data`, of a pack whose frames have `stored` bytes. Raises ValueError."""
+def chunks_at_most(data: bytes) -> int:
+    """Return a bound on the number of chunks of the directory that begins with `data`. Raises ValueError."""
+    return _size_of(data) // (KEY_BYTES + 4)
+
+
+def _size_of(data: bytes) -> int:
     try:
         size = zstandard.get_frame_parameters(data).content_size
     except zstandard.ZstdError as error:
         raise ValueError(f"expected the columns of a directory: {error}") from error
     if not _HEAD.size <= size <= DIRECTORY_BYTES:
         raise ValueError(f"expected a directory of at most {DIRECTORY_BYTES} bytes, found {size}")
+    return size
+
+
+def decode_directory(data: bytes, stored: int) -> Directory:
+    """Return the directory in `data`, of a pack whose frames have `stored` bytes. Raises ValueError."""
+    size = _size_of(data)
     try:
         columns = inflate(data, size)
     except FrameError as error:
@@ -110,6 +251,17 @@ def decode_directory(data: bytes, stored: int) -> Directory:
     if size != expected:
         raise ValueError(f"expected columns of {expected} bytes, found {size}")
     return _checked(columns, frames, chunks, bases, stored)
+
+
+def decode_bases(data: bytes) -> bytes:
+    """Return the keys of all bases of a directory that was decoded before. Raises ValueError."""
+    try:
+        columns = inflate(data, _size_of(data))
+    except FrameError as error:
+        raise ValueError(str(error)) from error
+    frames, _, bases = _HEAD.unpack_from(columns)
+    at = _HEAD.size + sum(_FRAME_WIDTHS) * frames
+    return columns[at : at + KEY_BYTES * bases]
 
 
 def _checked(columns: bytes, frames: int, chunks: int, bases: int, stored: int) -> Directory:
@@ -123,45 +275,54 @@ def _checked(columns: bytes, frames: int, chunks: int, bases: int, stored: int) 
         parts.append(columns[at : at + width * rows])
         at += width * rows
     lengths = little_endian_integers("I", columns[at:])
-    kinds, base_keys = parts[0], parts[7]
+    kinds, depths = parts[0], parts[5]
     stored_sizes, sizes, counts = (little_endian_integers("I", part) for part in parts[1:4])
     generations, base_counts = little_endian_integers("H", parts[4]), little_endian_integers("H", parts[6])
     if kinds and max(kinds) > max(FrameKind):
         raise ValueError(f"expected a kind of frame, found {max(kinds)}")
     if sum(counts) != chunks or sum(base_counts) != bases or sum(stored_sizes) != stored:
         raise ValueError("expected numbers of chunks, bases and bytes that add up, found others")
-    found: list[FrameRow] = []
-    chunk = base = 0
-    for number, kind in enumerate(kinds):
-        row = FrameRow(
-            FrameKind(kind),
-            stored_sizes[number],
-            sizes[number],
-            counts[number],
-            generations[number],
-            parts[5][number],
-            base_keys[KEY_BYTES * base : KEY_BYTES * (base + base_counts[number])],
-        )
-        _check_frame(row, lengths[chunk : chunk + row.chunks])
-        chunk += row.chunks
-        base += base_counts[number]
-        found.append(row)
-    return Directory(tuple(found), parts[8], lengths)
+    if depths and max(depths) > DEPTH_MOST:
+        raise ValueError(f"expected a depth of at most {DEPTH_MOST}, found {max(depths)}")
+    if frames and not (min(sizes) > 0 and max(sizes) <= FRAME_BYTES and min(stored_sizes) > 0):
+        raise ValueError(f"expected frames of 1 to {FRAME_BYTES} bytes, found others")
+    if base_counts and max(base_counts) > BASES_MOST:
+        raise ValueError(f"expected at most {BASES_MOST} bases of a frame, found {max(base_counts)}")
+    if lengths and not min(lengths):
+        raise ValueError("expected chunks of at least one byte, found an empty one")
+    found = Directory(
+        kinds,
+        stored_sizes,
+        sizes,
+        counts,
+        generations,
+        depths,
+        base_counts,
+        parts[7],
+        parts[8],
+        lengths,
+    )
+    _check_frames(found)
+    return found
 
 
-def _check_frame(row: FrameRow, lengths: array[int]) -> None:
-    if not 0 < row.size <= FRAME_BYTES or not 0 < row.stored <= FRAME_BYTES:
-        raise ValueError(f"expected a frame of at most {FRAME_BYTES} bytes, found {row.size}")
-    if sum(lengths) != row.size or not all(lengths):
-        raise ValueError(f"expected chunks of {row.size} bytes in a frame, found {sum(lengths)}")
-    is_delta = row.kind is FrameKind.DELTA
-    if is_delta != bool(row.bases) or is_delta != bool(row.depth) or is_delta != bool(row.generation):
-        raise ValueError("expected bases, a depth and a generation of each delta and of nothing else")
-    if row.depth > DEPTH_MOST:
-        raise ValueError(f"expected a depth of at most {DEPTH_MOST}, found {row.depth}")
-    if row.kind is FrameKind.STORED and row.stored != row.size:
-        raise ValueError(f"expected {row.size} stored bytes of a frame, found {row.stored}")
+_IS_STORED, _IS_DELTA = (
+    bytes([value == kind for value in range(256)]) for kind in (FrameKind.STORED, FrameKind.DELTA)
+)
 
 
-def _packed(typecode: str, numbers: list[int]) -> bytes:
-    return little_endian(array(typecode, numbers))
+def _check_frames(found: Directory) -> None:
+    # A large store has millions of frames, so nothing here is a step of Python for each.
+    ends: array[int] = array("Q", accumulate(found.lengths, initial=0))
+    at: array[int] = array("Q", map(ends.__getitem__, found.first_chunks))
+    if any(map(ne, map(sub, islice(at, 1, None), at), found.sizes)):
+        raise ValueError("expected chunks as long as their frame, found others")
+    is_delta = found.kinds.translate(_IS_DELTA)
+    for column in (found.base_counts, found.depths, found.generations):
+        if bytes(map(bool, column)) != is_delta:
+            raise ValueError("expected bases, a depth and a generation of each delta and of nothing else")
+    stored, sizes = found.stored_sizes, found.sizes
+    if stored and max(stored) > FRAME_BYTES:
+        raise ValueError(f"expected at most {FRAME_BYTES} stored bytes of a frame, found {max(stored)}")
+    if any(compress(map(ne, stored, sizes), found.kinds.translate(_IS_STORED))):
+        raise ValueError("expected as many stored bytes as a frame has that is not compressed, found others")

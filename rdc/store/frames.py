@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
 
 FRAME_BYTES = 1 << 20
@@ -44,8 +44,7 @@ class FrameKind(IntEnum):
     DELTA = 2
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFrame:
+class StoredFrame(Record):
     """The bytes of a frame as a pack has them."""
 
     kind: FrameKind

@@ -10,20 +10,21 @@ import errno
 import fcntl
 import os
 import struct
-from array import array
 from contextlib import suppress
 
 from blake3 import blake3
 
 from rdc.errors import FileError, OutOfSpaceError, RdcError, printable
 from rdc.files.base.paths import make_aside
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
+from rdc.lean.typed import Protocol
 from rdc.store.directory import (
     DIRECTORY_BYTES,
     PACK_BYTES,
-    PACK_ROWS,
     Directory,
+    DirectoryBuilder,
     FrameRow,
+    decode_bases,
     decode_directory,
     encode_directory,
 )
@@ -36,6 +37,8 @@ ID_BYTES = 8
 
 _TRAILER = struct.Struct("<QQ32s8s8s")
 """Offset and length of the directory, its keyed BLAKE3, the pack's name, END_MAGIC."""
+
+TRAILER_BYTES = _TRAILER.size
 
 PACK_BYTES_MOST = PACK_BYTES + FRAME_BYTES + DIRECTORY_BYTES + 1024
 """No file of this size or more is a pack."""
@@ -74,52 +77,77 @@ def sync_directory(path: bytes, place: int) -> None:
         os.close(fd)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPack:
-    """A pack whose directory was read."""
+class PackBytes(Protocol):
+    """The bytes of a pack, wherever they are."""
 
-    name: bytes
-    fd: int
-    path: bytes
-    """As messages name it."""
-    directory: Directory
-    size: int
-    """Bytes of the file."""
+    @property
+    def size(self) -> int:
+        """Bytes of the pack."""
 
-    def read(self, offset: int, length: int) -> bytes:
-        """Return the stored bytes of a frame. Raises FileError."""
-        try:
-            data = os.pread(self.fd, length, offset)
-        except OSError as error:
-            raise storing_failure(error, self.path, "read it") from error
-        if len(data) != length:
-            raise damaged(self.path, f"{length} bytes at {offset}", f"{len(data)}")
-        return data
+    def pread(self, length: int, offset: int) -> bytes:
+        """Return the bytes of a range, fewer beyond the end. Raises FileError."""
 
     def close(self) -> None:
-        os.close(self.fd)
+        """Give the pack up."""
 
 
-def open_pack(name: bytes, fd: int, path: bytes, key: bytes) -> OpenPack:
-    """Read the directory of the pack open as `fd`, which this takes over. `key`: of the store.
+class LocalPack:
+    """A pack that is a file of this machine."""
 
-    Raises FileError for a pack that is short, of another store, under another name or otherwise damaged.
+    __slots__ = ("_fd", "_path", "size")
+
+    def __init__(self, fd: int, path: bytes) -> None:
+        """Take over a descriptor. `path`: as messages name it."""
+        self._fd = fd
+        self._path = path
+        self.size = os.fstat(fd).st_size
+
+    def pread(self, length: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._fd, length, offset)
+        except OSError as error:
+            raise storing_failure(error, self._path, "read it") from error
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class PackEnd(Record):
+    """The trailer of a pack."""
+
+    offset: int
+    """The offset of the directory."""
+    length: int
+    """Bytes of the directory as stored."""
+    digest: bytes
+    """The keyed BLAKE3 of the directory as stored."""
+    size: int
+    """Bytes of the pack."""
+    begin: bytes
+    """The first bytes of the directory, which say how large it is."""
+
+
+class FinishedPack(Record):
+    """A pack that was just written."""
+
+    name: bytes
+    end: PackEnd
+    directory: Directory
+
+
+BEGIN_BYTES = 18
+"""The largest head of a zstd frame."""
+
+
+def read_end(name: bytes, file: PackBytes, path: bytes) -> PackEnd:
+    """Read the end of a pack. `path`: as messages name it.
+
+    Raises FileError for a pack that is short, under another name or otherwise damaged.
     """
-    try:
-        return OpenPack(name, fd, path, _read_directory(name, fd, path, key), os.fstat(fd).st_size)
-    except BaseException:
-        os.close(fd)
-        raise
-
-
-def _read_directory(name: bytes, fd: int, path: bytes, key: bytes) -> Directory:
-    try:
-        size = os.fstat(fd).st_size
-        head, trailer = os.pread(fd, len(MAGIC), 0), b""
-        if len(MAGIC) + _TRAILER.size <= size < PACK_BYTES_MOST:
-            trailer = os.pread(fd, _TRAILER.size, size - _TRAILER.size)
-    except OSError as error:
-        raise storing_failure(error, path, "read it") from error
+    size = file.size
+    head, trailer = file.pread(len(MAGIC), 0), b""
+    if len(MAGIC) + _TRAILER.size <= size < PACK_BYTES_MOST:
+        trailer = file.pread(_TRAILER.size, size - _TRAILER.size)
     if head != MAGIC or len(trailer) != _TRAILER.size:
         raise damaged(path, "a pack of version 1", f"{size} bytes that begin with {head!r}")
     offset, length, digest, own, magic = _TRAILER.unpack(trailer)
@@ -127,16 +155,60 @@ def _read_directory(name: bytes, fd: int, path: bytes, key: bytes) -> Directory:
         raise damaged(path, "the end of a pack", "something else; it may be cut off")
     if own != name:
         raise damaged(path, f"pack {name.hex()}", f"pack {own.hex()} under its name")
+    begin = file.pread(min(length, BEGIN_BYTES), offset)
+    return PackEnd(offset, length, digest, size, begin)
+
+
+def read_directory(file: PackBytes, end: PackEnd, path: bytes, key: bytes) -> Directory:
+    """Read the directory of a pack. `key`: of the store.
+
+    Raises FileError for a directory that is damaged or of another store.
+    """
+    data = _stored_directory(file, end, path, key)
     try:
-        data = os.pread(fd, length, offset)
-    except OSError as error:
-        raise storing_failure(error, path, "read it") from error
-    if len(data) != length or blake3(data, key=key).digest() != digest:
-        raise damaged(path, "the directory that its digest says", "another one, or a pack of another store")
-    try:
-        return decode_directory(data, offset - len(MAGIC))
+        return decode_directory(data, end.offset - len(MAGIC))
     except ValueError as error:
         raise damaged(path, "a sound directory", str(error)) from error
+
+
+def read_bases(file: PackBytes, end: PackEnd, path: bytes, key: bytes) -> bytes:
+    """Return the keys of all bases of a pack whose directory was read before, so it need not be checked
+    again. Raises FileError."""
+    data = _stored_directory(file, end, path, key)
+    try:
+        return decode_bases(data)
+    except ValueError as error:
+        raise damaged(path, "a sound directory", str(error)) from error
+
+
+def _stored_directory(file: PackBytes, end: PackEnd, path: bytes, key: bytes) -> bytes:
+    data = file.pread(end.length, end.offset)
+    if len(data) != end.length or blake3(data, key=key).digest() != end.digest:
+        raise damaged(path, "the directory that its digest says", "another one, or a pack of another store")
+    return data
+
+
+def read_frame(file: PackBytes, offset: int, length: int, path: bytes) -> bytes:
+    """Return the stored bytes of a frame. Raises FileError."""
+    data = file.pread(length, offset)
+    if len(data) != length:
+        raise damaged(path, f"{length} bytes at {offset}", f"{len(data)}")
+    return data
+
+
+def lock_temporary(fd: int) -> None:
+    """Lock a temporary file, so that no other put takes it for what a killed one left."""
+    with suppress(OSError):  # where there are no locks, nobody removes it
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def pack_end(directory: Directory, offset: int, name: bytes, key: bytes) -> tuple[PackEnd, bytes]:
+    """Return the end of a pack whose directory is at `offset`, and the bytes from there on."""
+    packed = encode_directory(directory)
+    digest = blake3(packed, key=key).digest()
+    size = offset + len(packed) + TRAILER_BYTES
+    tail = packed + _TRAILER.pack(offset, len(packed), digest, name, END_MAGIC)
+    return PackEnd(offset, len(packed), digest, size, packed[:BEGIN_BYTES]), tail
 
 
 class PackWriter:
@@ -149,10 +221,7 @@ class PackWriter:
         self._place = place
         self._path = pack_path(self.name)
         self._shown = shown.rstrip(b"/") + b"/" + self._path
-        self._frames: list[FrameRow] = []
-        self._keys: list[bytes] = []
-        self._lengths: array[int] = array("I")
-        self._bases = 0
+        self._rows = DirectoryBuilder()
         self.stored = 0
         """Bytes of all frames so far."""
         self._buffer = [MAGIC]
@@ -177,20 +246,16 @@ class PackWriter:
             self._fd = os.open(name, flags, 0o400, dir_fd=self._directory)
 
         self._temporary = make_aside(self._path.rpartition(b"/")[2], make)
-        # While it is locked, no other put takes it for what a killed one left.
-        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_temporary(self._fd)
 
     @property
     def is_full(self) -> bool:
-        """Whether the pack should be finished before another frame."""
-        return self.stored >= PACK_BYTES or len(self._lengths) >= PACK_ROWS or self._bases >= PACK_ROWS
+        """Return whether the pack should be finished before another frame."""
+        return self.stored >= PACK_BYTES or self._rows.is_full
 
     def add(self, frame: StoredFrame, row: FrameRow, keys: list[bytes], lengths: list[int]) -> None:
         """Append a frame and its chunks. Raises RdcError."""
-        self._frames.append(row)
-        self._keys += keys
-        self._lengths.extend(lengths)
-        self._bases += len(row.bases) // len(keys[0])
+        self._rows.add(row, keys, lengths)
         self.stored += len(frame.data)
         self._buffer.append(frame.data)
         self._buffered += len(frame.data)
@@ -206,13 +271,11 @@ class PackWriter:
         except OSError as error:
             raise storing_failure(error, self._shown, "write it") from error
 
-    def finish(self) -> OpenPack:
-        """Make the pack durable and give it its name. Return it, open for reading. Raises RdcError."""
-        directory = Directory(tuple(self._frames), b"".join(self._keys), self._lengths)
-        packed = encode_directory(directory)
-        offset = len(MAGIC) + self.stored
-        digest = blake3(packed, key=self._key).digest()
-        self._buffer += [packed, _TRAILER.pack(offset, len(packed), digest, self.name, END_MAGIC)]
+    def finish(self) -> FinishedPack:
+        """Make the pack durable and give it its name. Raises RdcError."""
+        directory = self._rows.directory()
+        end, tail = pack_end(directory, len(MAGIC) + self.stored, self.name, self._key)
+        self._buffer.append(tail)
         self._write()
         try:
             os.fdatasync(self._fd)
@@ -224,9 +287,8 @@ class PackWriter:
             sync_directory(b"packs", self._place)
         except OSError as error:
             raise storing_failure(error, self._shown, "write it") from error
-        fd, self._fd = self._fd, -1
         self._close()
-        return OpenPack(self.name, fd, self._shown, directory, offset + len(packed) + _TRAILER.size)
+        return FinishedPack(self.name, end, directory)
 
     def discard(self) -> None:
         """Remove what was written, if the pack was not finished. May be called again. Never raises."""

@@ -11,6 +11,7 @@ Everything is reached from one descriptor of the directory, and no link is follo
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -18,6 +19,7 @@ import stat
 import struct
 import time
 from contextlib import contextmanager, suppress
+from enum import Enum
 
 from blake3 import blake3
 
@@ -25,52 +27,71 @@ from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
 from rdc.files.base.store_guard import HEAD_NAME, MAGIC
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.store.pack_file import (
     ID_BYTES,
-    OpenPack,
+    LocalPack,
+    PackBytes,
+    PackEnd,
     damaged,
-    open_pack,
+    lock_temporary,
     pack_path,
+    read_end,
     storing_failure,
+    sync_directory,
 )
-from rdc.store.snapshots import SNAPSHOT_BYTES, Snapshot, decode_snapshot, encode_snapshot
+from rdc.store.snapshots import (
+    SNAPSHOT_BYTES,
+    ListedSnapshot,
+    Snapshot,
+    decode_snapshot,
+    encode_snapshot,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 VERSION = 1
 
 _HEAD = struct.Struct("<8sI16sII32s")
 """MAGIC, version, id, smallest and largest chunk, BLAKE3 of what is before."""
 
+HEAD_BYTES = _HEAD.size
+
 CHUNK_MEAN = 64 << 10
 """Bytes of a chunk on average. With deltas, smaller chunks save hardly any bytes, and their index is
 larger."""
+
+LOCK_SECONDS = 60.0
+"""How long a put or a restore waits for a gc that removes packs, which takes moments."""
+
+_LOOK_SECONDS = 0.05
+_NO_LOCKS = {errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL}
+
+LOCK_NAME = b"lock"
+INDEX_NAME = b"index"
 
 LEFT_SECONDS = 60
 """Age of a temporary without a lock that is removed."""
 
 _DIRECTORIES = (b"packs", b"snapshots", b"forgotten")
-_OWN = frozenset((HEAD_NAME, b"lock", *_DIRECTORIES))
+_OWN = frozenset((HEAD_NAME, LOCK_NAME, INDEX_NAME, *_DIRECTORIES))
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NUMBER = re.compile(rb"[1-9][0-9]{0,17}")
 _PACK = re.compile(rb"([0-9a-f]{2})[0-9a-f]{14}\.pack")
 
 
-@dataclass(frozen=True, slots=True)
-class StoreHead:
-    """What the head of a store says."""
+class StoreHead(Record):
+    """The head of a store."""
 
     id: bytes
     params: ChunkParams
-
-    @property
-    def key(self) -> bytes:
-        """The key of the BLAKE3 that names chunks and directories of packs."""
-        return blake3(self.id, derive_key_context="rdc store 1 chunk keys").digest()
+    key: bytes
+    """The key of the BLAKE3 that names chunks and directories of packs."""
+    data: bytes
+    """The head itself."""
 
 
 def read_head(directory: int, label: bytes) -> StoreHead | None:
@@ -83,37 +104,49 @@ def read_head(directory: int, label: bytes) -> StoreHead | None:
     except OSError:
         return None
     try:
-        data = os.read(fd, _HEAD.size + 1)
+        data = os.read(fd, HEAD_BYTES + 1)
     except OSError:
         return None
     finally:
         os.close(fd)
     if not data.startswith(MAGIC):
         return None
-    shown = label.rstrip(b"/") + b"/" + HEAD_NAME
+    return decode_head(data, label.rstrip(b"/") + b"/" + HEAD_NAME)
+
+
+def decode_head(data: bytes, shown: bytes) -> StoreHead:
+    """Return the head of a store in the file `shown`. Raises FileError."""
     if len(data) >= 12 and (version := int.from_bytes(data[8:12], "little")) > VERSION:
         raise FileError(
             shown, f"{printable(shown)}: a store of version {version}, this rdc reads {VERSION}; update rdc"
         )
-    if len(data) != _HEAD.size or blake3(data[:-32]).digest() != data[-32:]:
-        raise damaged(shown, f"the head of a store of {_HEAD.size} bytes", f"{len(data)} others")
+    if len(data) != HEAD_BYTES or blake3(data[:-32]).digest() != data[-32:]:
+        raise damaged(shown, f"the head of a store of {HEAD_BYTES} bytes", f"{len(data)} others")
     _, _, id_, least, most, _ = _HEAD.unpack(data)
     try:
-        return StoreHead(id_, ChunkParams(least, most))
+        params = ChunkParams(least, most)
     except UsageError as error:
         raise damaged(shown, "sizes of chunks", str(error)) from error
+    key = blake3(id_, derive_key_context="rdc store 1 chunk keys").digest()
+    return StoreHead(id_, params, key, data)
 
 
 class PackStore:
     """An open store. Close it with `close`, or use it as a context manager."""
 
+    where_missing = "a pack is missing or damaged: restore it from a copy of the store"
+    """What to do about a chunk that no pack has."""
+
     def __init__(self, directory: int, label: bytes) -> None:
         """Take over the descriptor of the directory at `label`. Raises RdcError if it is no store."""
         self.label = label
         self._fd = directory
+        self._held: StoreLock | None = None
         try:
             head = read_head(directory, label)
             if head is None:
+                if {HEAD_NAME, *_DIRECTORIES}.issubset(map(os.fsencode, os.listdir(directory))):
+                    raise damaged(self.shown(HEAD_NAME), "the head of a store", "other bytes")
                 raise FileError(
                     label, f"{printable(label)}: expected a store, found none; rdc store put makes one"
                 )
@@ -132,8 +165,10 @@ class PackStore:
 
     def close(self) -> None:
         if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            os.close(fd)
+            os.close(self._fd)
+        self._fd = -1
+        if self._held is not None:
+            self._held.close()
 
     def __enter__(self) -> PackStore:
         return self
@@ -162,15 +197,25 @@ class PackStore:
                 ]
         return sorted(names)
 
-    def open_pack(self, name: bytes) -> OpenPack:
-        """Open a pack and read its directory. Raises FileError."""
-        path = pack_path(name)
-        shown = self.shown(path)
+    def open_pack(self, name: bytes) -> PackBytes:
+        """Open a pack for reading. Raises FileError."""
+        shown = self.shown_pack(name)
         try:
-            fd = os.open(path, _READ, dir_fd=self._fd)
+            return LocalPack(os.open(pack_path(name), _READ, dir_fd=self._fd), shown)
         except OSError as error:
             raise storing_failure(error, shown, "open it") from error
-        return open_pack(name, fd, shown, self.head.key)
+
+    def pack_end(self, name: bytes) -> PackEnd:
+        """Return what the end of a pack says. Raises FileError for a damaged one."""
+        file = self.open_pack(name)
+        try:
+            return read_end(name, file, self.shown_pack(name))
+        finally:
+            file.close()
+
+    def shown_pack(self, name: bytes) -> bytes:
+        """Return the path of a pack as messages name it."""
+        return self.shown(pack_path(name))
 
     def _listed(self, path: bytes) -> list[bytes]:
         try:
@@ -184,13 +229,17 @@ class PackStore:
 
     # Snapshots.
 
+    def listed(self) -> Sequence[ListedSnapshot]:
+        """Return what names the snapshots, in order of their numbers. Raises FileError."""
+        return [self.snapshot(number) for number in self.numbers()]
+
     def numbers(self) -> list[int]:
         """Return the numbers of all snapshots, in order. Raises FileError."""
         return sorted(int(name) for name in self._listed(b"snapshots") if _NUMBER.fullmatch(name))
 
-    def snapshot(self, number: int) -> Snapshot:
-        """Read a snapshot. Raises FileError."""
-        path = b"snapshots/%d" % number
+    def snapshot(self, number: int, *, forgotten: bool = False) -> Snapshot:
+        """Read a snapshot, or one that was forgotten. Raises FileError."""
+        path = (b"forgotten/%d" if forgotten else b"snapshots/%d") % number
         shown = self.shown(path)
         try:
             fd = os.open(path, _READ, dir_fd=self._fd)
@@ -212,13 +261,75 @@ class PackStore:
             raise damaged(shown, f"snapshot {number}", f"snapshot {found.number} under its name")
         return found
 
+    def forgotten_numbers(self) -> list[int]:
+        """Return the numbers of the snapshots in the trash, in order. Raises FileError."""
+        return sorted(int(name) for name in self._listed(b"forgotten") if _NUMBER.fullmatch(name))
+
+    def forgotten_at(self, number: int) -> float:
+        """Return when a snapshot was forgotten, in seconds since 1970. Raises FileError."""
+        path = b"forgotten/%d" % number
+        try:
+            return os.stat(path, dir_fd=self._fd, follow_symlinks=False).st_mtime
+        except OSError as error:
+            raise storing_failure(error, self.shown(path), "look at it") from error
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Move snapshots to the trash, and make that durable. Raises RdcError."""
+        for number in numbers:
+            name = b"snapshots/%d" % number
+            try:
+                # Its mtime says when it was forgotten.
+                os.utime(name, dir_fd=self._fd, follow_symlinks=False)
+                os.rename(name, b"forgotten/%d" % number, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            except OSError as error:
+                raise storing_failure(error, self.shown(name), "forget it") from error
+        self._sync(b"forgotten", b"snapshots")
+
+    def remove_forgotten(self, number: int) -> None:
+        """Remove a snapshot from the trash. Raises RdcError."""
+        self._remove(b"forgotten/%d" % number)
+        self._sync(b"forgotten")
+
+    def remove_packs(self, names: Sequence[bytes]) -> None:
+        """Remove packs. Raises RdcError."""
+        for name in names:
+            self._remove(pack_path(name))
+        self._sync(*sorted({pack_path(name).rpartition(b"/")[0] for name in names}))
+
+    def read_small(self, path: bytes, most: int) -> bytes:
+        """Return at most `most` bytes of one of the store's files; b"" if it is missing. Raises FileError."""
+        try:
+            fd = os.open(path, _READ, dir_fd=self._fd)
+            try:
+                return os.pread(fd, most, 0)
+            finally:
+                os.close(fd)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise storing_failure(error, self.shown(path), "read it") from error
+
+    def _remove(self, path: bytes) -> None:
+        try:
+            os.unlink(path, dir_fd=self._fd)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise storing_failure(error, self.shown(path), "remove it") from error
+
+    def _sync(self, *directories: bytes) -> None:
+        for path in directories:
+            try:
+                sync_directory(path, self._fd)
+            except OSError as error:
+                raise storing_failure(error, self.shown(path), "make it durable") from error
+
     def commit(self, snapshot: Snapshot) -> Snapshot:
         """Add a snapshot under the next number, which replaces its own. Return it. Raises RdcError.
 
         Its packs are durable. The snapshot is listed at the moment in which the link appears.
         """
-        forgotten = [int(name) for name in self._listed(b"forgotten") if _NUMBER.fullmatch(name)]
-        number = 1 + max([0, *self.numbers(), *forgotten])
+        number = 1 + max([0, *self.numbers(), *self.forgotten_numbers()])
         while True:
             numbered = snapshot.numbered(number)
             name = b"snapshots/%d" % number
@@ -235,26 +346,75 @@ class PackStore:
     # The lock, and what killed puts left.
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the store's lock, shared with other puts, for the time of the block.
+    def locked(
+        self, *, exclusive: bool = False, required: bool = False, wait: float = LOCK_SECONDS
+    ) -> Iterator[None]:
+        """Hold the store's lock for the time of the block: shared with other puts, or alone.
 
-        Raises RdcError with exit code 40 while it is being cleaned, and FileError where it cannot be locked.
+        `required`: fail where the file system has no locks; else go on without. `wait`: seconds. Raises
+        RdcError with exit code 40 if others hold it for longer, and FileError if it cannot be opened.
         """
-        shown = self.shown(b"lock")
         try:
-            fd = os.open(b"lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._fd)
+            fd = os.open(LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._fd)
+        except OSError as error:
+            raise storing_failure(error, self.shown(LOCK_NAME), "open it") from error
+        try:
+            try:
+                found = _locked_in_time(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
+            except OSError as error:
+                raise storing_failure(error, self.shown(LOCK_NAME), "lock it") from error
+            if found is _Lock.BUSY:
+                raise RdcError(
+                    f"{printable(self.label)}: the store is in use"
+                    f" ({'puts or restores run' if exclusive else 'it is being cleaned'}); try again later",
+                    code=ExitCode.BUSY,
+                )
+            if found is _Lock.NONE and required:
+                raise RdcError(
+                    f"{printable(self.label)}: the file system has no locks, so nothing shows whether puts"
+                    " run; with --exclusive, gc trusts you that none do",
+                    code=ExitCode.REFUSED,
+                )
+            yield
+        finally:
+            os.close(fd)
+
+    def hold(self) -> None:
+        """Keep packs from being removed until the store is closed, as far as this user may lock it."""
+        if self._held is None:
+            self._held = StoreLock(self._fd)
+
+    @contextmanager
+    def publishing(self) -> Iterator[None]:
+        """Be the only one that writes an index for the time of the block. Raises RdcError."""
+        shown = self.shown(b"snapshots")
+        try:
+            fd = os.open(b"snapshots", _DIRECTORY, dir_fd=self._fd)
         except OSError as error:
             raise storing_failure(error, shown, "open it") from error
         try:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            if _locked_in_time(fd, fcntl.LOCK_EX, LOCK_SECONDS) is _Lock.BUSY:
                 raise RdcError(
-                    f"{printable(self.label)}: the store is being cleaned; try again later",
+                    f"{printable(self.label)}: another run writes the index; publish again later",
                     code=ExitCode.BUSY,
-                ) from error
-            except OSError as error:
-                raise storing_failure(error, shown, "lock it") from error
+                )
+            yield
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Be the only gc for the time of the block. Raises RdcError with exit code 40 if another one runs."""
+        shown = self.shown(b"forgotten")
+        try:
+            fd = os.open(b"forgotten", _DIRECTORY, dir_fd=self._fd)
+        except OSError as error:
+            raise storing_failure(error, shown, "open it") from error
+        try:
+            if _locked_in_time(fd, fcntl.LOCK_EX, 0) is _Lock.BUSY:
+                raise RdcError(
+                    f"{printable(self.label)}: another gc cleans the store; let it end", code=ExitCode.BUSY
+                )
             yield
         finally:
             os.close(fd)
@@ -289,6 +449,61 @@ class PackStore:
                 os.close(fd)
 
 
+class StoreLock:
+    """A shared lock on the store in a directory, as far as there is one and this user may lock it.
+
+    While it is held, no gc removes packs.
+    """
+
+    def __init__(self, directory: int) -> None:
+        """`directory`: a descriptor of the directory, which may be no store yet."""
+        self._fd = -1
+        with suppress(OSError):
+            self._fd = os.open(LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+            _locked_in_time(self._fd, fcntl.LOCK_SH, LOCK_SECONDS)
+
+    def is_alone(self) -> bool:
+        """Turn it into an exclusive lock. Return whether nobody else holds one by then."""
+        if self._fd < 0:
+            return True
+        try:
+            return _locked_in_time(self._fd, fcntl.LOCK_EX, LOCK_SECONDS) is not _Lock.BUSY
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Give it up. May be called again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+
+class _Lock(Enum):
+    """The result of an attempt to lock a store."""
+
+    HELD = "held"
+    BUSY = "others hold it"
+    NONE = "the file system has none"
+
+
+def _locked_in_time(fd: int, how: int, seconds: float) -> _Lock:
+    """Lock an open file, at the latest after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return _Lock.BUSY
+            time.sleep(_LOOK_SECONDS)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return _Lock.NONE
+            raise
+        else:
+            return _Lock.HELD
+
+
 def link_new(data: bytes, path: bytes, place: int) -> None:
     """Make a durable file with `data` at a free path below the open directory `place`. Raises OSError:
     FileExistsError if the path is taken.
@@ -306,7 +521,7 @@ def link_new(data: bytes, path: bytes, place: int) -> None:
 
         temporary = make_aside(name, make)
         try:
-            fcntl.flock(made[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_temporary(made[0])
             view = memoryview(data)
             while view:
                 view = view[os.write(made[0], view) :]
@@ -364,7 +579,9 @@ def _fill(directory: int, path: bytes) -> None:
     for name in _DIRECTORIES:
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=directory)
-    os.close(os.open(b"lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory))
+    os.close(
+        os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory)
+    )
     os.fsync(directory)
     params = ChunkParams.for_mean(CHUNK_MEAN)
     head = _HEAD.pack(MAGIC, VERSION, os.urandom(16), params.min_size, params.max_size, b"")[:-32]

@@ -1,212 +1,491 @@
 """StoreReader: chunks by their keys, and streams of chunks, from the packs of a store.
 
-The directories of all packs are read once: about 150 bytes of memory a chunk. A frame is decoded once while
-it stays among the last CACHED_BYTES. The frames that a delta needs are decoded from the bottom up, without
-recursion and each once, so a chain of bases costs its length.
+The directories of all packs are read once, for a table of 10 to 13 bytes a chunk that finds the number of a
+key. What else a directory says is read again when it is needed, and stays among the last ones. A frame is
+decoded once while it stays among the last CACHED_BYTES. The frames that a delta needs are decoded from the
+bottom up, without recursion and each once, so a chain of bases costs its length.
+
+Several packs may have a chunk. One of the lowest depth is read, and another one if that is damaged. A delta
+whose bases no pack has any more, as after a killed gc, counts as missing.
 """
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+import os
+from _thread import RLock
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
+from contextlib import contextmanager
 
 from blake3 import blake3
 
 from rdc.errors import FileError, printable
-from rdc.lean.records import dataclass
-from rdc.store.directory import DEPTH_MOST, KEY_BYTES
+from rdc.kernel import KeyTable
+from rdc.lean.records import Record
+from rdc.lean.typed import Protocol
+from rdc.store.directory import DEPTH_MOST, KEY_BYTES, Directory, chunks_at_most, split_keys
 from rdc.store.frames import PREFIX_BYTES, FrameError, FrameKind, StoredFrame, decode
-from rdc.store.pack_file import OpenPack, damaged
-from rdc.store.tree_rows import StreamRef
+from rdc.store.pack_file import PackBytes, PackEnd, damaged, read_bases, read_directory, read_frame
+from rdc.store.tree_rows import LIST_PARAMS, StreamRef
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
+    from rdc.store.pack_file import FinishedPack
     from rdc.store.place import PackStore
 
 CACHED_BYTES = 64 << 20
 """Bytes of decoded frames that stay in memory."""
 
+DIRECTORIES_BYTES = 24 << 20
+"""Bytes of the columns of directories that stay in memory, those of the last one left out."""
+
+OPEN_PACKS = 200
+"""Packs that stay open. A process may have 1024 files open where nobody raised the limit."""
+
 DECODED_BYTES = 256 << 20
 """Most bytes that one chunk may need decoded. A writer makes no delta that needs more than half of them."""
+
+CLOSURE_BASES = 1 << 16
+"""Most bases that one chunk may need looked up, counted frame by frame."""
 
 LIST_BYTES = 512 << 20
 """Most bytes of the keys of one stream: those of 2 TiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrameFacts:
-    """One frame of the open packs."""
+class PackFacts(Record):
+    """One pack of a store."""
 
-    pack: OpenPack
+    place: int
+    """Its number among all."""
+    name: bytes
+    path: bytes
+    """The name in messages."""
+    size: int
+    """Bytes of the file."""
+    end: PackEnd
+    first_frame: int
+    """Number of its first frame."""
+    frames: int
+    first_chunk: int
+    """Number of its first chunk."""
+    chunks: int
+    depth: int
+    """The highest of its frames."""
+
+
+class FrameFacts(Record):
+    """One frame of the packs."""
+
+    number: int
+    pack: PackFacts
     offset: int
+    kind: FrameKind
     stored: int
     size: int
-    kind: FrameKind
     generation: int
     depth: int
     bases: bytes
-    first: int
-    """Number of its first chunk."""
-    chunks: int
+
+
+class OtherChunks(Protocol):
+    """Chunks that are at hand without the packs of a store."""
+
+    def __contains__(self, key: bytes) -> bool:
+        """Return whether the chunk with this key was here."""
+
+    def chunk(self, key: bytes) -> bytes | None:
+        """Return the bytes that were the chunk with this key, if they still can be read."""
+
+    def length(self, key: bytes) -> int | None:
+        """Return the bytes of the chunk with this key, if it was here."""
 
 
 class StoreReader:
-    """The open packs of a store. Threads may read from it; one alone adds to it."""
+    """The packs of a store. Threads may read from it; one alone adds to it."""
 
-    def __init__(self, store: PackStore) -> None:
+    def __init__(self, store: PackStore, elsewhere: OtherChunks | None = None) -> None:
         """Read the directories of all packs. Raises FileError if they cannot be listed.
 
-        A pack that cannot be read is noted in `damaged` and left out: its chunks are missing, and others are
-        not.
+        `elsewhere`: asked first for each chunk, because packs are far away. A pack that cannot be read is
+        noted in `damaged` and left out: its chunks are missing, and others are not.
         """
         self.store = store
-        self._packs: dict[bytes, OpenPack] = {}
-        self._frames: list[FrameFacts] = []
-        self._firsts: array[int] = array("Q")
-        """Number of the first chunk of each frame."""
-        self._starts: array[int] = array("I")
-        """Offset of each chunk in its frame."""
-        self._lengths: array[int] = array("I")
-        self._pack_firsts: dict[bytes, int] = {}
-        """Number of the first chunk of each pack."""
-        self._index: dict[bytes, int] = {}
-        """The number of the chunk with each key: of several, one that needs the fewest bases."""
+        self._elsewhere = elsewhere
+        self._packs: list[PackFacts] = []
+        self._first_frames: array[int] = array("I")
+        self._first_chunks: array[int] = array("I")
+        """The first chunk of each pack, for searches."""
+        self._files: OrderedDict[int, PackBytes] = OrderedDict()
+        """Open packs by their numbers."""
+        self._directories: OrderedDict[int, Directory] = OrderedDict()
+        self._directory_bytes = 0
+        self._lost: set[int] = set()
+        """Numbers of frames that cannot be decoded."""
+        self._hidden: frozenset[int] = frozenset()
         self._decoded: OrderedDict[int, bytes] = OrderedDict()
         self._decoded_bytes = 0
         self.frames_read = 0
         self.damaged: list[FileError] = []
         """The errors of packs that cannot be read."""
-        self._lock = allocate_lock()
+        self._lock = RLock()
         try:
-            for name in store.pack_names():
-                try:
-                    pack = store.open_pack(name)
-                except FileError as error:
-                    self.damaged.append(error)
-                else:
-                    self.add(pack)
+            self._open_all()
         except BaseException:
             self.close()
             raise
 
+    def _open_all(self) -> None:
+        found: list[tuple[bytes, PackEnd]] = []
+        rows = 0
+        for name in self.store.pack_names():
+            try:
+                end = self.store.pack_end(name)
+                rows += chunks_at_most(end.begin)
+            except FileError as error:
+                self.damaged.append(error)
+            except ValueError as error:
+                self.damaged.append(damaged(self.store.shown_pack(name), "a sound directory", str(error)))
+            else:
+                found.append((name, end))
+        self._table = KeyTable(rows, os.urandom(16))
+        has_bases = False
+        for name, end in found:
+            try:
+                file = self.store.open_pack(name)
+                try:
+                    directory = read_directory(file, end, self.store.shown_pack(name), self.store.head.key)
+                    self._take(name, end, directory)
+                finally:
+                    file.close()
+            except FileError as error:
+                self.damaged.append(error)
+            else:
+                has_bases = has_bases or bool(directory.bases)
+        if has_bases and self._elsewhere is None:
+            self._leave_out_lost()
+
     def close(self) -> None:
         """Close all packs. May be called again."""
-        while self._packs:
-            self._packs.popitem()[1].close()
-        self._decoded.clear()
+        with self._lock:
+            while self._files:
+                self._files.popitem()[1].close()
+            self._decoded.clear()
+            self._directories.clear()
+            self._decoded_bytes = self._directory_bytes = 0
 
-    def add(self, pack: OpenPack) -> None:
-        """Take over another pack."""
-        self._packs[pack.name] = pack
-        self._pack_firsts[pack.name] = len(self._lengths)
-        offset, chunk = 8, 0
-        keys, lengths = pack.directory.keys, pack.directory.lengths
-        for row in pack.directory.frames:
-            first = len(self._lengths)
-            self._firsts.append(first)
-            frame = FrameFacts(
+    def add(self, pack: FinishedPack) -> None:
+        """Take over a pack that was just written."""
+        with self._lock:
+            self._take(pack.name, pack.end, pack.directory)
+
+    def _take(self, name: bytes, end: PackEnd, directory: Directory) -> None:
+        last = self._packs[-1] if self._packs else None
+        pack = PackFacts(
+            len(self._packs),
+            name,
+            self.store.shown_pack(name),
+            end.size,
+            end,
+            0 if last is None else last.first_frame + last.frames,
+            directory.frames,
+            self.chunks,
+            directory.chunks,
+            max(directory.depths, default=0),
+        )
+        try:
+            self._table.add(directory.keys, pack.first_chunk)
+        except ValueError as error:
+            # None of its chunks is found, as no search leads beyond those of sound packs.
+            raise damaged(pack.path, "different keys", str(error)) from error
+        self._packs.append(pack)
+        self._first_frames.append(pack.first_frame)
+        self._first_chunks.append(pack.first_chunk)
+        self._keep_directory(pack.place, directory)
+
+    # Packs and frames.
+
+    @property
+    def packs(self) -> tuple[PackFacts, ...]:
+        return tuple(self._packs)
+
+    @property
+    def frames(self) -> int:
+        """The number of frames."""
+        return self._packs[-1].first_frame + self._packs[-1].frames if self._packs else 0
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks, those that several packs have included."""
+        return self._packs[-1].first_chunk + self._packs[-1].chunks if self._packs else 0
+
+    def directory(self, pack: PackFacts) -> Directory:
+        """Return the directory of a pack. Raises FileError."""
+        with self._lock:
+            return self._directory(pack.place)
+
+    def frame(self, number: int) -> FrameFacts:
+        """Return the facts of a frame. Raises FileError."""
+        with self._lock:
+            place = bisect_right(self._first_frames, number) - 1
+            pack = self._packs[place]
+            directory, at = self._directory(place), number - pack.first_frame
+            row = directory.row(at)
+            return FrameFacts(
+                number,
                 pack,
-                offset,
+                directory.offsets[at],
+                row.kind,
                 row.stored,
                 row.size,
-                row.kind,
                 row.generation,
                 row.depth,
                 row.bases,
-                first,
-                row.chunks,
             )
-            self._frames.append(frame)
-            start = 0
-            for number in range(chunk, chunk + row.chunks):
-                key = keys[KEY_BYTES * number : KEY_BYTES * (number + 1)]
-                known = self._index.get(key)
-                if known is None or self.frame_of(known).depth > row.depth:
-                    self._index[key] = len(self._lengths)
-                self._starts.append(start)
-                self._lengths.append(lengths[number])
-                start += lengths[number]
-            chunk += row.chunks
-            offset += row.stored
+
+    def _directory(self, place: int) -> Directory:
+        known = self._directories.get(place)
+        if known is not None:
+            self._directories.move_to_end(place)
+            return known
+        pack = self._packs[place]
+        found = read_directory(self._file(place), pack.end, pack.path, self.store.head.key)
+        self._keep_directory(place, found)
+        return found
+
+    def _keep_directory(self, place: int, directory: Directory) -> None:
+        self._directories[place] = directory
+        self._directory_bytes += directory.memory
+        while self._directory_bytes > DIRECTORIES_BYTES and len(self._directories) > 1:
+            self._directory_bytes -= self._directories.popitem(last=False)[1].memory
+
+    def _file(self, place: int) -> PackBytes:
+        file = self._files.get(place)
+        if file is None:
+            file = self._files[place] = self.store.open_pack(self._packs[place].name)
+            if len(self._files) > OPEN_PACKS:
+                self._files.popitem(last=False)[1].close()
+        else:
+            self._files.move_to_end(place)
+        return file
+
+    # Chunks.
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._index
+        with self._lock:
+            return self._best(key) is not None
 
-    @property
-    def packs(self) -> tuple[OpenPack, ...]:
-        return tuple(self._packs.values())
+    def frames_with(self, key: bytes) -> list[int]:
+        """Return the numbers of all frames with the chunk of this key, damaged ones included. Raises
+        FileError."""
+        with self._lock:
+            return [frame for _, frame, _ in self._places(key)]
 
-    @property
-    def frames(self) -> list[FrameFacts]:
-        """All frames, in the order of their numbers."""
-        return self._frames
+    def chunks_with(self, key: bytes) -> list[int]:
+        """Return the numbers of all chunks with this key, damaged ones included. Raises FileError."""
+        with self._lock:
+            return [number for number, _, _ in self._places(key)]
 
-    def frame_of(self, chunk: int) -> FrameFacts:
-        """Return the frame of a chunk."""
-        return self._frames[bisect_right(self._firsts, chunk) - 1]
+    def pack_of(self, frame: int) -> PackFacts:
+        """Return the pack of a frame."""
+        return self._packs[bisect_right(self._first_frames, frame) - 1]
+
+    @contextmanager
+    def hiding(self, packs: frozenset[int]) -> Iterator[None]:
+        """Find no chunks of these packs, given by their places, for the time of the block. For one thread."""
+        before, self._hidden = self._hidden, packs
+        try:
+            yield
+        finally:
+            self._hidden = before
 
     def facts(self, key: bytes) -> FrameFacts:
         """Return the frame of the chunk with this key. Raises FileError if the store has none."""
-        return self.frame_of(self._number(key))
+        with self._lock:
+            return self.frame(self._place_of(key)[1])
 
     def length(self, key: bytes) -> int:
         """Return the bytes of the chunk with this key. Raises FileError if the store has none."""
-        return self._lengths[self._number(key)]
+        with self._lock:
+            if self._elsewhere is not None and (known := self._elsewhere.length(key)) is not None:
+                return known
+            return self._extent(self._place_of(key)[0])[1]
+
+    def lengths(self, keys: bytes) -> list[int]:
+        """Return the bytes of the chunks with these keys. Raises FileError if the store lacks one."""
+        found, last, length = list[int](), b"", 0
+        for key in split_keys(keys):
+            if key != last:  # the zeros of a sparse file are one chunk many times
+                last, length = key, self.length(key)
+            found.append(length)
+        return found
 
     def chunk(self, key: bytes) -> bytes:
         """Return the chunk with this key, which its bytes have. Raises FileError."""
-        number = self._number(key)
-        frame = bisect_right(self._firsts, number) - 1
-        start = self._starts[number]
         with self._lock:
-            content = self._content(frame)[start : start + self._lengths[number]]
-        if self.key_of(content) != key:
-            raise damaged(self._frames[frame].pack.path, f"chunk {key.hex()}", "other bytes")
-        return content
+            if (known := self._known(key)) is not None:
+                return known
+            found: FileError | None = None
+            while True:
+                try:
+                    number, frame = self._place_of(key)
+                except FileError:
+                    if found is not None:
+                        raise found from None
+                    raise
+                try:
+                    return self._chunk_at(key, number, frame)
+                except FileError as error:
+                    # What failed is lost now, or its bases have other places: each turn has less to try.
+                    found = found or error
+
+    def _known(self, key: bytes) -> bytes | None:
+        """Return a chunk that is elsewhere, too, and still the same there."""
+        found = None if self._elsewhere is None else self._elsewhere.chunk(key)
+        return found if found is not None and self.key_of(found) == key else None
+
+    def add_frames(
+        self,
+        keys: Iterable[bytes],
+        found: set[int],
+        bases: set[bytes],
+        most: int,
+        had: Container[bytes] = frozenset(),
+    ) -> None:
+        """Add the numbers of the frames that reading these chunks takes to `found`, and the keys of their
+        bases to `bases`, of which `most` are enough. `had`: chunks that need no frame, as those that are
+        elsewhere. Chunks that no pack has are passed over.
+        """
+        with self._lock:
+            todo = list(keys)
+            while todo:
+                key = todo.pop()
+                if (self._elsewhere is not None and key in self._elsewhere) or key in had:
+                    continue
+                place = self._best(key)
+                if place is not None and (number := place[1]) not in found:
+                    found.add(number)
+                    own = split_keys(self.frame(number).bases)
+                    if len(bases) < most:
+                        bases.update(own)
+                    todo += own
+
+    def _chunk_at(self, key: bytes, number: int, frame: int) -> bytes:
+        before = len(self._lost)
+        try:
+            content = self._content(frame)
+        except FileError:
+            if len(self._lost) == before:
+                self._lost.add(frame)
+            raise
+        start, length = self._extent(number)
+        chunk = content[start : start + length]
+        if self.key_of(chunk) != key:
+            self._find_wrong(frame)
+            raise damaged(self.frame(frame).pack.path, f"chunk {key.hex()}", "other bytes")
+        return chunk
+
+    def _find_wrong(self, frame: int) -> None:
+        """Note as lost which bases of a frame with wrong bytes have wrong ones; the frame itself if none."""
+        before = len(self._lost)
+        given = dict[bytes, bytes]()
+        for one in self._needed((frame,), given):
+            for key in split_keys(one.bases):
+                if key in given:
+                    continue
+                number, base = self._place_of(key)
+                start, length = self._extent(number)
+                if self.key_of(self._content(base)[start : start + length]) != key:
+                    self._lost.add(base)
+        if len(self._lost) == before:
+            self._lost.add(frame)
+        # What was made of them is wrong, too.
+        self._decoded.clear()
+        self._decoded_bytes = 0
 
     def key_of(self, content: bytes | memoryview) -> bytes:
         """Return the key of a chunk."""
         return blake3(content, key=self.store.head.key).digest(KEY_BYTES)
 
-    def _number(self, key: bytes) -> int:
-        number = self._index.get(key)
-        if number is None:
-            why = (
-                str(self.damaged[0])
-                if self.damaged
-                else "a pack is missing: restore it from a copy of the store"
-            )
+    def _frame_at(self, chunk: int) -> tuple[int, Directory, int]:
+        """Return the number of a chunk's frame, the directory, and the number of the frame in it."""
+        place = bisect_right(self._first_chunks, chunk) - 1
+        # A pack without chunks begins where the next one does, and is not found.
+        pack, directory = self._packs[place], self._directory(place)
+        at = bisect_right(directory.first_chunks, chunk - pack.first_chunk) - 1
+        return pack.first_frame + at, directory, at
+
+    def _extent(self, chunk: int) -> tuple[int, int]:
+        """Return the offset of a chunk in its frame, and its bytes."""
+        place = bisect_right(self._first_chunks, chunk) - 1
+        _, directory, at = self._frame_at(chunk)
+        own = chunk - self._packs[place].first_chunk
+        return sum(directory.lengths[directory.first_chunks[at] : own]), directory.lengths[own]
+
+    def _places(self, key: bytes) -> list[tuple[int, int, int]]:
+        """Return the number, the frame and its depth of all chunks with this key."""
+        found = []
+        for number in self._table.find(key):
+            place = bisect_right(self._first_chunks, number) - 1
+            if number >= self.chunks or place in self._hidden:
+                continue  # of a pack that was refused, or is to be removed
+            own = KEY_BYTES * (number - self._packs[place].first_chunk)
+            frame, directory, at = self._frame_at(number)
+            if directory.keys[own : own + KEY_BYTES] == key:
+                found.append((number, frame, directory.depths[at]))
+        return found
+
+    def _best(self, key: bytes) -> tuple[int, int] | None:
+        """Return the number and the frame of the chunk that is read for a key."""
+        found = [one for one in self._places(key) if one[1] not in self._lost]
+        if not found:
+            return None
+        number, frame, _ = min(found, key=lambda one: (one[2], one[0]))
+        return number, frame
+
+    def _place_of(self, key: bytes) -> tuple[int, int]:
+        found = self._best(key)
+        if found is None:
+            why = str(self.damaged[0]) if self.damaged else self.store.where_missing
             shown = printable(self.store.label)
             raise FileError(self.store.label, f"{shown}: no pack has chunk {key.hex()}; {why}")
-        return number
+        return found
 
-    def forget_lost(self) -> None:
-        """Leave out chunks of deltas whose bases no pack has, so that a put stores them again."""
-        for frame in sorted(self._frames, key=lambda one: one.depth):
-            bases = [frame.bases[at : at + KEY_BYTES] for at in range(0, len(frame.bases), KEY_BYTES)]
-            if all(key in self._index for key in bases):
-                continue
-            for number, key in enumerate(self.chunks_of(frame)[0], frame.first):
-                if self._index.get(key) == number:
-                    del self._index[key]
+    def _leave_out_lost(self) -> None:
+        """Note deltas whose bases no pack has, or none that lies below them, as lost."""
+        missing = 0
+        for pack in self._packs:
+            if pack.depth:
+                missing += self._table.missing(self._bases_of(pack))
+        if missing:
+            for number in self.deltas():
+                if any(not self._has_below(number, key) for key in split_keys(self.frame(number).bases)):
+                    self._lost.add(number)
 
-    @property
-    def chunks(self) -> int:
-        """The number of chunks, those that several packs have included."""
-        return len(self._lengths)
+    def _bases_of(self, pack: PackFacts) -> bytes:
+        """Return the keys of all bases of a pack, without the rest of its directory if that is not known."""
+        known = self._directories.get(pack.place)
+        if known is not None:
+            return known.bases
+        return read_bases(self._file(pack.place), pack.end, pack.path, self.store.head.key)
 
-    def chunks_of(self, frame: FrameFacts) -> tuple[list[bytes], array[int]]:
-        """Return the keys and lengths of the chunks of a frame."""
-        first = frame.first - self._pack_firsts[frame.pack.name]
-        keys = frame.pack.directory.keys
-        picked = range(KEY_BYTES * first, KEY_BYTES * (first + frame.chunks), KEY_BYTES)
-        return [keys[at : at + KEY_BYTES] for at in picked], self._lengths[
-            frame.first : frame.first + frame.chunks
-        ]
+    def _has_below(self, frame: int, key: bytes) -> bool:
+        depth = self.frame(frame).depth
+        return any(one[2] < depth and one[1] not in self._lost for one in self._places(key))
+
+    def deltas(self) -> Iterator[int]:
+        """Yield the numbers of all deltas, those of less depth first. Raises FileError."""
+        for depth in range(1, DEPTH_MOST + 1):
+            for pack in self._packs:
+                if pack.depth >= depth:
+                    depths = self.directory(pack).depths
+                    yield from [pack.first_frame + at for at, one in enumerate(depths) if one == depth]
+
+    def is_lost(self, frame: int) -> bool:
+        """Return whether a frame is known to be damaged, or without its bases."""
+        return frame in self._lost
 
     # Frames, from the bottom up.
 
@@ -217,7 +496,8 @@ class StoreReader:
 
     def check_bases(self, frame: int) -> None:
         """Raise FileError unless a frame's bases exist, lie below it and can be decoded in bounded memory."""
-        self._needed(frame)
+        with self._lock:
+            self._needed((frame,))
 
     def _content(self, frame: int) -> bytes:
         """Return a decoded frame. Raises FileError."""
@@ -226,61 +506,88 @@ class StoreReader:
             self._decoded.move_to_end(frame)
             return known
         decoded: dict[int, bytes] = {}
-        for number in self._needed(frame):
-            content = self._decoded.get(number)
-            decoded[number] = self._decode(number, decoded) if content is None else content
+        given: dict[bytes, bytes] = {}
+        for one in self._needed((frame,), given):
+            content = self._decoded.get(one.number)
+            decoded[one.number] = self._decode(one, decoded, given) if content is None else content
         for number, content in decoded.items():
             self._keep(number, content)
         return decoded[frame]
 
-    def closure_bytes(self, keys: Iterable[bytes]) -> int:
-        """Return how many bytes have to be decoded to read these chunks, whatever is in memory. Raises
-        FileError for more than DECODED_BYTES."""
-        found: set[int] = set()
-        for key in keys:
-            found.update(self._needed(bisect_right(self._firsts, self._number(key)) - 1))
-        return sum([self._frames[number].size for number in found])
+    def needs_little(self, keys: Iterable[bytes]) -> bool:
+        """Return whether these chunks can be read with half of what a reader may decode and look up, so that
+        a delta against them can be made. Raises FileError."""
+        with self._lock:
+            found = self._needed({self._place_of(key)[1] for key in keys})
+        return (
+            sum([one.size for one in found]) <= DECODED_BYTES // 2
+            and sum([len(one.bases) for one in found]) <= KEY_BYTES * CLOSURE_BASES // 2
+        )
 
-    def _needed(self, frame: int) -> list[int]:
-        """Return the numbers of a frame and of all that it is made against, bases first.
+    def _needed(self, frames: Iterable[int], given: dict[bytes, bytes] | None = None) -> list[FrameFacts]:
+        """Return some frames and all that they are made against, bases first.
 
-        Raises FileError if they are not below it, or are more than DECODED_BYTES.
+        `given`: takes the bases that are elsewhere, whose frames are not needed. Raises FileError if bases
+        are not below their frames, or are too many.
         """
-        found, todo, size = {frame}, [frame], 0
+        todo = list(frames)
+        found, size, bases = dict[int, FrameFacts](), 0, 0
         while todo:
-            one = self._frames[todo.pop()]
-            size += one.size
-            if size > DECODED_BYTES:
+            number = todo.pop()
+            if number in found:
+                continue
+            one = found[number] = self.frame(number)
+            size, bases = size + one.size, bases + len(one.bases) // KEY_BYTES
+            if size > DECODED_BYTES or bases > CLOSURE_BASES:
                 raise damaged(
-                    one.pack.path, f"a frame that needs {DECODED_BYTES} bytes", "one that needs more"
+                    one.pack.path,
+                    f"a frame that needs {DECODED_BYTES} bytes and {CLOSURE_BASES} bases at most",
+                    "one that needs more",
                 )
-            for at in range(0, len(one.bases), KEY_BYTES):
-                base = bisect_right(self._firsts, self._number(one.bases[at : at + KEY_BYTES])) - 1
-                if self._frames[base].depth >= one.depth or one.depth > DEPTH_MOST:
-                    raise damaged(one.pack.path, "bases of less depth", f"depth {self._frames[base].depth}")
-                if base not in found:
-                    found.add(base)
-                    todo.append(base)
-        return sorted(found, key=lambda number: self._frames[number].depth)
+            for key in split_keys(one.bases):
+                if given is not None and (key in given or self._give(key, given)):
+                    size += len(given[key])
+                    continue
+                _, base = self._place_of(key)
+                if base in found and found[base].depth < one.depth:
+                    continue
+                depth = self.frame(base).depth
+                if depth >= one.depth:
+                    raise damaged(one.pack.path, "bases of less depth", f"depth {depth}")
+                todo.append(base)
+        return sorted(found.values(), key=lambda one: one.depth)
 
-    def _decode(self, number: int, decoded: dict[int, bytes]) -> bytes:
-        frame = self._frames[number]
+    def _give(self, key: bytes, given: dict[bytes, bytes]) -> bool:
+        known = self._known(key)
+        if known is not None:
+            given[key] = known
+        return known is not None
+
+    def _decode(self, frame: FrameFacts, decoded: dict[int, bytes], given: dict[bytes, bytes]) -> bytes:
         prefix = b""
         if frame.bases:
             parts, size = [], 0
-            for at in range(0, len(frame.bases), KEY_BYTES):
-                chunk = self._index[frame.bases[at : at + KEY_BYTES]]
-                start, length = self._starts[chunk], self._lengths[chunk]
-                size += length
+            for key in split_keys(frame.bases):
+                part = given.get(key)
+                if part is None:
+                    number, base = self._place_of(key)
+                    start, length = self._extent(number)
+                    part = decoded[base][start : start + length]
+                size += len(part)
                 if size > PREFIX_BYTES:
+                    self._lost.add(frame.number)
                     raise damaged(frame.pack.path, f"bases of {PREFIX_BYTES} bytes", "more")
-                parts.append(decoded[bisect_right(self._firsts, chunk) - 1][start : start + length])
+                parts.append(part)
             prefix = b"".join(parts)
         self.frames_read += 1
-        stored = StoredFrame(frame.kind, frame.pack.read(frame.offset, frame.stored))
         try:
-            return decode(stored, frame.size, prefix)
+            data = read_frame(self._file(frame.pack.place), frame.offset, frame.stored, frame.pack.path)
+            return decode(StoredFrame(frame.kind, data), frame.size, prefix)
+        except FileError:
+            self._lost.add(frame.number)
+            raise
         except FrameError as error:
+            self._lost.add(frame.number)
             raise damaged(frame.pack.path, f"a frame at byte {frame.offset}", str(error)) from error
 
     def _keep(self, number: int, content: bytes) -> None:
@@ -292,27 +599,55 @@ class StoreReader:
 
     # Streams.
 
+    def key_parts(self, ref: StreamRef, level: int = 0) -> Iterator[bytes]:
+        """Yield the keys of one level of a stream, part by part: by default those of its content.
+
+        Memory is bounded by a part. Raises FileError for a list, or more keys, than any writer makes.
+        """
+        if level == ref.level:
+            parts: Iterator[bytes] = iter((ref.keys,))
+        else:
+            parts = self._list_parts(ref, level)
+        count = 0
+        for part in parts:
+            count += len(part) // KEY_BYTES
+            if not level and (count - 1) * self.least_chunk > ref.size:
+                raise damaged(self.store.label, f"the keys of {ref.size} bytes", f"{count} or more")
+            yield part
+
+    def _list_parts(self, ref: StreamRef, level: int) -> Iterator[bytes]:
+        rest, size, count = b"", 0, 0
+        for part in self.key_parts(ref, level + 1):
+            for key in split_keys(part):
+                chunk = self.chunk(key)
+                size, count = size + len(chunk), count + 1
+                check_list(self.store.label, size, count, len(chunk))
+                rest += chunk
+                whole = len(rest) // KEY_BYTES * KEY_BYTES
+                yield rest[:whole]
+                rest = rest[whole:]
+        if rest:
+            raise damaged(self.store.label, "a list of keys", f"{len(rest)} bytes after the last one")
+
+    @property
+    def least_chunk(self) -> int:
+        """Bytes of the shortest chunk of a file or a tree but for the last one of each."""
+        return min(LIST_PARAMS.min_size, self.store.head.params.min_size)
+
     def expand(self, ref: StreamRef) -> bytes:
         """Return the keys of the chunks of a stream's content. Raises FileError."""
-        keys = ref.keys
-        for _ in range(ref.level):
-            parts, size = [], 0
-            for at in range(0, len(keys), KEY_BYTES):
-                parts.append(self.chunk(keys[at : at + KEY_BYTES]))
-                size += len(parts[-1])
-                if size > LIST_BYTES:
-                    raise damaged(self.store.label, f"a list of {LIST_BYTES} bytes", "a longer one")
-            keys = b"".join(parts)
-            if len(keys) % KEY_BYTES:
-                raise damaged(self.store.label, "a list of keys", f"{len(keys)} bytes")
-        return keys
+        return b"".join(self.key_parts(ref))
 
-    def spans(self, ref: StreamRef) -> Iterator[bytes]:
-        """Yield a stream chunk by chunk, all of its bytes. Raises FileError."""
-        keys, done = self.expand(ref), 0
-        for at in range(0, len(keys), KEY_BYTES):
-            content = self.chunk(keys[at : at + KEY_BYTES])
-            done += len(content)
-            yield content
-        if done != ref.size:
-            raise damaged(self.store.label, f"a stream of {ref.size} bytes", f"{done}")
+
+def check_list(label: bytes, size: int, count: int, longest: int) -> None:
+    """Raise FileError if no writer makes a list of keys that begins with `count` chunks of `size` bytes.
+
+    So a few chunks that are named again and again cost a reader no more than a list of their bytes.
+    """
+    least, most = LIST_PARAMS.min_size, LIST_PARAMS.max_size
+    if size > LIST_BYTES or (count - 1) * least > size or longest > most:
+        raise damaged(
+            label,
+            f"a list of keys of {LIST_BYTES} bytes at most, in chunks of {least} to {most}",
+            f"{size} bytes in {count} chunks",
+        )

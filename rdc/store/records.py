@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import check_fields
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record, Report
 from rdc.model.selection import DirectoryRules, FilterRule
 from rdc.store.frames import LEVEL
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
+class StoreOptions(Record):
     """The options of `rdc.store_put`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -27,13 +26,17 @@ class StoreOptions:
     """The compression level, 1 to 19."""
     deltas: bool = True
     """Whether new content is stored as a difference to what it replaced."""
+    heal: bool = False
+    """Whether unchanged files are read, too, and stored again where the store has them damaged."""
+    publish: bool = False
+    """Whether an index is written, with which any web server publishes the store. Every later change writes
+    it again."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreReport:
+class StoreReport(Report, Record):
     """The result of `rdc.store_put`.
 
     >>> import os, rdc
@@ -48,10 +51,10 @@ class StoreReport:
     entries: int
     files: int
     bytes: int
-    """Of all files."""
+    """The bytes of all files."""
     files_read: int
     bytes_read: int
-    """Of the files that were not known to be unchanged."""
+    """The bytes of the files that were not known to be unchanged."""
     new_bytes: int
     """Bytes of chunks that the store did not have, files and tree."""
     stored: int
@@ -63,8 +66,7 @@ class StoreReport:
     exit: ExitCode
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotInfo:
+class SnapshotInfo(WithPath, Record):
     """One snapshot of a store, as `rdc.snapshots` lists them.
 
     >>> import os, rdc
@@ -76,21 +78,117 @@ class SnapshotInfo:
 
     number: int
     seconds: int
-    """When the put began: seconds since 1970, by the clock of the store's host."""
+    """The start of the put: seconds since 1970, by the clock of the store's host."""
     series: bytes
     host: bytes
-    path: bytes
+    path_bytes: bytes
     """The directory that was put."""
     entries: int
     files: int
     bytes: int
-    """Of all files."""
+    """The bytes of all files."""
     stored: int
     """Bytes that its put added to the store."""
+    alone: int | None = None
+    """Bytes in the packs that no other snapshot needs; None: not asked for, or the snapshot is damaged."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
+class ForgetOptions(Record):
+    """The options of `rdc.forget_snapshots`: either `retain` or `numbers`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.ForgetOptions(retain="7d,4w").apply
+    False
+    """
+
+    retain: str | None = None
+    """Which snapshots of each series are kept, such as "24h,7d,4w,12m": the newest one of each of the last 24
+    hours, 7 days, 4 weeks and 12 months that have one. `y` is a year. The newest of all is always kept."""
+    numbers: tuple[int, ...] = ()
+    """The snapshots to forget."""
+    apply: bool = False
+    """False: only show what would be forgotten."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class ForgetReport(Report, Record):
+    """The result of `rdc.forget_snapshots`.
+
+    >>> import os, rdc
+    >>> os.mkdir("data")
+    >>> _ = rdc.store_put("data", "store", catalog=None)
+    >>> rdc.forget_snapshots("store", rdc.ForgetOptions(retain="7d")).kept
+    1
+    """
+
+    forgotten: tuple[int, ...]
+    """Numbers."""
+    kept: int
+    """Snapshots that stay."""
+    applied: bool
+    """False: nothing was done."""
+
+
+class GcOptions(Record):
+    """The options of `rdc.clean_store`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.GcOptions(wait=5.0).exclusive
+    False
+    """
+
+    wait: float = 60.0
+    """Seconds to wait for puts and restores that run before packs are removed."""
+    exclusive: bool = False
+    """The caller knows that nothing else uses the store, which lies on a file system without locks."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class GcReport(Report, Record):
+    """The result of `rdc.clean_store`.
+
+    >>> import os, rdc
+    >>> os.mkdir("data")
+    >>> _ = rdc.store_put("data", "store", catalog=None)
+    >>> rdc.clean_store("store").packs
+    0
+    """
+
+    packs: int
+    """Packs that were removed."""
+    freed: int
+    """Their bytes."""
+    written: int
+    """Bytes of new packs with what snapshots need of them."""
+    snapshots: int
+    """Snapshots whose time in the trash was over."""
+
+
+class PackReport(Report, Record):
+    """The result of `rdc.store_pack`.
+
+    >>> import os, rdc
+    >>> os.mkdir("data")
+    >>> _ = rdc.store_put("data", "store", catalog=None)
+    >>> rdc.store_pack("store", 1, "data.rdcst").number
+    1
+    """
+
+    number: int
+    """The snapshot's."""
+    base: int | None
+    """The snapshot that readers have a copy of; None: they need none."""
+    bytes: int
+    """Of the file."""
+    frames: int
+    """Frames that were copied."""
+
+
+class VerifyReport(Report, Record):
     """The result of `rdc.verify_store`.
 
     >>> import os, rdc

@@ -6,7 +6,7 @@ import time
 
 from rdc.errors import printable
 from rdc.report.output import TerminalOutput, counted, size_text
-from rdc.store.records import SnapshotInfo, StoreReport, VerifyReport
+from rdc.store.records import ForgetReport, GcReport, PackReport, SnapshotInfo, StoreReport, VerifyReport
 
 
 class StoreTerminal(TerminalOutput):
@@ -18,13 +18,19 @@ class StoreTerminal(TerminalOutput):
         else:
             super().__call__(event)
 
-    def summary(self, report: StoreReport | VerifyReport) -> str:
+    def summary(self, report: StoreReport | VerifyReport | ForgetReport | GcReport | PackReport) -> str:
+        if isinstance(report, PackReport):
+            return pack_summary(report)
+        if isinstance(report, ForgetReport):
+            return forget_summary(report)
+        if isinstance(report, GcReport):
+            return gc_summary(report)
         return put_summary(report) if isinstance(report, StoreReport) else verify_summary(report)
 
 
 def snapshot_line(snapshot: SnapshotInfo) -> str:
-    """`  17  2026-11-28 03:00  data  6,725 files  42.7 MB  added 58.6 KB`: number, local time, series, what
-    it holds, what its put added."""
+    """`  17  2026-11-28 03:00  data  6,725 files  42.7 MB  added 58.6 KB  alone 12.0 KB`: number, local time,
+    series, what it holds, what its put added, what no other snapshot needs."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(snapshot.seconds))
     parts = [
         f"{snapshot.number:>4}",
@@ -34,6 +40,8 @@ def snapshot_line(snapshot: SnapshotInfo) -> str:
         size_text(snapshot.bytes),
         f"added {size_text(snapshot.stored)}",
     ]
+    if snapshot.alone is not None:
+        parts.append(f"alone {size_text(snapshot.alone)}")
     return "  ".join(parts)
 
 
@@ -49,6 +57,30 @@ def put_summary(report: StoreReport) -> str:
     if report.errors:
         text += f"; {counted(report.errors, 'problem')}, exit code {int(report.exit)}"
     return text
+
+
+def forget_summary(report: ForgetReport) -> str:
+    """Return the line at the end of forget."""
+    gone = counted(len(report.forgotten), "snapshot")
+    if not report.applied:
+        return f"{gone} to forget, {report.kept:,} to keep (nothing was changed; --apply does it)"
+    return f"forgot {gone}, kept {report.kept:,}; rdc store gc frees their space after 7 days"
+
+
+def gc_summary(report: GcReport) -> str:
+    """Return the line at the end of gc."""
+    text = f"removed {counted(report.packs, 'pack')}, {size_text(report.freed)}"
+    if report.written:
+        text += f"; wrote {size_text(report.written)} of them again"
+    if report.snapshots:
+        text += f"; removed {counted(report.snapshots, 'forgotten snapshot')}"
+    return text
+
+
+def pack_summary(report: PackReport) -> str:
+    """Return the line at the end of pack."""
+    text = f"packed snapshot {report.number}, {size_text(report.bytes)}"
+    return text if report.base is None else f"{text}, for those who have snapshot {report.base}"
 
 
 def verify_summary(report: VerifyReport) -> str:

@@ -14,8 +14,8 @@ from rdc.errors import FileChangedError, FileError, UsageError, printable
 from rdc.files.base.paths import changed, check_path, join
 from rdc.files.base.store_guard import head_of
 from rdc.files.root.root import Root
-from rdc.files.root.source_file import SourceFile
-from rdc.lean.records import dataclass, replace
+from rdc.files.root.source_file import ContentFile, SourceFile
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import TypeVar
 from rdc.limits import DIRECTORY_BYTES
 from rdc.model.entries import (
@@ -31,18 +31,21 @@ from rdc.model.entries import (
     strings,
 )
 from rdc.model.preserved import PLAIN, AttributeKinds, unpack_attributes
+from rdc.store.directory import split_keys
+from rdc.store.pack_file import damaged
 from rdc.store.place import PackStore, read_head
 from rdc.store.reader import StoreReader
-from rdc.store.snapshot_tree import SnapshotTree, StoredStream
+from rdc.store.snapshot_tree import CACHED_ROWS, SnapshotTree, StoredStream
 from rdc.store.snapshots import chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.depth import Looking
     from rdc.files.root.policies import ReadPolicy
     from rdc.model.preserved import Attributes, FileSystemFacts
+    from rdc.store.snapshots import ListedSnapshot
     from rdc.store.tree_rows import DirectoryRows, FileRef
 
 T = TypeVar("T")
@@ -53,11 +56,11 @@ DEVICE = (1 << 63) + 0x52D
 _ALL_LINKS = (1 << 32) - 1
 """The link count of a file with several names in a snapshot: how many is not known before all are met."""
 
-CACHED_DIRECTORIES = 8
+CACHED_DIRECTORIES = 512
+"""Most directories whose rows stay known by name, with CACHED_ROWS rows in total."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Record):
     """A directory of a snapshot, and its rows by name."""
 
     rows: DirectoryRows
@@ -78,6 +81,7 @@ class SnapshotRoot(Root):
         self._tree = tree
         self._top = top
         self._shown: OrderedDict[bytes, _Shown] = OrderedDict()
+        self._shown_rows = 0
         self._met = 0
         """Rows of all directories that were shown."""
         self.given = _Given(self)
@@ -125,8 +129,11 @@ class SnapshotRoot(Root):
         names = {name: row for row, name in enumerate(strings(rows.listing.names))}
         found = self._shown[path] = _Shown(rows, names, rows.file_numbers(), self._met)
         self._met += len(names)
-        if len(self._shown) > CACHED_DIRECTORIES:
-            self._shown.popitem(last=False)
+        self._shown_rows += len(names)
+        while len(self._shown) > 1 and (
+            len(self._shown) > CACHED_DIRECTORIES or self._shown_rows > CACHED_ROWS
+        ):
+            self._shown_rows -= len(self._shown.popitem(last=False)[1].numbers)
         return found
 
     def list_unviewed(
@@ -237,6 +244,23 @@ class SnapshotRoot(Root):
         except FileError as error:
             raise self._of_entry(path, error) from error
 
+    def content_of(self, shown: _Shown, name: bytes) -> bytes:
+        """Return the content of a small file. Raises FileError, and KeyError for a name without a file."""
+        row = shown.numbers[name]
+        number = shown.files.get(row)
+        if number is None:
+            if shown.rows.listing.kinds[row] != Kind.FILE:
+                raise KeyError(name)
+            return b""
+        ref, reader = shown.rows.files[number].content, self._tree.reader
+        parts = [reader.chunk(key) for key in split_keys(reader.expand(ref))]
+        content = parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(content) != ref.size:
+            raise damaged(self.label, f"a stream of {ref.size} bytes", f"{len(content)}")
+        if self.reads.rate is not None:
+            self.reads.rate.take(len(content))
+        return content
+
     def _of_entry(self, path: bytes, error: FileError) -> FileError:
         """Return the error of an entry whose part of the store is damaged."""
         return FileError(path, f"{printable(self.shown(path))}: cannot be restored: {error}")
@@ -307,18 +331,18 @@ class _Given:
     def contents(self, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
         """Return the contents of files of one directory, joined, and which of them could be read."""
         parts, good = [], bytearray()
+        shown = self._root.directory_at(directory)
         for name in strings(listing.names):
             try:
-                with self._root.open_read(join(directory, name)) as source:
-                    parts.append(source.whole())
-            except FileError:
+                parts.append(self._root.content_of(shown, name))
+            except (FileError, KeyError):
                 good.append(0)  # whoever opens it alone reports it
             else:
                 good.append(1)
         return b"".join(parts), bytes(good)
 
 
-class SnapshotFile(SourceFile):
+class SnapshotFile(ContentFile):
     """A regular file of a snapshot. It has no descriptor and does not change."""
 
     __slots__ = ("_metadata", "_ref", "_root", "_stream")
@@ -357,33 +381,20 @@ class SnapshotFile(SourceFile):
             stream = self._stream = self._root.stream_of(self.path, self._ref)
         return self._root.read_part(self.path, lambda: stream.pread(offset, length))
 
-    def read_into(self, buffer: memoryview, offset: int) -> None:
-        buffer[:] = self.pread(offset, len(buffer))
-
-    def read_ranges(self, rows: array[int]) -> bytes:
-        return b"".join(map(self.pread, rows[0::2], rows[1::2]))
-
-    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
-        buffer[:] = self.read_ranges(rows)
-
-    def again(self) -> SourceFile:
-        return self
-
     def rest(self) -> None:
-        """As SourceFile's. Nothing changes it."""
+        """Rest as SourceFile does. Nothing changes it."""
 
     def check_unchanged(self) -> None:
-        """As SourceFile's. Every chunk was checked against its key."""
+        """Check as SourceFile does. Every chunk was checked against its key."""
 
     def close(self) -> None:
-        """As SourceFile's. Nothing is open."""
+        """Close as SourceFile does. Nothing is open."""
 
 
 # Paths in stores: st/@17/docs, st/@latest/, st/@2026-11-28/, st/@data/latest/docs.
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotPath:
+class SnapshotPath(Record):
     """A path that may lead into a snapshot, if a store is where it says."""
 
     store: bytes
@@ -421,6 +432,7 @@ def open_snapshot(
         finally:
             directory.release()
         try:
+            store.hold()
             return _opened(store, found, path)
         except BaseException:
             store.close()
@@ -443,12 +455,25 @@ def is_in_snapshot(
     return False
 
 
-def _opened(store: PackStore, found: SnapshotPath, path: bytes) -> tuple[SnapshotRoot, bytes | None]:
+class ChosenSnapshot(Record):
+    """What a path into a store means."""
+
+    number: int
+    """Of the snapshot."""
+    top: bytes
+    """The directory below the snapshot's top that is shown."""
+    only: bytes | None
+    """The one entry of it that is meant; None for all."""
+    text: bytes
+    """The path of `top` as messages name it."""
+
+
+def choose_snapshot(snapshots: Sequence[ListedSnapshot], found: SnapshotPath, path: bytes) -> ChosenSnapshot:
+    """Return what `path` means in a store with these snapshots. Raises UsageError if it names none."""
     names = found.names
     shown = printable(path)
     if b".." in names:
         raise UsageError(f"{shown}: expected a path inside a snapshot, found '..' in it")
-    snapshots = [store.snapshot(number) for number in store.numbers()]
     series = None
     name, inner = names[0][1:], names[1:]
     if any(one.series == name for one in snapshots):
@@ -457,19 +482,33 @@ def _opened(store: PackStore, found: SnapshotPath, path: bytes) -> tuple[Snapsho
                 f"{shown}: a series has many snapshots; the newest one is {shown.rstrip('/')}/latest/"
             )
         series, name, inner = name, inner[0].removeprefix(b"@"), inner[1:]
-    snapshot = chosen(snapshots, name, series)
+    number = chosen(snapshots, name, series)
     is_content = path.endswith((b"/", b"/."))
     if not inner and not is_content:
         raise UsageError(f"{shown}: this is a whole snapshot; end it with a slash: {shown}/")
-    top = b"/".join(inner if is_content else inner[:-1])
+    return ChosenSnapshot(
+        number,
+        b"/".join(inner if is_content else inner[:-1]),
+        None if is_content else inner[-1],
+        path.rstrip(b"/") if is_content else path.rpartition(b"/")[0],
+    )
+
+
+def _opened(store: PackStore, found: SnapshotPath, path: bytes) -> tuple[SnapshotRoot, bytes | None]:
+    one = choose_snapshot(store.listed(), found, path)
     reader = StoreReader(store)
     try:
-        tree = SnapshotTree(reader, snapshot)
-        if top not in tree:
-            raise FileError(path, f"{shown}: the snapshot has no such directory; check the path")
-        text = path.rstrip(b"/") if is_content else path.rpartition(b"/")[0]
-        root = SnapshotRoot(store, tree, top, text)
+        tree = SnapshotTree(reader, store.snapshot(one.number))
+        return shown_snapshot(store, tree, one), one.only
     except BaseException:
         reader.close()
         raise
-    return root, None if is_content else inner[-1]
+
+
+def shown_snapshot(store: PackStore, tree: SnapshotTree, one: ChosenSnapshot) -> SnapshotRoot:
+    """Return what a path means as a tree to read. Raises FileError if the snapshot lacks it."""
+    if one.top not in tree:
+        raise FileError(
+            one.text, f"{printable(one.text)}: the snapshot has no such directory; check the path"
+        )
+    return SnapshotRoot(store, tree, one.top, one.text)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
+from itertools import accumulate, islice
 
 from blake3 import blake3
 
 from rdc.errors import FileError
+from rdc.limits import PATH_BYTES
 from rdc.store.directory import KEY_BYTES
 from rdc.store.pack_file import damaged
-from rdc.store.tree_rows import LENGTH, RECORD_BYTES, DirectoryRows, StreamRef, decode_rows
+from rdc.store.reader import check_list
+from rdc.store.tree_rows import (
+    LENGTH,
+    RECORD_BYTES,
+    DirectoryRows,
+    FileTraits,
+    StreamRef,
+    decode_rows,
+    decode_traits,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,49 +32,97 @@ if TYPE_CHECKING:
     from rdc.store.reader import StoreReader
     from rdc.store.snapshots import Snapshot
 
-CACHED_ROWS = 8
-"""Directories that stay decoded."""
+CACHED_ROWS = 1 << 14
+"""Rows of directories that stay decoded, in some 16 MB: a sync asks for contents long after the listing."""
+
+PART_BYTES = 4 << 20
+"""Most bytes of records that are read at once."""
+
+BLOCK_KEYS = 256
+"""Keys of a stream whose lengths are added up together. Of each block its end is kept, and of one block the
+keys."""
+
+_BLOCK_BYTES = KEY_BYTES * BLOCK_KEYS
+
+_LENGTHS = struct.Struct("<II")
+"""The length of a record, and the bytes of its path."""
 
 _PATH_AT = LENGTH.size + 32
 """Offset of the path in a record, whose length is before it."""
 
 
 class StoredStream:
-    """A stream of a store whose bytes can be read anywhere."""
+    """A stream of a store whose bytes can be read anywhere. Memory is bounded by 8 bytes a block of keys."""
 
-    def __init__(self, reader: StoreReader, ref: StreamRef) -> None:
-        """Raises FileError if a chunk is missing or the lengths do not add up."""
+    def __init__(self, reader: StoreReader, ref: StreamRef, *, is_list: bool = False) -> None:
+        """`is_list`: it is a list of keys, whose size is what its chunks have.
+
+        Raises FileError if a chunk is missing or the lengths do not add up.
+        """
         self._reader = reader
-        self.keys = reader.expand(ref)
-        self._ends: array[int] = array("Q")
-        end = 0
-        for at in range(0, len(self.keys), KEY_BYTES):
-            end += reader.length(self.keys[at : at + KEY_BYTES])
-            self._ends.append(end)
         self.size = ref.size
-        self._last = -1, b""
-        """The number and bytes of the chunk that was read last: records of a tree are shorter than chunks."""
-        if end != ref.size:
+        self._inline = ref.keys
+        self._list = (
+            StoredStream(reader, StreamRef(0, ref.level - 1, ref.keys), is_list=True) if ref.level else None
+        )
+        self._keys_bytes = len(ref.keys) if self._list is None else self._list.size
+        self._ends: array[int] = array("Q")
+        """The end of each block in the stream."""
+        self._last_block = -1, b"", array("Q")
+        """The number, the keys and the ends of the chunks of the block that was read last."""
+        self._last = b"", b""
+        """The key and bytes of the chunk that was read last: records of a tree are shorter than chunks."""
+        end, least = 0, reader.least_chunk
+        count = self._keys_bytes // KEY_BYTES
+        if self._keys_bytes % KEY_BYTES or not (is_list or (count - 1) * least <= ref.size):
+            raise damaged(reader.store.label, f"the keys of {ref.size} bytes", f"{self._keys_bytes} bytes")
+        for number in range(-(-count // BLOCK_KEYS)):
+            lengths = reader.lengths(self._keys_of(number))
+            end += sum(lengths)
+            self._ends.append(end)
+            if is_list:
+                check_list(reader.store.label, end, number * BLOCK_KEYS + len(lengths), max(lengths))
+            elif end > ref.size:
+                break
+        if end != ref.size and not is_list:
             raise damaged(reader.store.label, f"a stream of {ref.size} bytes", f"{end}")
+        self.size = end
+
+    def _keys_of(self, block: int) -> bytes:
+        at = _BLOCK_BYTES * block
+        if self._list is None:
+            return self._inline[at : at + _BLOCK_BYTES]
+        return self._list.pread(at, min(_BLOCK_BYTES, self._keys_bytes - at))
+
+    def _block_at(self, offset: int) -> tuple[bytes, array[int]]:
+        """Return the keys and the ends of the chunks of the block with the byte at `offset`."""
+        number = bisect_right(self._ends, offset)
+        last, keys, ends = self._last_block
+        if last != number:
+            keys = self._keys_of(number)
+            start = self._ends[number - 1] if number else 0
+            ends = array("Q", islice(accumulate(self._reader.lengths(keys), initial=start), 1, None))
+            self._last_block = number, keys, ends
+        return keys, ends
 
     def pread(self, offset: int, length: int) -> bytes:
         """Return the bytes of a range, which lies in the stream. Raises FileError."""
         parts = []
-        number = bisect_right(self._ends, offset)
         end = offset + length
         while offset < end:
-            start = self._ends[number - 1] if number else 0
-            chunk = self._chunk(number)
+            keys, ends = self._block_at(offset)
+            number = bisect_right(ends, offset)
+            chunk = self._chunk(keys[KEY_BYTES * number : KEY_BYTES * (number + 1)])
+            start = ends[number] - len(chunk)
             parts.append(chunk[offset - start : end - start])
-            offset = start + len(chunk)
-            number += 1
+            offset = ends[number]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _chunk(self, number: int) -> bytes:
+    def _chunk(self, key: bytes) -> bytes:
         last, chunk = self._last
-        if number != last:
-            chunk = self._reader.chunk(self.keys[KEY_BYTES * number : KEY_BYTES * (number + 1)])
-            self._last = number, chunk
+        if key != last:
+            chunk = self._reader.chunk(key)
+            self._last = key, chunk
         return chunk
 
 
@@ -74,34 +134,48 @@ class SnapshotTree:
         self.snapshot = snapshot
         self.reader = reader
         self._stream = StoredStream(reader, snapshot.tree)
-        self._places: dict[bytes, tuple[int, int]] = {}
-        """Offset and length of each directory's record, in walk order."""
+        self._numbers: dict[bytes, int] = {}
+        """The number of each directory, in walk order."""
+        self._offsets: array[int] = array("Q")
+        """The offset of each directory's record, the length before it included."""
         self._cached: OrderedDict[bytes, DirectoryRows] = OrderedDict()
-        at = 0
-        while at < self._stream.size:
-            if at + _PATH_AT > self._stream.size:
-                raise self._damaged(f"{self._stream.size - at} bytes after the last directory")
-            head = self._stream.pread(at, LENGTH.size + 4)
-            length, path_bytes = LENGTH.unpack_from(head)[0], LENGTH.unpack_from(head, LENGTH.size)[0]
-            if not 32 + path_bytes <= length <= min(RECORD_BYTES, self._stream.size - at - LENGTH.size):
+        self._cached_rows = 0
+        """The rows of the cached directories, and one more for each."""
+        at, size = 0, self._stream.size
+        while at < size:
+            if at + _PATH_AT > size:
+                raise self._damaged(f"{size - at} bytes after the last directory")
+            # One read has the head and most paths.
+            head = self._stream.pread(at, min(_PATH_AT + 128, size - at))
+            length, path_bytes = _LENGTHS.unpack_from(head)
+            most = min(RECORD_BYTES, size - at - LENGTH.size)
+            if path_bytes > PATH_BYTES or not 32 + path_bytes <= length <= most:
                 raise self._damaged(f"a record of {length} bytes")
-            path = self._stream.pread(at + _PATH_AT, path_bytes)
-            if path in self._places or _leads_out(path):
+            path = head[_PATH_AT : _PATH_AT + path_bytes]
+            if len(path) < path_bytes:
+                path = self._stream.pread(at + _PATH_AT, path_bytes)
+            if path in self._numbers or _leads_out(path):
                 raise self._damaged(f"a directory {path[:80]!r}")
-            self._places[path] = at + LENGTH.size, length
+            self._numbers[path] = len(self._offsets)
+            self._offsets.append(at)
             at += LENGTH.size + length
+        self._offsets.append(at)
 
     @property
     def keys(self) -> bytes:
         """The keys of the chunks of the tree."""
-        return self._stream.keys
+        return self.reader.expand(self.snapshot.tree)
 
     def __contains__(self, path: bytes) -> bool:
-        return path in self._places
+        return path in self._numbers
+
+    def __len__(self) -> int:
+        """Return the number of directories."""
+        return len(self._numbers)
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the paths of all directories in walk order; b"" is the top."""
-        return iter(self._places)
+        return iter(self._numbers)
 
     def rows(self, path: bytes) -> DirectoryRows | None:
         """Return one directory; None if the snapshot has none there. Raises FileError."""
@@ -109,21 +183,45 @@ class SnapshotTree:
         if known is not None:
             self._cached.move_to_end(path)
             return known
-        place = self._places.get(path)
-        if place is None:
+        number = self._numbers.get(path)
+        if number is None:
             return None
         try:
-            found = decode_rows(self._stream.pread(*place))
+            found = decode_rows(self._record(number))
         except ValueError as error:
             raise self._damaged(str(error)) from error
         self._cached[path] = found
-        if len(self._cached) > CACHED_ROWS:
-            self._cached.popitem(last=False)
+        self._cached_rows += 1 + found.listing.count
+        while self._cached_rows > CACHED_ROWS and len(self._cached) > 1:
+            self._cached_rows -= 1 + self._cached.popitem(last=False)[1].listing.count
         return found
+
+    def traits(self, path: bytes) -> FileTraits:
+        """Return the sizes and traits of the files of a directory that exists, which takes less than its
+        rows. Raises FileError."""
+        try:
+            return decode_traits(self._record(self._numbers[path]))
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
 
     def digest(self, path: bytes) -> bytes:
         """Return a digest of the record of a directory that exists: equal ones are equal directories."""
-        return blake3(self._stream.pread(*self._places[path])).digest()
+        return blake3(self._record(self._numbers[path])).digest()
+
+    def number(self, path: bytes) -> int | None:
+        """Return the number of a directory in walk order; None if the snapshot has none there."""
+        return self._numbers.get(path)
+
+    def records(self, first: int, stop: int) -> Iterator[bytes]:
+        """Yield the bytes of the records of directories [first, stop), the lengths before them included."""
+        at, end = self._offsets[first], self._offsets[stop]
+        while at < end:
+            yield self._stream.pread(at, min(PART_BYTES, end - at))
+            at += PART_BYTES
+
+    def _record(self, number: int) -> bytes:
+        at = self._offsets[number] + LENGTH.size
+        return self._stream.pread(at, self._offsets[number + 1] - at)
 
     def _damaged(self, found: str) -> FileError:
         shown = self.reader.store.shown(b"snapshots/%d" % self.snapshot.number)

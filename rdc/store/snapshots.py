@@ -9,10 +9,11 @@ import time
 from blake3 import blake3
 
 from rdc.errors import UsageError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
+from rdc.lean.typed import Protocol
 from rdc.model.entries import Metadata
 from rdc.model.preserved import unpack_attributes
-from rdc.store.tree_rows import LENGTH, Parts, StreamRef, check_ref
+from rdc.store.tree_rows import LENGTH, Parts, StreamRef, check_ref, distant_times, with_known_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +27,24 @@ _FIXED = struct.Struct("<QqQQQQHqIIQB")
 """Number, time, entries, files, bytes, stored bytes, mode, mtime, uid, gid, bytes and level of the tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class ListedSnapshot(Protocol):
+    """What names a snapshot."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def seconds(self) -> int: ...
+    @property
+    def series(self) -> bytes: ...
+
+
+class Snapshot(Record):
     """One state of a directory."""
 
     number: int
     """Later puts have higher numbers, whatever the clock says."""
     seconds: int
-    """When the put began, by the store's clock: seconds since 1970."""
+    """The start of the put, by the store's clock: seconds since 1970."""
     series: bytes
     """The name under which states of one directory are kept."""
     host: bytes
@@ -46,7 +57,7 @@ class Snapshot:
     stored: int
     """Bytes that the put added to the packs."""
     top: Metadata
-    """Of the directory itself."""
+    """The metadata of the directory itself."""
     attributes: bytes
     """The packed extended attributes of the directory itself."""
     tree: StreamRef
@@ -75,6 +86,7 @@ def encode_snapshot(snapshot: Snapshot, key: bytes) -> bytes:
     )
     parts = (snapshot.series, snapshot.host, snapshot.path, snapshot.attributes, tree.keys)
     data = MAGIC + fixed + b"".join([LENGTH.pack(len(part)) + part for part in parts])
+    data += distant_times(top.mtime_ns.to_bytes(8, "little", signed=True))
     return data + blake3(data, key=key).digest()
 
 
@@ -89,13 +101,14 @@ def decode_snapshot(data: bytes, key: bytes) -> Snapshot:
         parts.take(_FIXED.size)
     )
     texts = [parts.take(*LENGTH.unpack(parts.take(LENGTH.size))) for _ in range(5)]
-    if parts.left or not number or mode > 0o7777:
+    packed = with_known_times(mtime.to_bytes(8, "little", signed=True), parts.take(parts.left))
+    if not number or mode > 0o7777:
         raise ValueError("lengths or numbers that no snapshot has")
     series, host, path, attributes, keys = texts
     unpack_attributes(attributes)
     ref = StreamRef(tree, level, keys)
     check_ref(ref)
-    top = Metadata(mode, mtime, uid, gid)
+    top = Metadata(mode, int.from_bytes(packed, "little", signed=True), uid, gid)
     return Snapshot(number, seconds, series, host, path, entries, files, size, stored, top, attributes, ref)
 
 
@@ -118,8 +131,9 @@ def check_series(name: bytes) -> None:
         )
 
 
-def chosen(snapshots: Sequence[Snapshot], name: bytes, series: bytes | None) -> Snapshot:
-    """Return the snapshot that `name` means: a number, b"latest", or a date for the last one by its end.
+def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | None) -> int:
+    """Return the number of the snapshot that `name` means: a number, b"latest", or a date for the last one by
+    its end.
 
     `series`: of this series alone; None: of all. `snapshots`: all, in order of their numbers. Raises
     UsageError if there is none, or if snapshots of several series are meant.
@@ -137,7 +151,7 @@ def chosen(snapshots: Sequence[Snapshot], name: bytes, series: bytes | None) -> 
         found = [one for one in own if end is None or one.seconds < end]
     if not found:
         raise UsageError(f"@{text}: the store has no such snapshot; see rdc store list")
-    return found[-1]
+    return found[-1].number
 
 
 def _end_of_day(name: bytes) -> float:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import struct
 from array import array
 
-from rdc.lean.records import dataclass
+from rdc.chunking import ChunkParams
+from rdc.errors import FileError, printable
+from rdc.lean.records import Record, replace
 from rdc.limits import PATH_BYTES
 from rdc.model.entries import (
     DEVICE_LIMIT,
@@ -20,7 +22,8 @@ from rdc.model.entries import (
     little_endian_integers,
     strings,
 )
-from rdc.model.preserved import unpack_attributes
+from rdc.model.preserved import nearest_time, packed_times, unpack_attributes
+from rdc.protocol.wire.fields import column_with_times, column_without_times
 from rdc.signature.tree import DIGEST_BYTES, TRAITS_BYTES
 from rdc.store.directory import KEY_BYTES
 
@@ -32,8 +35,15 @@ STREAM_LEVELS = 4
 """Most levels of a stream. Level 0 names the chunks of the content. Each further one names the chunks of the
 list of keys below."""
 
-RECORD_BYTES = 1 << 30
-"""Most bytes of a directory's record."""
+STREAM_BYTES = 4 << 40
+"""Most bytes of a stream."""
+
+LIST_PARAMS = ChunkParams.for_mean(4 << 10)
+"""How trees and lists of keys are cut: they change in few places. No chunk but the last of one is shorter
+than these say, so a list has no more chunks than its bytes account for."""
+
+RECORD_BYTES = 128 << 20
+"""Most bytes of a directory's record: a million files with their keys. It is in memory as a whole."""
 
 _HEAD = struct.Struct("<IIIIIIII")
 """Bytes of the path, rows, bytes of names, of targets, 1 if there are groups, attribute sets, bytes of these,
@@ -42,14 +52,18 @@ files with content."""
 _LISTED_WIDTHS = (1, 2, 8, 8, 4, 4)
 """Bytes of kind, mode, size, mtime, uid and gid of a row."""
 
+_FILE_BYTES = TRAITS_BYTES + 1 + 4 + DIGEST_BYTES + KEY_BYTES
+"""The least that a file with content takes: traits, level, number of keys, root and one key."""
+
+_NO_TRAITS = bytes(TRAITS_BYTES)
+
 LENGTH = struct.Struct("<I")
 """The length of a record, before it."""
 
 _KINDS = frozenset(int(kind) for kind in Kind) - {int(Kind.SPECIAL)}
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRef:
+class StreamRef(Record):
     """Where a stream of bytes is in the store."""
 
     size: int
@@ -59,8 +73,7 @@ class StreamRef:
     keys: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class FileRef:
+class FileRef(Record):
     """The content of a regular file."""
 
     root: bytes
@@ -70,8 +83,16 @@ class FileRef:
     content: StreamRef
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryRows:
+class FileTraits(Record):
+    """The columns that a search for similar files needs of one directory: a value for each file with
+    content."""
+
+    sizes: Sequence[int]
+    traits: Sequence[bytes]
+    """b"" of files that are not looked for."""
+
+
+class DirectoryRows(Record):
     """One directory of a snapshot."""
 
     path: bytes
@@ -84,7 +105,7 @@ class DirectoryRows:
     attribute_numbers: bytes
     """u32 a row: 0 for none, else one more than the number of its set. Empty without sets."""
     files: tuple[FileRef, ...]
-    """Of each regular file with content, in row order."""
+    """The content of each regular file that has any, in row order."""
 
     def file_numbers(self) -> dict[int, int]:
         """Return the number in `files` of each row that has one."""
@@ -134,6 +155,7 @@ def encode_rows(rows: DirectoryRows) -> bytes:
             bytes([file.content.level for file in files]),
             little_endian(array("I", [len(file.content.keys) // KEY_BYTES for file in files])),
             b"".join([file.root + file.content.keys for file in files]),
+            distant_times(listing.mtimes),
         )
     )
     return LENGTH.pack(len(record)) + record
@@ -158,12 +180,38 @@ class Parts:
         return len(self._record) - self._at
 
 
+def distant_times(mtimes: bytes) -> bytes:
+    """Return the times that the stamps of a column of packed times stand for: a stamp means nothing to
+    another process."""
+    return column_with_times(mtimes)[len(mtimes) :]
+
+
+def with_known_times(mtimes: bytes, times: bytes) -> bytes:
+    """Return the column of `mtimes`, whose stamps have `times`, as this process packs it.
+
+    A store of an older version may lack the times: the nearest ones that are not distant are taken then.
+    Raises ValueError for times that are not those of the stamps.
+    """
+    packed = little_endian_integers("q", mtimes)
+    if not times:
+        return little_endian(array("q", packed_times([nearest_time(time) for time in packed])))
+    return column_without_times(mtimes + times, len(packed))
+
+
+def check_record(path: bytes, record: bytes) -> None:
+    """Raise FileError for a record that no reader takes."""
+    if len(record) > RECORD_BYTES:
+        raise FileError(
+            path,
+            f"{printable(path or b'.')}: expected a directory with at most {RECORD_BYTES} bytes of entries,"
+            f" some million files, found {len(record)}; leave it out with --exclude, or divide it",
+        )
+
+
 def decode_rows(record: bytes) -> DirectoryRows:
     """Return the directory of a record without the length before it. Raises ValueError."""
     parts = Parts(record)
-    path, count, names, targets, grouped, sets, set_bytes, files = _HEAD.unpack(parts.take(_HEAD.size))
-    if path > PATH_BYTES or grouped > 1 or max(count, names, targets, files) > len(record):
-        raise ValueError("expected the head of a directory, found something else")
+    path, count, names, targets, grouped, sets, set_bytes, files = _checked_head(parts)
     path_text = parts.take(path)
     name_text, target_text = parts.take(names), parts.take(targets)
     kinds, modes, sizes, mtimes, uids, gids = (parts.take(width * count) for width in _LISTED_WIDTHS)
@@ -175,15 +223,46 @@ def decode_rows(record: bytes) -> DirectoryRows:
     if numbers and max(little_endian_integers("I", numbers), default=0) > sets:
         raise ValueError("expected the number of a set of attributes, found a higher one")
     found = _files(parts, files, listing)
-    if parts.left:
-        raise ValueError(f"expected the end of a record, found {parts.left} bytes more")
+    listing = replace(listing, mtimes=with_known_times(mtimes, parts.take(parts.left)))
     return DirectoryRows(path_text, listing, groups, attributes, numbers, found)
 
 
+def _checked_head(parts: Parts) -> tuple[int, ...]:
+    """Take the numbers of a record, which has room for what they say. Raises ValueError."""
+    room = parts.left
+    head = _HEAD.unpack(parts.take(_HEAD.size))
+    path, count, names, targets, grouped, sets, set_bytes, files = head
+    columns = sum(_LISTED_WIDTHS) * count + 4 * count * (grouped + bool(sets)) + _FILE_BYTES * files
+    least = _HEAD.size + path + names + targets + set_bytes + columns
+    if path > PATH_BYTES or grouped > 1 or least > room or files > count:
+        raise ValueError("expected the head of a directory, found something else")
+    return head
+
+
+def decode_traits(record: bytes) -> FileTraits:
+    """Return the sizes and traits of the files of a record. Raises ValueError."""
+    parts = Parts(record)
+    path, count, names, targets, grouped, sets, set_bytes, files = _checked_head(parts)
+    if not files:
+        return FileTraits((), ())
+    parts.take(path + names + targets)
+    kinds = parts.take(count)
+    parts.take(2 * count)
+    all_sizes = little_endian_integers("Q", parts.take(8 * count))
+    parts.take(16 * count + 4 * count * grouped + set_bytes + (4 * count if sets else 0))
+    packed = parts.take(TRAITS_BYTES * files)
+    sizes = [size for kind, size in zip(kinds, all_sizes, strict=True) if size and kind == Kind.FILE]
+    if len(sizes) != files:
+        raise ValueError(f"expected the traits of {len(sizes)} files, found {files}")
+    traits = [packed[at : at + TRAITS_BYTES] for at in range(0, len(packed), TRAITS_BYTES)]
+    return FileTraits(sizes, [b"" if one == _NO_TRAITS else one for one in traits])
+
+
 def _check_listing(listing: PackedListing) -> None:
+    # Counted first, as a list of many empty names takes more memory than their bytes.
+    if (found := listing.names.count(0)) != listing.count or listing.names[-1:] not in (b"", b"\0"):
+        raise ValueError(f"expected {listing.count} names, found {found}")
     names = strings(listing.names)
-    if len(names) != listing.count or (listing.names and not listing.names.endswith(b"\0")):
-        raise ValueError(f"expected {listing.count} names, found {len(names)}")
     before = b""
     for name in names:
         if name <= before or b"/" in name or name in (b".", b".."):
@@ -197,7 +276,7 @@ def _check_listing(listing: PackedListing) -> None:
     for kind, size in zip(listing.kinds, sizes, strict=True):
         if size >= (1 << 63 if kind == Kind.FILE else DEVICE_LIMIT if kind in DEVICES else 1):
             raise ValueError(f"expected the size of an entry of kind {kind}, found {size}")
-    if len(strings(listing.targets)) != listing.kinds.count(Kind.SYMLINK) or (
+    if listing.targets.count(0) != listing.kinds.count(Kind.SYMLINK) or (
         listing.targets and not listing.targets.endswith(b"\0")
     ):
         raise ValueError("expected a target of each symlink, found another number")
@@ -233,6 +312,8 @@ def _files(parts: Parts, count: int, listing: PackedListing) -> tuple[FileRef, .
 
 def check_ref(ref: StreamRef) -> None:
     """Raise ValueError if no stream has this reference."""
+    if ref.size > STREAM_BYTES:
+        raise ValueError(f"expected a stream of at most {STREAM_BYTES} bytes, found {ref.size}")
     if ref.level >= STREAM_LEVELS or bool(ref.size) != bool(ref.keys) or len(ref.keys) % KEY_BYTES:
         raise ValueError(f"expected the place of {ref.size} bytes, found level {ref.level}")
 

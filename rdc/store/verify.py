@@ -6,7 +6,6 @@ With it, frames are decoded and chunks compared with their keys, packs that were
 
 from __future__ import annotations
 
-import os
 import time
 from array import array
 from contextlib import suppress
@@ -16,22 +15,19 @@ from rdc.files.base.paths import join
 from rdc.kernel.blake3_many import name_parts
 from rdc.model.entries import strings
 from rdc.progress import Problem, Progressed
-from rdc.store.directory import KEY_BYTES
+from rdc.store.directory import KEY_BYTES, split_keys
+from rdc.store.notes import read_note, write_note
 from rdc.store.place import PackStore
-from rdc.store.reader import FrameFacts, StoreReader
+from rdc.store.reader import PackFacts, StoreReader
 from rdc.store.records import VerifyReport
 from rdc.store.snapshot_tree import SnapshotTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import Reporter
-    from rdc.store.pack_file import OpenPack
-    from rdc.store.tree_rows import DirectoryRows
+    from rdc.store.tree_rows import DirectoryRows, StreamRef
 
 DIGEST = 32
-
-NOTES_BYTES = 16 << 20
-"""Most bytes of the notes on when packs were read."""
 
 
 def verify(store: bytes, read: float | None, reporter: Reporter, notes: bytes | None = None) -> VerifyReport:
@@ -57,17 +53,19 @@ class _Verifying:
         self._store = store
         self._reader = reader
         self._reporter = reporter
-        self._bad: set[bytes] = set()
-        """Keys of chunks that cannot be read."""
+        self._lost: set[int] = set()
+        """Numbers of frames that cannot be read."""
         self._whole: set[bytes] = set()
         """Digests of the records of directories all of whose files can be read."""
         self._damaged = 0
         self._frames = self._bytes = 0
+        self._done = self._total = 0
+        """Stored bytes that were read, and that are to be read."""
 
     def run(self, read: float | None, notes: bytes | None) -> VerifyReport:
         """Check everything. Raises FileError if the store cannot be listed."""
         for error in self._reader.damaged:
-            self._report(error.path, str(error))
+            self._report(error.path_bytes, str(error))
         if read is not None:
             self._read_packs(read, notes)
         self._spread()
@@ -94,34 +92,42 @@ class _Verifying:
         packs = self._reader.packs
         times = {} if notes is None else _read_notes(notes, self._store.head.id)
         left = share * sum(pack.size for pack in packs)
-        by_pack: dict[bytes, list[tuple[int, FrameFacts]]] = {}
-        for number, frame in enumerate(self._reader.frames):
-            by_pack.setdefault(frame.pack.name, []).append((number, frame))
+        chosen = []
         for pack in sorted(packs, key=lambda pack: (times.get(pack.name, 0), pack.name)):
             if left <= 0:
                 break
             left -= pack.size
-            for number, frame in by_pack.get(pack.name, []):
-                self._read_frame(number, frame)
+            chosen.append(pack)
+        self._total = sum([pack.end.offset for pack in chosen])
+        for pack in chosen:
+            for number in range(pack.first_frame, pack.first_frame + pack.frames):
+                self._read_frame(number)
             times[pack.name] = int(time.time())
         if notes is not None:
             _write_notes(notes, self._store.head.id, times, packs)
 
-    def _read_frame(self, number: int, frame: FrameFacts) -> None:
-        keys, lengths = self._reader.chunks_of(frame)
+    def _read_frame(self, number: int) -> None:
+        frame = self._reader.frame(number)
+        self._done += frame.stored
+        self._reporter(Progressed("compare", self._done, self._total))
+        directory = self._reader.directory(frame.pack)
+        own = number - frame.pack.first_frame
+        keys = directory.keys_of(own)
+        if self._reader.is_lost(number) or not all(map(self._is_there, split_keys(frame.bases))):
+            return  # reported where it was found; _spread says what it reaches
         try:
             content = self._reader.content(number)
         except FileError as error:
-            self._bad.update(keys)
+            self._lost.add(number)
             self._report(frame.pack.path, str(error))
             return
         self._frames += 1
         self._bytes += len(content)
-        self._reporter(Progressed("compare", self._bytes, None))
+        lengths = directory.lengths[directory.first_chunks[own] : directory.first_chunks[own + 1]]
         digests = name_parts(content, array("Q", lengths), self._store.head.key)
         wrong = [key for at, key in enumerate(keys) if digests[DIGEST * at : DIGEST * at + KEY_BYTES] != key]
         if wrong:
-            self._bad.update(wrong)
+            self._lost.add(number)
             shown = printable(frame.pack.path)
             self._report(
                 frame.pack.path,
@@ -129,20 +135,27 @@ class _Verifying:
                 " have other content than their keys say",
             )
 
+    def _is_there(self, key: bytes) -> bool:
+        """Return whether a chunk can be read, from any pack."""
+        return any(
+            frame not in self._lost and not self._reader.is_lost(frame)
+            for frame in self._reader.frames_with(key)
+        )
+
     def _spread(self) -> None:
-        """Note the chunks of deltas whose bases are missing or bad: lower frames come first."""
-        for number, frame in sorted(enumerate(self._reader.frames), key=lambda one: one[1].depth):
-            bases = [frame.bases[at : at + KEY_BYTES] for at in range(0, len(frame.bases), KEY_BYTES)]
-            if not bases:
+        """Note deltas whose bases are missing or bad as lost: lower frames come first."""
+        for number in self._reader.deltas():
+            if number in self._lost:
                 continue
-            if any(key in self._bad or key not in self._reader for key in bases):
-                self._bad.update(self._reader.chunks_of(frame)[0])
+            bases = split_keys(self._reader.frame(number).bases)
+            if not all(map(self._is_there, bases)):
+                self._lost.add(number)
                 continue
             try:
                 self._reader.check_bases(number)
             except FileError as error:
-                self._bad.update(self._reader.chunks_of(frame)[0])
-                self._report(frame.pack.path, str(error))
+                self._lost.add(number)
+                self._report(self._reader.frame(number).pack.path, str(error))
 
     # Snapshots.
 
@@ -151,7 +164,7 @@ class _Verifying:
             snapshot = self._store.snapshot(number)
             tree = SnapshotTree(self._reader, snapshot)
         except FileError as error:
-            self._report(error.path, f"snapshot {number}: its tree cannot be read: {error}")
+            self._report(error.path_bytes, f"snapshot {number}: its tree cannot be read: {error}")
             return
         for path in tree:
             try:
@@ -163,6 +176,20 @@ class _Verifying:
                 continue
             self._check_rows(number, path, rows, tree)
 
+    def _why_lost(self, ref: StreamRef) -> str | None:
+        """Return why a stream cannot be read; None if it can."""
+        lost = count = size = 0
+        try:
+            for part in self._reader.key_parts(ref):
+                gone = sum([not self._is_there(key) for key in split_keys(part)])
+                lost, count = lost + gone, count + len(part) // KEY_BYTES
+                size += 0 if gone else sum(self._reader.lengths(part))
+        except FileError as error:
+            return str(error)
+        if lost:
+            return f"{lost} of {count} chunks are lost"
+        return None if size == ref.size else "it has another length"
+
     def _check_rows(self, number: int, path: bytes, rows: DirectoryRows, tree: SnapshotTree) -> None:
         """Report the files of a directory that cannot be restored. An equal directory is looked at once."""
         digest = tree.digest(path)
@@ -171,16 +198,9 @@ class _Verifying:
         names, found = strings(rows.listing.names), False
         for row, place in rows.file_numbers().items():
             ref = rows.files[place].content
-            try:
-                keys = self._reader.expand(ref)
-            except FileError as error:
-                why = str(error)
-            else:
-                parts = [keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)]
-                lost = [key for key in parts if key in self._bad or key not in self._reader]
-                if not lost and sum(map(self._reader.length, parts)) == ref.size:
-                    continue
-                why = f"{len(lost)} of {len(parts)} chunks are lost" if lost else "it has another length"
+            why = self._why_lost(ref)
+            if why is None:
+                continue
             found = True
             entry = join(path, names[row])
             self._report(entry, f"snapshot {number}: {printable(entry)}: cannot be restored: {why}")
@@ -188,31 +208,24 @@ class _Verifying:
             self._whole.add(digest)
 
 
-# Notes on when each pack was read: a line with its name and the time. They lie in the user's cache and decide
-# nothing but the order in which packs are read.
+# Notes on when each pack was read: a line with its name and the time. They decide the order of reading.
 
 
-def _notes_path(directory: bytes, store: bytes) -> bytes:
-    return os.path.join(directory, b"store-" + store.hex().encode() + b".read")
+def _note_name(store: bytes) -> bytes:
+    return b"store-" + store.hex().encode() + b".read"
 
 
 def _read_notes(directory: bytes, store: bytes) -> dict[bytes, int]:
     times: dict[bytes, int] = {}
-    with suppress(OSError, ValueError), open(_notes_path(directory, store), encoding="ascii") as file:
-        for line in file.read(NOTES_BYTES).splitlines():
+    with suppress(ValueError):
+        for line in read_note(directory, _note_name(store)).decode("ascii").splitlines():
             name, _, seconds = line.partition(" ")
             times[bytes.fromhex(name)] = int(seconds)
     return times
 
 
 def _write_notes(
-    directory: bytes, store: bytes, times: dict[bytes, int], packs: tuple[OpenPack, ...]
+    directory: bytes, store: bytes, times: dict[bytes, int], packs: tuple[PackFacts, ...]
 ) -> None:
-    path = _notes_path(directory, store)
     lines = [f"{pack.name.hex()} {times[pack.name]}\n" for pack in packs if pack.name in times]
-    with suppress(OSError):  # without notes, other packs are read next time
-        os.makedirs(directory, 0o700, exist_ok=True)
-        aside = path + b".new"
-        with open(aside, "w", encoding="ascii") as file:
-            file.writelines(lines)
-        os.replace(aside, path)
+    write_note(directory, _note_name(store), "".join(lines).encode())

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.errors import FileError
 from rdc.kernel import cut_many
 from rdc.kernel.blake3_many import name_parts
-from rdc.lean.records import dataclass
-from rdc.store.directory import BASES_MOST, KEY_BYTES, FrameRow
+from rdc.lean.records import Record
+from rdc.store.directory import BASES_MOST, KEY_BYTES, FrameRow, split_keys
 from rdc.store.frames import FRAME_BYTES, LEVEL, PREFIX_BYTES, FrameKind, encode
 from rdc.store.pack_file import PackWriter
-from rdc.store.reader import DECODED_BYTES, StoreReader
-from rdc.store.tree_rows import STREAM_LEVELS, StreamRef
+from rdc.store.reader import LIST_BYTES, StoreReader
+from rdc.store.tree_rows import LIST_PARAMS, STREAM_LEVELS, StreamRef
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from rdc.chunking import ChunkParams
 
 DIGEST = 32
-LIST_MEAN = 4 << 10
-"""Bytes of a chunk of a tree or of a list of keys on average: they change in few places."""
-
 INLINE_KEYS = 64
 """Most keys that a row or a snapshot names itself. A longer list is a stream of its own."""
 
@@ -41,8 +39,7 @@ SEARCHED_BASES = 4096
 """Most bases that are looked at for one delta."""
 
 
-@dataclass(frozen=True, slots=True)
-class CutStreams:
+class CutStreams(Record):
     """The chunks of several streams, one after the other."""
 
     counts: array[int]
@@ -68,16 +65,31 @@ class OtherContentError(Exception):
 class StoreWriter:
     """Adds chunks to a store. `finish` makes them durable; `close` ends it in any case."""
 
-    def __init__(self, reader: StoreReader, *, level: int = LEVEL, deltas: bool = True) -> None:
-        self._reader = reader
+    def __init__(
+        self,
+        reader: StoreReader,
+        *,
+        level: int = LEVEL,
+        deltas: bool = True,
+        heal: bool = False,
+        skips: bool = True,
+    ) -> None:
+        """`skips`: whether deltas skip generations. In a published store they do not: a reader has the one
+        before, and older ones lie in frames that it would have to fetch. `heal`: store chunks
+        again that the store has and cannot read, each without bases."""
+        self.reader = reader
         self._store = reader.store
         self._level = level
-        self._deltas = deltas
+        self._deltas = deltas and not heal
+        self._heal = heal
+        self._skips = skips
+        self._sound: set[bytes] = set()
+        """Keys of chunks that were read while healing."""
         self._pending: set[bytes] = set()
         """Keys of chunks that are in no finished pack."""
         self._pack: PackWriter | None = None
         self._keys: list[bytes] = []
-        """Of the chunks of the open frame."""
+        """The keys of the chunks of the open frame."""
         self._chunks: list[bytes] = []
         self._size = 0
         self.stored = 0
@@ -87,7 +99,20 @@ class StoreWriter:
         """Bytes of all new chunks."""
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._pending or key in self._reader
+        if key in self._pending:
+            return True
+        return self._can_be_read(key) if self._heal else key in self.reader
+
+    def _can_be_read(self, key: bytes) -> bool:
+        if key not in self._sound:
+            if key not in self.reader:
+                return False
+            try:
+                self.reader.chunk(key)
+            except FileError:
+                return False
+            self._sound.add(key)
+        return True
 
     def add(self, keys: Sequence[bytes], chunks: Sequence[bytes], bases: Sequence[bytes] = ()) -> None:
         """Store new chunks, at most FRAME_BYTES of them. `bases`: keys of chunks that resemble them.
@@ -108,13 +133,13 @@ class StoreWriter:
     def _add_delta(self, keys: list[bytes], chunks: list[bytes], bases: Sequence[bytes]) -> bool:
         """Store chunks as a delta if that pays. Return whether they were stored."""
         content = b"".join(chunks)
-        known = [key for key in bases if key in self._reader]
-        generation = 1 + max([self._reader.facts(key).generation for key in known], default=0)
+        known = [key for key in bases if key in self.reader]
+        generation = 1 + max([self.reader.facts(key).generation for key in known], default=0)
         chosen = self._chosen_bases(known, generation, min(PREFIX_BYTES, 3 * len(content) + (32 << 10)))
-        if not chosen or self._reader.closure_bytes(chosen) > DECODED_BYTES // 2:
+        if not chosen or not self.reader.needs_little(chosen):
             return False
-        facts = [self._reader.facts(base) for base in chosen]
-        prefix = b"".join([self._reader.chunk(base) for base in chosen])
+        facts = [self.reader.facts(base) for base in chosen]
+        prefix = b"".join([self.reader.chunk(base) for base in chosen])
         frame = encode(content, prefix, level=self._level)
         if frame.kind is not FrameKind.DELTA:
             return False
@@ -136,10 +161,12 @@ class StoreWriter:
     def _chosen_bases(self, known: Sequence[bytes], generation: int, room: int) -> list[bytes]:
         """Return the bases of a delta of this generation: at most `room` bytes, from the middle of `known`.
 
-        A base whose generation or depth is too high is replaced by its own.
+        A base whose generation or depth is too high is replaced by its own. The depth is less than the number
+        of ones in `generation`, so that of the delta is at most its logarithm, whatever it mixes.
         """
-        reader = self._reader
-        most = generation & (generation - 1)
+        reader = self.reader
+        most = generation & (generation - 1) if self._skips else generation - 1
+        depth = min(DEPTH_MADE, generation.bit_count()) if self._skips else DEPTH_MADE
         todo, seen, found = list(reversed(known)), set[bytes](), list[bytes]()
         while todo and len(seen) < SEARCHED_BASES:
             key = todo.pop()
@@ -147,17 +174,16 @@ class StoreWriter:
                 continue
             seen.add(key)
             facts = reader.facts(key)
-            if facts.generation <= most and facts.depth < DEPTH_MADE:
+            if facts.generation <= most and facts.depth < depth:
                 found.append(key)
             else:
-                below = [facts.bases[at : at + KEY_BYTES] for at in range(0, len(facts.bases), KEY_BYTES)]
-                todo += reversed(below)
+                todo += reversed(split_keys(facts.bases))
         return self._middle(found, room)
 
     def _middle(self, keys: list[bytes], room: int) -> list[bytes]:
         chosen: list[int] = []
         for number in sorted(range(len(keys)), key=lambda number: abs(2 * number + 1 - len(keys))):
-            room -= self._reader.length(keys[number])
+            room -= self.reader.length(keys[number])
             if room < 0 or len(chosen) >= BASES_MOST:
                 break
             chosen.append(number)
@@ -187,11 +213,9 @@ class StoreWriter:
             return
         pack = self._pack.finish()
         self._pack = None
-        self.stored += pack.size
-        self._reader.add(pack)
-        self._pending.difference_update(
-            pack.directory.keys[at : at + KEY_BYTES] for at in range(0, len(pack.directory.keys), KEY_BYTES)
-        )
+        self.stored += pack.end.size
+        self.reader.add(pack)
+        self._pending.difference_update(split_keys(pack.directory.keys))
 
     def finish(self) -> None:
         """Make all chunks durable. Raises RdcError."""
@@ -218,29 +242,50 @@ class StoreWriter:
         `read`: returns the bytes of an offset and a length. `old`: keys of the chunks of an older version or
         of a similar stream. Raises OtherContentError if what is read is not what was cut.
         """
-        self._put_chunks(keys, lengths, read, old)
-        size, level, joined = sum(lengths), 0, b"".join(keys)
+        if len(keys) * KEY_BYTES > LIST_BYTES:
+            raise FileError(
+                self._store.label,
+                f"a file of {len(keys):,} chunks: expected at most {LIST_BYTES // KEY_BYTES:,}, which are"
+                " some 2 TiB; leave it out",
+            )
+        self.put_chunks(keys, lengths, read, old, again=True)
+        return self._ref(sum(lengths), keys)
+
+    def put_content(
+        self, keys: Sequence[bytes], lengths: Sequence[int], content: memoryview, old: Sequence[bytes] = ()
+    ) -> StreamRef:
+        """Store a stream that is in memory as it was cut, and return where it is. See put_stream."""
+        self.put_chunks(keys, lengths, lambda at, length: bytes(content[at : at + length]), old, again=False)
+        return self._ref(len(content), keys)
+
+    def _ref(self, size: int, keys: Sequence[bytes]) -> StreamRef:
+        """Return where a stored stream is, and store the lists of its keys."""
+        level, joined = 0, b"".join(keys)
         while len(joined) > INLINE_KEYS * KEY_BYTES and level + 1 < STREAM_LEVELS:
             joined = self._put_list(joined)
             level += 1
         return StreamRef(size, level, joined)
 
     def _put_list(self, keys: bytes) -> bytes:
-        from rdc.chunking import ChunkParams
-
-        cut = cut_streams(
-            keys, array("Q", [len(keys)]), ChunkParams.for_mean(LIST_MEAN), self._store.head.key
-        )
-        self._put_chunks(cut.keys, cut.lengths, lambda at, length: keys[at : at + length], ())
+        cut = cut_streams(keys, array("Q", [len(keys)]), LIST_PARAMS, self._store.head.key)
+        self.put_chunks(cut.keys, cut.lengths, lambda at, length: keys[at : at + length], (), again=False)
         return b"".join(cut.keys)
 
-    def _put_chunks(
+    def put_chunks(
         self,
         keys: Sequence[bytes],
         lengths: Sequence[int],
         read: Callable[[int, int], bytes],
         old: Sequence[bytes],
+        *,
+        again: bool = False,
     ) -> None:
+        """Store those chunks of a stream that are new. `again`: it is read another time here."""
+        if len(keys) == 1 and not old:
+            # most small files
+            if keys[0] not in self:
+                self._add_run(keys, [read(0, lengths[0])], (), again=again)
+            return
         new, met = [], set[bytes]()
         for key in keys:
             new.append(key not in self and key not in met)
@@ -250,17 +295,22 @@ class StoreWriter:
         offsets = array("Q", [0])
         for length in lengths:
             offsets.append(offsets[-1] + length)
-        gaps = Gaps(keys, old)
+        gaps = Gaps(keys, () if self._heal else old)
         for first, stop in _runs(new, lengths):
             content = memoryview(read(offsets[first], offsets[stop] - offsets[first]))
             start = offsets[first]
             chunks = [
                 bytes(content[offsets[at] - start : offsets[at + 1] - start]) for at in range(first, stop)
             ]
-            # A file may change between the pass that cut it and this one, and its times may not show it.
-            if [self._reader.key_of(chunk) for chunk in chunks] != list(keys[first:stop]):
-                raise OtherContentError
-            self.add(keys[first:stop], chunks, gaps.bases(first, stop))
+            self._add_run(keys[first:stop], chunks, gaps.bases(first, stop), again=again)
+
+    def _add_run(
+        self, keys: Sequence[bytes], chunks: Sequence[bytes], bases: Sequence[bytes], *, again: bool
+    ) -> None:
+        # A file may change between the pass that cut it and this one, and its times may not show it.
+        if again and [self.reader.key_of(chunk) for chunk in chunks] != list(keys):
+            raise OtherContentError
+        self.add(keys, chunks, bases)
 
 
 def _runs(new: Sequence[bool], lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -313,7 +363,8 @@ class Gaps:
             # Nothing was there, or chunks changed places: what is next to it resembles it most.
             low = max(0, min(low, len(self._old)) - 1)
             high = min(len(self._old), low + 2)
-        new, old = end - begin, high - low
+        # A new chunk that the old version has is one that cannot be read any more.
+        new, old = max(end - begin, stop - first), high - low
         around = (stop - first) // 2 + 1
         start = low + max(0, (first - begin) * old // new - around)
         ending = low + min(old, -(-(stop - begin) * old // new) + around)

@@ -12,9 +12,10 @@ import contextlib
 import os
 from array import array
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import SIZE_LIMIT
 from rdc.model.duplicates import (
+    DirectoryGroup,
     DuplicateFile,
     DuplicateGroup,
     DuplicateOptions,
@@ -22,24 +23,26 @@ from rdc.model.duplicates import (
     DuplicateSummary,
 )
 from rdc.progress import silent, stopping
+from rdc.survey.directories import fold_directories
 from rdc.survey.read import (
     BATCHED_BYTES,
     DIGEST_BYTES,
     END_BYTES,
     UNKNOWN,
+    Comparison,
     ContentReader,
     Keyed,
     usable_workers,
 )
+from rdc.survey.walk.directory_rows import DirectoryRows
 from rdc.survey.walk.file_columns import FileColumns, Groups, OtherNames, equal_groups, split_names
 from rdc.survey.walk.walk_paths import StorageUse, walk_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rdc.catalog.catalog import UserCatalog
-    from rdc.catalog.store import SignatureStore
+    from rdc.catalog.store import SignatureStore, UserCatalog
     from rdc.progress import Reporter, StopSignal
 
 
@@ -56,12 +59,16 @@ class Duplicates:
         names: OtherNames | None,
         order: DuplicateOrder,
         summary: DuplicateSummary,
+        directories: _Folded | None = None,
     ) -> None:
         self._files = files
         self._groups = groups
         self._names = names
         self._order = order
         self.summary = summary
+        self.directories = () if directories is None else directories.groups
+        """Groups of equal directories, in the chosen order."""
+        self._covered: Mapping[int, int] = {} if directories is None else directories.covered
 
     def __iter__(self) -> Iterator[DuplicateGroup]:
         starts = array("Q", [0])
@@ -75,7 +82,8 @@ class Duplicates:
                 links = [()] * len(rows)
             else:
                 links = [tuple(map(self._files.shown, self._names.of(row))) for row in rows]
-            files = map(DuplicateFile, shown, links, map(self._files.unallocated, rows))
+            covered = map(self._covered.__contains__, rows)
+            files = map(DuplicateFile, shown, links, map(self._files.unallocated, rows), covered)
             yield DuplicateGroup(self._files.sizes[rows[0]], tuple(files))
 
     def _ordered(self, starts: array[int]) -> Sequence[int]:
@@ -100,31 +108,84 @@ def find_duplicates(
     reporter: Reporter = silent,
     catalog: SignatureStore | UserCatalog | None = None,
     stop: StopSignal | None = None,
+    *,
+    directories: bool = False,
 ) -> Duplicates:
-    """The groups of identical regular files at and below `paths`.
+    """The groups of identical regular files at and below `paths`; with `directories`, also those of
+    directories.
 
-    A file that cannot be read, vanishes or changes meanwhile is reported as a Problem and is in no group.
-    Large files that `catalog` knows are not read.
+    With `options.reference`, each group is one file there and then those of `paths`. With `options.across`, a
+    group has files of several of `paths`. A file that cannot be read, vanishes or changes meanwhile is
+    reported as a Problem and is in no group. Large files that `catalog` knows are not read.
     """
     reporter = stopping(reporter, stop)
+    walked = DirectoryRows() if directories else None
     tree, searched = walk_paths(
-        paths,
+        [*options.reference, *paths],
         options.rules,
         reporter,
         one_file_system=options.one_file_system,
         use=StorageUse(options.depth, options.max_rate),
         stop=stop,
+        directories=walked,
     )
     rows, names = _candidates(tree, options)
-    files, candidates, shown_names = _selected(tree, rows, names, listed=options.links)
-    del tree, rows, names
+    files, candidates, names = _selected(tree, rows, names, listed=options.links or directories)
+    del tree, rows
     search = _Search(files, options, reporter, catalog)
-    groups = search.groups(candidates)
+    found = search.groups(candidates)
+    groups = _trimmed(found, files, options)
+    folded = None if walked is None else _folded(walked, files, names, found, groups, options)
     waste = sum([_waste(files, group) for group in groups])
     summary = DuplicateSummary(
         searched, len(groups), len(groups.members), waste, search.files_read, search.bytes_read
     )
-    return Duplicates(files, groups, shown_names, options.order, summary)
+    return Duplicates(files, groups, names if options.links else None, options.order, summary, folded)
+
+
+class _Folded(Record):
+    """Groups of equal directories as they are listed."""
+
+    groups: tuple[DirectoryGroup, ...]
+    covered: Mapping[int, int]
+    """By row of a file that a further directory has, the number of its group."""
+
+
+def _folded(
+    walked: DirectoryRows,
+    files: FileColumns,
+    names: OtherNames,
+    found: Groups,
+    groups: Groups,
+    options: DuplicateOptions,
+) -> _Folded:
+    """Return the groups of equal directories. `found`: all groups of files; `groups`: the listed ones."""
+    known = len(options.reference)
+    fold = fold_directories(
+        walked, files, names, found, lambda operands: _places_asked_for(operands, options), known
+    )
+    wastes = [0] * len(fold.groups)
+    for rows in groups:
+        for row in rows[1:]:
+            number = fold.group_of.get(row)
+            if number is not None:
+                wastes[number] += _room(files, row)
+    listed = [
+        DirectoryGroup(
+            tuple(map(walked.shown, (group.first, *group.further))),
+            fold.files[group.first],
+            fold.bytes[group.first],
+            waste,
+        )
+        for group, waste in zip(fold.groups, wastes, strict=True)
+    ]
+    weigh = {
+        DuplicateOrder.WASTE: lambda group: -group.waste,
+        DuplicateOrder.SIZE: lambda group: -group.bytes,
+        DuplicateOrder.COUNT: lambda group: -len(group.paths_bytes),
+        DuplicateOrder.PATH: lambda group: 0,
+    }[options.order]
+    return _Folded(tuple(sorted(listed, key=weigh)), fold.group_of)
 
 
 def _candidates(tree: FileColumns, options: DuplicateOptions) -> tuple[array[int], OtherNames]:
@@ -136,7 +197,8 @@ def _candidates(tree: FileColumns, options: DuplicateOptions) -> tuple[array[int
         size = tree.sizes[rows[0]]
         if size < options.min_size or (most is not None and size > most):
             continue
-        chosen.extend(rows)
+        if _is_asked_for(rows, tree, options):
+            chosen.extend(rows)
     chosen, names = split_names(tree, chosen)
     if len(names):
         # A file that shared its size only with its own hard links is alone now.
@@ -145,17 +207,46 @@ def _candidates(tree: FileColumns, options: DuplicateOptions) -> tuple[array[int
     return array("I", sorted(chosen)), names
 
 
+def _is_asked_for(rows: Sequence[int], files: FileColumns, options: DuplicateOptions) -> bool:
+    """Return whether files that may be identical lie where `options` ask for."""
+    return not (options.reference or options.across) or _places_asked_for(map(files.operand, rows), options)
+
+
+def _places_asked_for(places: Iterable[int], options: DuplicateOptions) -> bool:
+    """Return whether equal entries below PATHs of these numbers are a group that `options` ask for."""
+    operands = set(places)
+    known = len(options.reference)
+    if known and not (min(operands) < known <= max(operands)):
+        return False
+    return not options.across or len([number for number in operands if number >= known]) > 1
+
+
+def _trimmed(groups: Groups, files: FileColumns, options: DuplicateOptions) -> Groups:
+    """The groups that `options` ask for. Of the reference, each has its first file alone, so that what is
+    wasted are the files outside."""
+    if not (options.reference or options.across):
+        return groups
+    known = len(options.reference)
+
+    def trimmed(rows: array[int]) -> array[int]:
+        inside = [row for row in rows if files.operand(row) < known]
+        return array("I", [*inside[:1], *(row for row in rows if files.operand(row) >= known)])
+
+    return Groups.of_rows(trimmed(rows) for rows in groups if _is_asked_for(rows, files, options))
+
+
 def _selected(
     tree: FileColumns, rows: array[int], names: OtherNames, *, listed: bool
-) -> tuple[FileColumns, Sequence[int], OtherNames | None]:
-    """The files of these rows, renumbered. `listed`: include their other names."""
+) -> tuple[FileColumns, Sequence[int], OtherNames]:
+    """The files of these rows, renumbered. `listed`: include other names of files, and files whose only
+    equals they are."""
     if not listed or not len(names):
-        return tree.chosen(rows), range(len(rows)), None
-    others = [(row, other) for row in rows for other in names.of(row)]
-    chosen = array("I", sorted([*rows, *(other for _, other in others)]))
+        return tree.chosen(rows), range(len(rows)), OtherNames([])
+    pairs = list(names.pairs())
+    chosen = array("I", sorted({*rows, *(row for pair in pairs for row in pair)}))
     numbers = dict(zip(chosen, range(len(chosen)), strict=True))
-    pairs = [(numbers[row], numbers[other]) for row, other in others]
-    return tree.chosen(chosen), array("I", map(numbers.__getitem__, rows)), OtherNames(pairs)
+    renumbered = [(numbers[row], numbers[other]) for row, other in pairs]
+    return tree.chosen(chosen), array("I", map(numbers.__getitem__, rows)), OtherNames(renumbered)
 
 
 class _Search:
@@ -258,8 +349,6 @@ class _Search:
             yield store if isinstance(store, Catalog) and os.path.exists(store.database.path) else None
 
     def _verified(self, groups: Groups) -> Groups:
-        from rdc.survey.read import Comparison
-
         comparison = Comparison(self._files, self._report)
         found = Groups.of_rows(
             array("I", rows) for group in groups for rows in comparison.classes(group) if len(rows) > 1
@@ -268,8 +357,7 @@ class _Search:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Record):
     found: Groups
     rest: array[int]
     """Rows of the groups of which the catalog knows no file."""
@@ -277,8 +365,12 @@ class _Known:
 
 def _waste(files: FileColumns, group: Sequence[int]) -> int:
     """Bytes on disk of all files of a group but the first."""
-    sizes, allocated = files.sizes, files.allocated
-    return sum([min(sizes[row], allocated[row]) for row in group[1:]])
+    return sum([_room(files, row) for row in group[1:]])
+
+
+def _room(files: FileColumns, row: int) -> int:
+    """Bytes of a file on disk, without holes."""
+    return min(files.sizes[row], files.allocated[row])
 
 
 def _equal(keyed: Keyed) -> Groups:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, parse_words
 from rdc.cli.options.shared_options import (
     CATALOG_OPTION,
     DEPTH,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
 
 
-SUMMARY = "sign the files of a directory ahead, so that later syncs need not read them"
+SUMMARY = "sign the files of a directory in advance, so that later syncs need not read them"
 
 OPTIONS = (
     FILTER_GROUP,
@@ -43,8 +43,8 @@ OPTIONS = (
             CATALOG_OPTION,
             DEPTH,
             MAX_RATE,
-            Option(("-q", "--quiet"), "show nothing but errors"),
-            Option(("--help",), "show this text"),
+            Option(("-q", "--quiet"), "show only errors"),
+            HELP,
         ),
     ),
 )
@@ -53,11 +53,11 @@ _INTRODUCTION = """\
 Usage: rdc index [OPTIONS] DIR...
 
 Examples:
-  rdc index backup/                     before a sync to backup/ from a slow link, while there is time
-  rdc index --exclude='*.tmp' data/     all but those
+  rdc index backup/                     prepare backup/ for a later sync
+  rdc index --exclude='*.tmp' data/     skip temporary files
 
-Files that the catalog knows are not read. Files changed within the last seconds are read but not remembered:
-they might be changed once more without a trace in their times.
+Files that are in the catalog are not read. Files changed within the last seconds are read but not recorded,
+because another change might leave their times as they are.
 """
 
 
@@ -146,7 +146,7 @@ class IndexTerminal(TerminalOutput):
         self(Progressed("compare", self._bytes, None))
 
     def failed(self, error: FileError) -> None:
-        self._problem(Problem(error.code, error.path, str(error)))
+        self._problem(Problem(error.code, error.path_bytes, str(error)))
 
     def counts(self, lost: int) -> str:
         read = self._files - self._known

@@ -10,7 +10,7 @@ from rdc.catalog.small_files import SMALL_BYTES, SmallOutcome, sign_small
 from rdc.catalog.store import SmallFiles
 from rdc.errors import FileError
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.survey.read import in_order
 from rdc.tree.filters import FilteredTree, FilterList
@@ -32,8 +32,7 @@ ALONE_FILES = 256
 """Larger files that wait until they are signed."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedFiles:
+class IndexedFiles(Record):
     """Files that were signed together, or one that could not be."""
 
     files: int
@@ -120,8 +119,7 @@ class TreeIndexer:
                 yield IndexedFiles(1, signed.identity.size, signed.known)
 
 
-@dataclass(frozen=True, slots=True)
-class _SignedBatch:
+class _SignedBatch(Record):
     files: SmallFiles
     outcome: SmallOutcome
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
@@ -33,14 +34,16 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter
 
 
-SUMMARY = "one report of several scans, or of several corpora of documents"
+SUMMARY = "combine several scans, or several corpora of documents, in one report"
 
 OPTIONS = (
     OptionGroup(
         "Merging",
         (
-            Option(("--memory",), f"for the tables of chunks (default: {DEFAULT_MEMORY >> 20}m)", "SIZE"),
-            Option(("-o", "--output"), "write what was merged as a part again", "FILE"),
+            Option(
+                ("--memory",), f"memory for the tables of chunks (default: {DEFAULT_MEMORY >> 20}m)", "SIZE"
+            ),
+            Option(("-o", "--output"), "also write the result as a part", "FILE"),
         ),
     ),
     MERGED_DOCUMENT_GROUP,
@@ -51,23 +54,23 @@ _INTRODUCTION = """\
 Usage: rdc merge [OPTIONS] PART...
 
 Examples:
-  rdc merge a.rdcscan b.rdcscan         what two machines hold in common, and each of them twice
-  rdc merge --json *.rdcscan | jq .     for programs
+  rdc merge a.rdcscan b.rdcscan         data that two machines share, and duplicates on each
+  rdc merge --json *.rdcscan | jq .     for scripts
   rdc merge --write-kept=kept.jsonl *.rdcdocs
                                         near-duplicates among the documents of several machines
 
-Counts and estimates are those of one scan of everything, however the files were divided among the parts.
-Tables that outgrow --memory are sampled. Hard links between machines are not seen. Parts must have been made
-with the same options; one that was not, or is damaged, is refused by name.
+Counts and estimates equal those of one scan of everything. Tables larger than --memory are sampled. All parts
+must have been made with the same options; a part that was not, or that is damaged, is rejected with a message
+that names it.
 
-All slices of one scan (rdc scan --slice) give the report of that scan, to the byte. One that is missing or
-given twice is refused by name.
+All slices of one scan (rdc scan --slice) give exactly the report of that scan. A missing or repeated slice is
+rejected.
 
-Parts of documents come from rdc similar --text -o. Their report is that of one search of all documents, to
-the byte, however they were divided. Parts of scans and of documents do not mix.
+Parts of documents come from rdc similar --text -o. Their report is exactly that of one search of all
+documents. Parts of scans and parts of documents cannot be merged with each other.
 """
 
-_SCANS_ONLY = ("--memory", "--csv", "--parquet")
+_SCANS_ONLY = ("--memory", "--csv", "--parquet", "--since", "--price")
 
 
 help_text = HelpText(_INTRODUCTION, OPTIONS)
@@ -92,8 +95,10 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
     from rdc.library.scans import merge
 
-    report = merge(parsed.operands, MergeOptions(memory), part=part, overwrite=output.overwrite)
-    print_report(report, output, environment)
+    report = merge(
+        parsed.operands, MergeOptions(memory), part=part, overwrite=output.overwrite, since=output.since
+    )
+    print_report(report, output, environment, shlex.join(["rdc", "merge", *words]))
     return report.exit
 
 

@@ -16,7 +16,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.base.paths import changed
 from rdc.files.bulk.open_many import Contents, content_bytes, content_error, read_contents
 from rdc.files.facts.file_facts import ContentDigest, spans_with_data
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.progress import Problem, Progressed, Reporter
 
@@ -125,8 +125,7 @@ SPAN_BYTES = 256 << 10
 cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keyed:
+class Keyed(Record):
     """Files with a key of their content. Files of equal content have equal keys."""
 
     rows: array[int]
@@ -158,7 +157,7 @@ class ContentReader:
 
     @property
     def stopped(self) -> bool:
-        """Whether the search has ended. A thread that reads a large file stops when it is True."""
+        """Return whether the search has ended. A thread that reads a large file stops when it is True."""
         return self._stopped
 
     def expect(self, more: int) -> None:
@@ -372,8 +371,8 @@ class Comparison:
         return classes
 
     def _belongs(self, source: SourceFile, rows: list[int]) -> bool:
-        """Whether `source` equals the first of `rows`. Files that have become unreadable are removed from
-        `rows`."""
+        """Return whether `source` equals the first of `rows`. Files that have become unreadable are removed
+        from `rows`."""
         while rows:
             try:
                 other = self._files.open(rows[0])
@@ -392,7 +391,7 @@ class Comparison:
         return False
 
     def _equal(self, source: SourceFile, other: SourceFile) -> bool:
-        """Whether two files are equal. Raises FileError for `source`. A failure of `other` counts as a
+        """Return whether two files are equal. Raises FileError for `source`. A failure of `other` counts as a
         difference; the caller then checks `other`."""
         if source.size != other.size:
             return False

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words, read_size
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     CLUSTER,
@@ -28,17 +31,17 @@ from rdc.cli.options.shared_options import (
     read_rules,
     read_slicing,
 )
-from rdc.cli.verb import HelpText, reporting, stop_requests
+from rdc.cli.verb import HelpText, reporting, short_help, stop_requests
 from rdc.errors import ExitCode, UsageError
 from rdc.files.own.output_file import Claims, OutputKind, claim_outputs
 from rdc.files.own.output_file import Output as OutputFile
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import SCAN_MEMORY_LEAST, SIZE_LIMIT
 from rdc.model.options import Option
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, MergeOptions, ScanOptions, ScanReport
 from rdc.report.output import TerminalOutput
-from rdc.survey.report.terminal import TABLES
+from rdc.survey.report.terminal import TABLES, parquet_outputs, print_scan, scan_csv, scan_json, write_parquet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,54 +54,77 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 OUTPUT_GROUP = OptionGroup(
-    "What is shown",
+    "Show",
     (
-        Option(("--json",), "the whole report as one JSON object on stdout"),
-        Option(("--csv",), f"one table as CSV on stdout: {', '.join(TABLES)}", "TABLE"),
-        Option(("--html",), "a page with pictures, complete in one file (needs plotly)", "FILE"),
-        Option(("--parquet",), "all tables as Parquet files in DIR (needs pyarrow)", "DIR"),
+        Option(("--json",), "print the whole report as one JSON object on stdout", common=True),
+        Option(("--csv",), f"print one table as CSV on stdout: {', '.join(TABLES)}", "TABLE", common=True),
+        Option(("--html",), "write the report as a self-contained page to FILE", "FILE", common=True),
+        Option(
+            ("--since",),
+            "also show what changed since an earlier scan; PART is what -o wrote then",
+            "PART",
+            note="The earlier scan must be of the same PATHs, typed the same way.",
+        ),
+        Option(
+            ("--price",),
+            "with --html: price of storage in EUR per TB, to tell in money what can be won",
+            "EUR",
+        ),
+        Option(("--parquet",), "write all tables as Parquet files to DIR (needs pyarrow)", "DIR"),
         OVERWRITE,
         Option(("-q", "--quiet"), "show no progress"),
-        Option(("--help",), "show this text"),
+        HELP,
     ),
 )
 
 OPTIONS = (
     FILTER_GROUP,
     OptionGroup(
-        "What is measured",
+        "Measure",
         (
-            Option(("-x", "--one-file-system"), "stay on the file system that each PATH is on"),
-            Option(("--level",), f"also fixed blocks: {' or '.join(FIXED_LEVELS)} (may be repeated)", "NAME"),
+            Option(("-x", "--one-file-system"), "stay on the file system of each PATH", common=True),
+            Option(
+                ("--level",), f"also measure fixed blocks: {' or '.join(FIXED_LEVELS)}; repeatable", "NAME"
+            ),
             Option(("--no-zstd",), "do not estimate what compression saves after deduplication"),
         ),
     ),
     OptionGroup(
-        "How much is read and held",
+        "Limit reading and memory",
         (
             DEPTH,
             MAX_RATE,
             Option(
                 ("--memory",),
-                "for the tables of chunks: exact while they fit, sampled beyond"
+                "memory for the tables of chunks; larger tables are sampled"
                 f" (default: {DEFAULT_MEMORY >> 20}m)",
                 "SIZE",
             ),
-            Option(("--time",), "stop after this time, such as 90s, 30m, 2h; files in random order", "TIME"),
-            Option(("--sample",), "read about this part of the bytes, such as 0.1 or 10%", "RATE"),
-            Option(("--seed",), "of the random order (default: 0)", "N"),
+            Option(
+                ("--time",),
+                "read files in random order and stop after TIME, such as 90s, 30m or 2h",
+                "TIME",
+                common=True,
+            ),
+            Option(("--sample",), "read about RATE of the bytes, such as 0.1 or 10%", "RATE", common=True),
+            Option(("--seed",), "seed of the random order (default: 0)", "N"),
         ),
     ),
     CATALOG_GROUP,
-    OptionGroup("A cluster", (CLUSTER, SLICES)),
+    OptionGroup("Cluster", (CLUSTER, SLICES)),
     OptionGroup(
         "Parts",
         (
-            Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcscan", "FILE"),
+            Option(
+                ("-o", "--output"),
+                "also write a part for rdc merge; FILE ends in .rdcscan",
+                "FILE",
+                common=True,
+            ),
             SLICE,
             Option(
                 ("--shift",),
-                "count one chunk in 2^S from the start, so that parts are small (default: 0)",
+                "count only one chunk in 2^S, for smaller parts (default: 0)",
                 "S",
             ),
         ),
@@ -107,20 +133,22 @@ OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Record):
     """The destinations of the report. With none named, the terminal form is printed."""
 
     json: bool = False
     csv: str | None = None
     parquet: str | None = None
     html: str | None = None
+    since: str | None = None
+    """The earlier part to compare with."""
+    price: float | None = None
+    """EUR a terabyte."""
     quiet: bool = False
     overwrite: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ScanRequest:
+class ScanRequest(Record):
     """The checked command line of `rdc scan`."""
 
     paths: tuple[str, ...]
@@ -184,9 +212,12 @@ def read_output(words: Words) -> Output:
         raise UsageError("--html needs a file, such as: --html=scan.html")
     if parquet is not None and not parquet.value:
         raise UsageError("--parquet needs a directory, such as: --parquet=report")
+    since, price = words.last("--since"), words.last("--price")
+    if since is not None and not since.value:
+        raise UsageError("--since needs a part of an earlier scan, such as: --since=before.rdcscan")
+    if price is not None and page is None:
+        raise UsageError("--price is for the page of --html")
     # A scan can take hours, so this fails before it.
-    if page is not None and importlib.util.find_spec("plotly") is None:
-        raise UsageError("--html needs plotly (python3 -m pip install plotly); --json needs nothing")
     if parquet is not None and importlib.util.find_spec("pyarrow") is None:
         raise UsageError("--parquet needs pyarrow (python3 -m pip install pyarrow); --csv needs nothing")
     return Output(
@@ -194,9 +225,17 @@ def read_output(words: Words) -> Output:
         csv=None if csv is None else csv.value,
         parquet=None if parquet is None else parquet.value,
         html=None if page is None else page.value,
+        since=None if since is None else since.value,
+        price=None if price is None else _price(price.value),
         quiet=words.has("--quiet"),
         overwrite=words.has("--overwrite"),
     )
+
+
+def _price(text: str) -> float:
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,4})?", text, re.ASCII) is None:
+        raise UsageError(f"--price={text}: a price in EUR per TB is expected, such as 25 or 4.5")
+    return float(text)
 
 
 def read_memory(words: Words) -> int:
@@ -252,26 +291,34 @@ _INTRODUCTION = """\
 Usage: rdc scan [OPTIONS] PATH...
 
 Examples:
-  rdc scan data/                        how much is there twice, and where
-  rdc scan -x --time=30m /              what half an hour tells about a whole disk
-  rdc scan --json data/ | jq .levels    for programs
-  rdc scan -o a.rdcscan data/           on each machine, then: rdc merge a.rdcscan b.rdcscan
-  rdc scan s3://bucket/data             the objects of a store (needs s3fs)
-  rdc scan --slice=1/8 -o 1.rdcscan /data   one of eight jobs that share a tree, then: rdc merge *.rdcscan
-  rdc scan --cluster=dask://node:8786 -o /srv/parts /data   the same as tasks of a cluster
+  rdc scan data/                        how much data is duplicated, and where
+  rdc scan -x --time=30m /              estimate a whole disk in half an hour
+  rdc scan --json data/ | jq .levels    for scripts
+  rdc scan -o a.rdcscan data/           on each machine; then: rdc merge a.rdcscan b.rdcscan
+  rdc scan s3://bucket/data             the objects of a bucket (needs s3fs)
+"""
 
-Every file is read once: whole files, and chunks of about 4, 16 and 64 KiB cut where the content says so, are
-counted together. Hard links count once, holes not at all. Nothing is changed. Ctrl-C ends the scan and
-reports what was read until then.
+_MORE_EXAMPLES = """\
+  rdc scan --slice=1/8 -o 1.rdcscan /data
+                                        one of eight jobs that share a tree; then: rdc merge *.rdcscan
+  rdc scan --cluster=dask://node:8786 -o /srv/parts /data
+                                        the same as tasks on a cluster
+"""
+
+_ABOUT = """
+rdc scan reads every file once. It counts identical files and identical chunks of about 4, 16 and 64 KiB,
+which are cut by content. Hard links of one file count once, and holes do not count. Nothing is changed.
+Ctrl-C ends the scan and reports what was read so far.
 """
 
 _CLOSING = """
-Exit codes: 0 done, 1 usage, 20 interrupted (the report is of what was read), 23 some files could not be read,
-24 some files changed or vanished meanwhile.
+Exit codes: 0 done, 1 usage, 20 interrupted (the report covers what was read), 23 some files could not be
+read, 24 some files changed or vanished during the scan.
 """
 
-
-help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+help_text = HelpText(
+    _INTRODUCTION + _MORE_EXAMPLES + _ABOUT, OPTIONS, _CLOSING, short_help("scan", _INTRODUCTION + _ABOUT)
+)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
@@ -284,7 +331,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     claims = claim_results(request.part, request.output)
     claims.check_named(read_file.named)
     report = _perform(request, claims, environment)
-    print_report(report, request.output, environment)
+    print_report(report, request.output, environment, shlex.join(["rdc", "scan", *words]))
     return report.exit
 
 
@@ -307,6 +354,7 @@ def _perform(request: ScanRequest, claims: Claims, environment: Environment) -> 
                 request.options,
                 _part(request.part, request.output),
                 claims,
+                since=request.output.since,
                 catalog=catalog,
                 reporter=output,
                 stop=stop,
@@ -316,26 +364,21 @@ def _perform(request: ScanRequest, claims: Claims, environment: Environment) -> 
 
 def _on_cluster(request: ScanRequest, cluster: OnCluster, reporter: Reporter, stop: StopSignal) -> ScanReport:
     """Scan in slices, the tasks of an engine. What is done by then stays in the directory of parts."""
-    from functools import partial
-
     from rdc.cluster.engines import parts_on_engine
     from rdc.library.scans import merge, scan_parts
 
     make = partial(scan_parts, request.paths, options=request.options, reporter=reporter, stop=stop)
     parts = parts_on_engine(cluster.engine, cluster.slices, cluster.directory, b"rdcscan", make)
-    return merge(parts, MergeOptions(request.options.memory), stop=stop)
+    return merge(parts, MergeOptions(request.options.memory), since=request.output.since, stop=stop)
 
 
 def claim_results(part: str | None, output: Output, kind: OutputKind | None = None) -> Claims:
     """Look at the places of all requested files before a scan of hours. `kind`: of the part, if it is not
     that of a scan. Raises RdcError if one cannot or may not be written."""
     wanted = [one for one in (_part(part, output, kind), _page(output)) if one is not None]
-    if output.parquet is not None:
-        from rdc.survey.report.terminal import parquet_outputs
-
-        # The directory is created when it is needed.
-        if os.path.lexists(output.parquet):
-            wanted += parquet_outputs(output.parquet, overwrite=output.overwrite)
+    # The directory is created when it is needed.
+    if output.parquet is not None and os.path.lexists(output.parquet):
+        wanted += parquet_outputs(output.parquet, overwrite=output.overwrite)
     return claim_outputs(wanted)
 
 
@@ -353,37 +396,28 @@ def _page(output: Output) -> OutputFile | None:
     return OutputFile(os.fsencode(output.html), SCAN_PAGE, output.overwrite)
 
 
-def print_report(report: ScanReport, output: Output, environment: Environment) -> None:
-    """Writes the report to the outputs that `output` names.
+def print_report(report: ScanReport, output: Output, environment: Environment, command: str) -> None:
+    """Writes the report to the outputs that `output` names. `command`: what was typed.
 
     stdout comes first, so that an error of an output file does not lose it.
     """
     _print_report(report, output, environment)
     if output.parquet is not None:
-        from rdc.survey.report.terminal import write_parquet
-
         write_parquet(report, output.parquet, overwrite=output.overwrite)
     page = _page(output)
     if page is not None:
+        from rdc.report.html_page import PageOrigin
         from rdc.survey.report.page import write_html
 
-        write_html(report, page)
+        write_html(report, page, PageOrigin.here(command), output.price)
 
 
 def _print_report(report: ScanReport, output: Output, environment: Environment) -> None:
     if output.json:
-        from rdc.survey.report.terminal import scan_json
-
         environment.data(scan_json(report))
     elif output.csv is not None:
-        from rdc.survey.report.terminal import scan_csv
-
         environment.data(scan_csv(report, output.csv))
     else:
-        import io
-
-        from rdc.survey.report.terminal import print_scan
-
         text = io.StringIO()
         print_scan(
             report,

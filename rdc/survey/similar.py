@@ -17,7 +17,7 @@ from rdc.files.base.paths import changed
 from rdc.files.facts.extents import data_bytes, holes
 from rdc.kernel import Cutter, shared_numbers, sorted_pairs, window_hashes, window_sketch
 from rdc.kernel.constants import SKETCH_BYTES, WINDOW_BYTES
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import FOLDER_PAIRS, SIMILAR_PAIRS
 from rdc.model.similar import (
     Resemblance,
@@ -50,8 +50,7 @@ NO_SKETCH = bytes(SKETCH_BYTES)
 """Stands for the sketch of a file larger than BATCHED_BYTES, which a catalog spares reading."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileTraits:
+class FileTraits(Record):
     """Files of different content, one per row."""
 
     rows: array[int]
@@ -148,8 +147,7 @@ CACHED_WINDOWS = 1 << 23
 """Windows in sets that are cached for later pairs, 8 bytes each."""
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSet:
+class WindowSet(Record):
     """The different windows of one file, or a sample of them."""
 
     hashes: bytes
@@ -158,12 +156,13 @@ class WindowSet:
     """All windows with a hash below that limit are there: one in 2^shift."""
 
     def upto(self, shift: int) -> memoryview:
-        """Those that a larger shift samples."""
+        """Return the samples that a larger shift takes."""
         hashes = memoryview(self.hashes).cast("Q")
         return hashes[: bisect_left(hashes, 1 << 64 - shift)]
 
     def sketch(self) -> bytes:
-        """What window_sketch() gives for the whole content, from a sample with a window in every bin."""
+        """Return what window_sketch() gives for the whole content, from a sample with a window in every
+        bin."""
         found = bytearray(SKETCH_BYTES)
         missing = set(range(SKETCH_BYTES))
         for number in memoryview(self.hashes).cast("Q"):
@@ -314,8 +313,8 @@ class Sketches:
         """By position in FileTraits.rows."""
 
     def differ(self, first: int, second: int) -> bool:
-        """Whether the files at two positions of FileTraits.rows agree in too few samples, or one of them
-        cannot be read any more."""
+        """Return whether the files at two positions of FileTraits.rows agree in too few samples, or one of
+        them cannot be read any more."""
         agreeing: int = sum(map(eq, self._of(first), self._of(second)))
         return agreeing < self.least
 
@@ -358,8 +357,7 @@ PAIRS_A_FILE = 16
 """Similar pairs of one file, with `more_pairs`. Few versions of a file exist, so this is enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFiles:
+class ReadFiles(Record):
     """The files that were read, and their traits."""
 
     files: FileColumns
@@ -367,8 +365,7 @@ class ReadFiles:
     searched: int
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Record):
     """Two files that were compared and are similar, as positions in FileTraits.rows."""
 
     first: int
@@ -570,8 +567,7 @@ BOILERPLATE_COPIES = 32
 nothing about any two of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderOverlaps:
+class FolderOverlaps(Record):
     pairs: tuple[SimilarFolders, ...]
     """Most shared bytes first. No directory contains its partner, and no pair repeats the pair of their
     parents."""
@@ -675,8 +671,8 @@ class _Overlaps:
 
 
 def _nested(first: bytes, second: bytes) -> bool:
-    """Whether the directories are equal or one contains the other, which is no overlap. `first` must sort
-    first."""
+    """Return whether the directories are equal or one contains the other, which is no overlap. `first` must
+    sort first."""
     return not first or second == first or second.startswith(first.rstrip(b"/") + b"/")
 
 

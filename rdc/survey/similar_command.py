@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from functools import partial
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
+    CHOOSE,
     DEPTH,
     FILTER_GROUP,
     MAX_RATE,
@@ -18,7 +20,7 @@ from rdc.cli.options.shared_options import (
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, Listing, json_output, perform
+from rdc.cli.verb import HelpText, Listing, json_output, perform, short_help
 from rdc.documents.command import (
     DOCUMENT_GROUP,
     FORMER_DOCUMENT_OPTIONS,
@@ -30,45 +32,51 @@ from rdc.model.options import Option
 from rdc.model.similar import SimilarOptions, SimilarReport
 from rdc.report.output import Output
 
-SUMMARY = "find files that are nearly identical, and folders that overlap"
+SUMMARY = "find nearly identical files, and folders that overlap"
 
 TOP = 20
 """The default number of files that --to shows."""
 
 OPTIONS = (
     OptionGroup(
-        "What is looked for",
+        "Search",
         (
             Option(
                 ("--threshold",),
-                "resemblance from 0.01 to 1 (default: 0.5; with --to: 0.05; with --text: 0.8)",
+                "least resemblance, 0.01 to 1 (default: 0.5; with --to: 0.05; with --text: 0.8)",
                 "PART",
+                common=True,
             ),
-            Option(("--to",), "rank the files that resemble FILE", "FILE"),
-            Option(("--top",), f"with --to: at most N files (default: {TOP})", "N"),
-            Option(("--folders",), "pairs of directories that overlap, in place of files"),
+            Option(("--to",), "rank files by their resemblance to FILE", "FILE", common=True),
+            Option(("--top",), f"with --to: list at most N files (default: {TOP})", "N", common=True),
+            Option(("--folders",), "list pairs of directories that overlap, not files", common=True),
         ),
     ),
     DOCUMENT_GROUP,
     OptionGroup(
-        "What takes part",
-        (
-            Option(("--min-size",), "files of at least SIZE (default: 512 bytes)", "SIZE"),
-            Option(("--max-size",), "files of at most SIZE", "SIZE"),
-            Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
+        "Size and place",
+        stage=CHOOSE,
+        options=(
+            Option(("--min-size",), "skip files smaller than SIZE (default: 512 bytes)", "SIZE", common=True),
+            Option(("--max-size",), "skip files larger than SIZE", "SIZE"),
+            Option(("-x", "--one-file-system"), "stay on the file system of each PATH", common=True),
             DEPTH,
             MAX_RATE,
         ),
     ),
     FILTER_GROUP,
     OptionGroup(
-        "Output",
+        "Show",
         (
-            Option(("-0", "--null"), "names as they are, each followed by NUL, and one more after a group"),
-            Option(("--csv",), "a table with a row for each file or pair of folders"),
-            Option(("--json",), "events, one a line"),
-            Option(("-q", "--quiet"), "no progress and no summary"),
-            Option(("--help",), "show this text"),
+            Option(
+                ("-0", "--null"),
+                "print unescaped names, a NUL after each and another after each group",
+                common=True,
+            ),
+            Option(("--csv",), "print a CSV table with one row per file or pair of folders", common=True),
+            Option(("--json",), "print one JSON event per line", common=True),
+            Option(("-q", "--quiet"), "show no progress and no summary"),
+            HELP,
         ),
     ),
     CATALOG_GROUP,
@@ -78,26 +86,28 @@ _INTRODUCTION = """\
 Usage: rdc similar [OPTIONS] PATH...
 
 Examples:
-  rdc similar documents/                      groups of files that resemble each other
-  rdc similar --to=report.txt documents/      what resembles this file, the most alike first
-  rdc similar --folders backup/ old-backup/   directories with much in common
+  rdc similar documents/                      groups of similar files
+  rdc similar --to=report.txt documents/      files similar to report.txt, most similar first
+  rdc similar --folders backup/ old-backup/   directories with much content in common
   rdc similar --text --write-kept=kept.jsonl corpus/*.jsonl.zst
                                               near-duplicates among documents
 
-The figure before a file says which part of its content and that of the file most like it, taken together,
-both hold. Candidates are found by samples of their content, then compared chunk by chunk. Identical files
-stand as one, the others behind an equals sign; rdc dupes is for them.
+The number on each line is the resemblance of the file to its most similar file: the bytes that both contain,
+divided by the bytes that either contains. Samples find candidates, which are then compared chunk by chunk.
+Identical files are listed once, the others after an equals sign; to find them, use rdc dupes.
+"""
 
-With --text, documents are compared by shingles: five words in a row, whatever their case and punctuation. A
+_ABOUT_TEXTS = """
+With --text, documents are compared by shingles: five words in a row, ignoring case and punctuation. A
 document is a plain file, or a row of a .jsonl, .ndjson, .json or .parquet file; the first three may be
-packed, as .jsonl.gz or .json.zst. The first figure is the exact part of shingles in common, the second one
-what 128 samples estimate.
+compressed, as .jsonl.gz or .json.zst. The first number is the exact share of common shingles, the second the
+estimate from 128 samples.
 """
 
 _FORMATS = ("--null", "--csv", "--json")
 
 
-help_text = HelpText(_INTRODUCTION, OPTIONS)
+help_text = HelpText(_INTRODUCTION + _ABOUT_TEXTS, OPTIONS, short=short_help("similar", _INTRODUCTION))
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
@@ -154,8 +164,6 @@ def _file_threshold(words: Words) -> float:
     given = words.last("--threshold")
     if given is None:
         return 0.05 if words.has("--to") else 0.5
-    import re
-
     if not re.fullmatch(r"0?\.\d{1,6}|[01](\.0*)?", given.value) or not 0.01 <= float(given.value) <= 1:
         raise UsageError(f"--threshold={given.value}: a part from 0.01 to 1 is expected, such as 0.8")
     return float(given.value)

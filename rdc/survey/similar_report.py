@@ -43,9 +43,9 @@ def _texts(report: SimilarReport) -> Iterator[str]:
 
 def _names(report: SimilarReport) -> Iterator[bytes]:
     """Names ended by NUL. Groups and pairs of folders end with one more, matches do not."""
-    yield b"".join(file.path + b"\0" for file in report.matches)
+    yield b"".join(file.path_bytes + b"\0" for file in report.matches)
     for group in report.groups:
-        yield null_names(name for file in group.files for name in (file.path, *file.copies))
+        yield null_names(name for file in group.files for name in (file.path_bytes, *file.copies_bytes))
     for pair in report.folders:
         yield null_names((pair.first, pair.second))
 
@@ -64,8 +64,8 @@ def files_text(files: Iterable[SimilarFile]) -> str:
     sign."""
     lines = []
     for file in files:
-        lines.append(f"{percent(file.similarity)}  {size_text(file.size):>9}  {printable(file.path)}")
-        lines += [f"{'':16}= {printable(copy)}" for copy in file.copies]
+        lines.append(f"{percent(file.similarity)}  {size_text(file.size):>9}  {printable(file.path_bytes)}")
+        lines += [f"{'':16}= {printable(copy)}" for copy in file.copies_bytes]
     return "\n".join(lines) + "\n" if lines else ""
 
 
@@ -81,8 +81,8 @@ def folders_text(pair: SimilarFolders) -> str:
 def file_rows(number: int, group: SimilarGroup) -> Iterator[str]:
     """One file per row. A copy has the resemblance of the file that it equals."""
     for file in group.files:
-        for path in (file.path, *file.copies):
-            like = csv_name(file.like)
+        for path in (file.path_bytes, *file.copies_bytes):
+            like = csv_name(file.like_bytes)
             yield f"{number},{file.similarity:.4f},{file.contained:.4f},{file.size},{csv_name(path)},{like}\n"
 
 

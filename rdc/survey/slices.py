@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.kernel import name_ranks
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.model.entries import little_endian_integers
 from rdc.model.scan import ScanProblem
@@ -62,8 +62,8 @@ class SliceDivision:
         return self._of_name(b"inode %d" % inode)
 
     def shares(self, met: Met) -> dict[int, FileRows]:
-        """What each slice has of a directory. The slice that the directory belongs to is there even without
-        files."""
+        """Return what each slice has of a directory. The slice that the directory belongs to is there even
+        without files."""
         files = met.files
         own = self.of_directory(met.operand, met.below)
         links = little_endian_integers("I", files.inodes.links)
@@ -84,9 +84,8 @@ class SliceDivision:
 # What a part says of its slices
 
 
-@dataclass(frozen=True, slots=True)
-class WalkTotals:
-    """What one slice found on its walk over everything. All slices find the same, unless the tree changes."""
+class WalkTotals(Record):
+    """The figures of one slice's walk over everything. All slices find the same, unless the tree changes."""
 
     files: int
     """Names of regular files."""
@@ -101,15 +100,14 @@ class WalkTotals:
         return self.files, self.bytes, self.directories, self.slice
 
 
-@dataclass(frozen=True, slots=True)
-class SliceSet:
+class SliceSet(Record):
     """Slices of one job."""
 
     of: int
     numbers: tuple[int, ...]
     """From 1 to `of`, increasing."""
     options: str
-    """As option_lines writes them."""
+    """The lines that option_lines writes."""
     roots: tuple[int, ...]
     """Inode number of each path of the job; 0 if it could not be looked at."""
     fewest: WalkTotals
@@ -122,7 +120,7 @@ class SliceSet:
 
     @classmethod
     def expected(cls, of: int, options: str, roots: Sequence[int]) -> SliceSet:
-        """What all slices of a job have in common, before any of them."""
+        """Return what all slices of a job have in common, before any of them."""
         nothing = WalkTotals(0, 0, 0, 0)
         return cls(of, (), options, tuple(roots), nothing, nothing)
 
@@ -137,7 +135,7 @@ def option_lines(
 
 
 def are_options(text: str) -> bool:
-    """Whether each line is a name, a space and a value."""
+    """Return whether each line is a name, a space and a value."""
     lines = text.splitlines()
     return all(name and mark and value for name, mark, value in (line.partition(" ") for line in lines))
 
@@ -146,7 +144,7 @@ def are_options(text: str) -> bool:
 
 
 class SlicedHead(Protocol):
-    """What a part says about itself before its content."""
+    """The head of a part, before its content."""
 
     @property
     def name(self) -> str:
@@ -165,14 +163,13 @@ class SlicedHead(Protocol):
         """Bytes of the files that the part is of, as listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobWords:
+class JobWords(Record):
     """How messages call a job."""
 
     one: str
     several: str
     verb: str
-    """As one would say it to the user."""
+    """The name for the user."""
     command: str
 
 

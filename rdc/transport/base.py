@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, RdcError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 
 TYPE_CHECKING = False
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Record):
     """The result of one step."""
 
     written: int
@@ -55,8 +54,8 @@ class Waitable(Protocol):
         that wants input makes progress: a wait neither misses bytes nor spins."""
 
     def descriptors(self, *, reads: bool, writes: bool) -> dict[int, int]:
-        """What to poll, and for which events, until an `exchange` makes progress that wants input or not, and
-        has output or not."""
+        """Return what to poll, and for which events, until an `exchange` makes progress that wants input or
+        not, and has output or not."""
 
 
 def waitable(transport: Transport) -> Waitable | None:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rdc.errors import TrustError, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
 from rdc.model.location import config_directory
 
@@ -30,8 +30,7 @@ _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+?)-----END 
 _NAME = re.compile(r"[A-Za-z0-9\[:][A-Za-z0-9._:%@\[\]-]{0,199}")
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Record):
     der: bytes
 
     @property
@@ -78,7 +77,8 @@ def pin_of(der: bytes) -> str:
 
 
 def is_key_name(name: str) -> bool:
-    """Whether a trusted key may have this name: a host as dialled, with or without :PORT, or a word."""
+    """Return whether a trusted key may have this name: a host as dialled, with or without :PORT, or a
+    word."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -93,8 +93,7 @@ def key_directory(environ: Mapping[str, str]) -> Path:
     return Path(directory) / "keys"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRing:
+class KeyRing(Record):
     directory: Path
     own: Certificate
     trusted: Mapping[str, tuple[Certificate, ...]]
@@ -134,6 +133,16 @@ class KeyRing:
             f"{host}: no certificate is trusted for it; fetch what `rdc keys show --pem` prints there, then:"
             f" rdc keys trust {printable(names[-1])} FILE"
         )
+
+
+def signers(directory: Path) -> tuple[tuple[Certificate, ...], Mapping[str, tuple[Certificate, ...]]]:
+    """Return the own certificate, if there is one, and those that are trusted, by name. Raises TrustError as
+    KeyRing.read."""
+    _check_closed(directory)
+    identity = directory / "identity.pem"
+    pem = read_key_file(identity, private=True)
+    own = () if pem is None else (Certificate.from_pem(pem, str(identity)),)
+    return own, _read_trusted(directory / "trusted")
 
 
 def read_key_file(path: Path, *, private: bool = False) -> bytes | None:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 _FOUND = (
-    "exec sh -c 'command -v rdc >/dev/null"
-    ' || { p=$HOME/.local/share/rdc/bin/rdc; test -x "$p" && exec "$p" serve --stdio; };'
+    "exec sh -c 'command -v rdc >/dev/null ||"
+    ' for p in "$HOME/.local/bin/rdc" "$HOME/.local/share/rdc/bin/rdc";'
+    ' do test -x "$p" && exec "$p" serve --stdio; done;'
     " exec rdc serve --stdio'"
 )
-"""rdc on the far PATH, else the one that `rdc install` put there. One word: the far user's shell reads
-it, and no shell expands what stands in single quotes."""
+"""rdc on the far PATH, else in ~/.local/bin, where pipx, uv and a link put it, else where `rdc install` put
+it. One word: the far user's shell reads it, and no shell expands what stands in single quotes."""
 
 
 def shell_words(command: str) -> list[str]:
@@ -64,7 +65,8 @@ def remote_argv(host: str, shell: RemoteShell) -> list[str]:
 # A transport over two file descriptors: non-blocking, with one poll for both directions.
 
 READ_BYTES = 256 << 10
-"""Bytes per read: a quarter of a full pipe, so a reply does not wait for the copy of a megabyte."""
+"""Bytes per read: a quarter of a full pipe, so a reply does not wait for the copy of a megabyte. After a full
+read, content is arriving, and a whole pipe is read at once: each read wakes the writer."""
 
 PIPE_BYTES = 1 << 20
 """Linux's largest pipe for a user without privileges. The default of 64 KiB costs one wake-up per 64 KiB."""
@@ -81,6 +83,7 @@ class PipeTransport:
         for fd in self._was_blocking:
             os.set_blocking(fd, False)
             _enlarge(fd)
+        self._read_bytes = READ_BYTES
         self._polls: dict[tuple[bool, bool], select.poll] = {}
         self._far_reads = True
         self._write_open = True
@@ -115,12 +118,13 @@ class PipeTransport:
         if not ready & select.POLLIN:
             return Exchange(written, b"", False)
         try:
-            received = os.read(self._read_fd, READ_BYTES)
+            received = os.read(self._read_fd, self._read_bytes)
         except (BlockingIOError, InterruptedError):
             return Exchange(written, b"", False)
         except OSError:
             # A reset connection or a hung-up terminal ends the stream as a close does.
             received = b""
+        self._read_bytes = READ_BYTES if len(received) < READ_BYTES else PIPE_BYTES
         return Exchange(written, received, not received)
 
     def _poll(self, want_output: bool, want_input: bool, timeout: float | None) -> int:
@@ -213,7 +217,7 @@ class StdioTransport(PipeTransport):
 
 
 class Process(Protocol):
-    """What the dialler's end needs of a subprocess.Popen."""
+    """The methods of a subprocess.Popen that the dialler's end needs."""
 
     def poll(self) -> int | None: ...
     def wait(self, timeout: float | None = None) -> int: ...

@@ -15,7 +15,7 @@ import stat
 
 from rdc.errors import FileChangedError, FileError, UsageError
 from rdc.files.base.paths import join, path_of_directory
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
     DIRECTORY_WILD_BYTES,
     FILTER_BYTES,
@@ -53,9 +53,8 @@ if TYPE_CHECKING:
 _ACTION_OF_FILE = {RuleSyntax.INCLUDE: RuleAction.INCLUDE, RuleSyntax.EXCLUDE: RuleAction.EXCLUDE}
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryRuleText:
-    """What a rule file says."""
+class DirectoryRuleText(Record):
+    """The rules of a rule file."""
 
     rules: tuple[Rule, ...]
     cleared: bool
@@ -218,17 +217,14 @@ class RuleFileReader:
             return None
         if isinstance(found, str):
             raise self._refused(path, found)
-        with open(found, "rb") as file:
-            try:
-                data = file.read(RULE_FILE_BYTES + 1)
-            except OSError as error:
-                raise self._root.failure(error, path, "read its filter rules") from error
+        with open(found, "rb") as file, self._root.failing(path, "read its filter rules"):
+            data = file.read(RULE_FILE_BYTES + 1)
         if len(data) > RULE_FILE_BYTES:
             raise self._refused(path, f"more than {RULE_FILE_BYTES} bytes")
         return data
 
     def tagged(self, directory: bytes, name: bytes, signature: bytes) -> bool:
-        """Whether the directory has a regular file of that name that begins with the signature."""
+        """Return whether the directory has a regular file of that name that begins with the signature."""
         try:
             found = self._root.perform(join(directory, name), "read it", _opened, reading=True)
         except Exception:  # noqa: BLE001
@@ -285,9 +281,8 @@ def _opened(name: bytes, parent: int) -> int | str | None:
     return "no regular file"
 
 
-@dataclass(frozen=True, slots=True)
-class FilterRole:
-    """What the rules decide: which entries take part, or which ones a sync must not delete."""
+class FilterRole(Record):
+    """The decision of the rules: which entries take part, or which ones a sync must not delete."""
 
     protects: bool
     delete_excluded: bool = False
@@ -309,8 +304,7 @@ class _Slot:
 _Items: TypeAlias = "tuple[FilterList | _Slot, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(Record):
     """The rules of one file, or of the whole list."""
 
     items: _Items
@@ -318,8 +312,7 @@ class _Compiled:
     """Without the perishable ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Record):
     """The rules that hold in one directory."""
 
     slots: dict[_Slot, tuple[_Compiled, ...]]
@@ -380,7 +373,7 @@ class DirectoryFilters(FilterList):
         return bool(path) and _excluded(self.state(path.rpartition(b"/")[0]).rules, path, is_directory)
 
     def is_rule_file(self, path: bytes) -> bool:
-        """Whether the name is one of the rule files that were read so far."""
+        """Return whether the name is one of the rule files that were read so far."""
         return path.rpartition(b"/")[2] in self._names
 
     def renew(self) -> None:
@@ -579,7 +572,7 @@ class _Movable(FilterList):
 
 
 class _Emptied(FilterList):
-    """The same rules for what is in directories that are being deleted."""
+    """The rules for entries of directories that are being deleted."""
 
     def __init__(self, filters: DirectoryFilters) -> None:
         self._filters = filters
@@ -628,8 +621,6 @@ class UnboundFilters(RuleMatcher):
         if len(static) == len(chosen):
             real = None if tree.selection is None else tree.root.real
             return RuleMatcher(static, base=base, real=real)
-        from rdc.tree.filters import RuleScope
-
         reader = RuleFileReader(tree.root, base=base, above=tree.served is None)
         return DirectoryFilters(
             self._all, reader, FilterRole(protects=False), base=base, scope=RuleScope(tree)
@@ -651,8 +642,6 @@ class UnboundFilters(RuleMatcher):
             lasting = [rule for rule in spared if isinstance(rule, FilterRule)]
             protected: FilterList = _Protecting(certain, RuleMatcher(lasting, base=base))
         else:
-            from rdc.tree.filters import RuleScope
-
             protected = DirectoryFilters(
                 self._all,
                 RuleFileReader(tree.root, base=base, above=tree.served is None),

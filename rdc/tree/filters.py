@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import UsageError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_BYTES
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSide, RuleSyntax, are_plain
 
@@ -64,7 +64,7 @@ def provable_rules(rules: Iterable[Rule]) -> list[FilterRule]:
 
 
 class RuleScope:
-    """As in rsync, rule files count in what is synced, and below it.
+    """Rule files apply to what is synced, and below it, as in rsync.
 
     They do not count in the directory above SRC without a trailing slash.
     """
@@ -80,13 +80,13 @@ class RuleScope:
         return self._real
 
     def counts(self, directory: bytes) -> bool:
-        """Whether the rule files of a directory count."""
+        """Return whether the rule files of a directory count."""
         if self._selection is not None:
             return self._selection.has_rules(directory)
         return bool(directory) or not self._top
 
     def begins(self, directory: bytes) -> bool:
-        """Whether a directory whose files count has none above it whose files count."""
+        """Return whether a directory whose files count has none above it whose files count."""
         return not directory or not self.counts(directory.rpartition(b"/")[0])
 
 
@@ -125,7 +125,7 @@ class RuleTable:
         self._tails: dict[int, _Literals] = {}
         """By the number of the components that they are compared with."""
         self._counts: list[int] = []
-        """These numbers in ascending order."""
+        """The numbers in ascending order."""
         self._numbers: list[int] = []
         self._patterns: list[bytes] = []
         self._kinds = bytearray()
@@ -133,7 +133,7 @@ class RuleTable:
 
     @property
     def filled(self) -> bool:
-        """Whether there is any pattern."""
+        """Return whether there is any pattern."""
         return bool(self._whole.any_kind or self._whole.directories or self._tails or self._patterns)
 
     def add_literal(self, number: int, text: bytes, *, anchored: bool, directory_only: bool) -> None:
@@ -188,11 +188,10 @@ def is_wild(pattern: bytes) -> bool:
 _ADVICE = "exclude directories rather than what is in them, or sync parts one by one"
 
 MOST_RULES = f"{FILTER_RULES:,} filter rules are the most: {_ADVICE}"
-"""What is said of more rules than a run takes."""
+"""The message about more rules than a run takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilteredTree:
+class FilteredTree(Record):
     """The tree that rules are about."""
 
     root: Root
@@ -201,19 +200,19 @@ class FilteredTree:
     served: bytes | None = None
     """The absolute path of the root within a served directory; None if the root lies anywhere."""
     selection: Selection | None = None
-    """What is selected of the tree; None for all of it."""
+    """The selection from the tree; None for all of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DestinationFilters:
+class DestinationFilters(Record):
     """The rules of a run at its destination."""
 
     announced: FilterList
-    """What these exclude, no honest source announces."""
+    """The rules that exclude entries which no honest source announces."""
     listed: FilterList
-    """What these exclude, no comparison looks at."""
+    """The rules that exclude entries from comparisons."""
     protected: FilterList
-    """What these exclude, is not deleted. They raise FileError for a rule file that cannot be read."""
+    """The rules that protect entries from deletion. They raise FileError for a rule file that cannot be read.
+    """
 
 
 class FilterList:
@@ -234,7 +233,7 @@ class FilterList:
         self._table: RuleTable | None = None
 
     def __bool__(self) -> bool:
-        """Whether there is any rule."""
+        """Return whether there is any rule."""
         return bool(self._rules)
 
     def excluded(self, path: bytes, is_directory: bool) -> bool:
@@ -274,7 +273,7 @@ class FilterList:
 
     @property
     def certain(self) -> FilterList:
-        """What these exclude, is not deleted in any tree, if no --delete-excluded is given."""
+        """Return what these exclude, is not deleted in any tree, if no --delete-excluded is given."""
         return self
 
     @property

@@ -21,11 +21,20 @@ from operator import sub
 from blake3 import blake3
 
 from rdc.files.base.paths import join
-from rdc.kernel import Winnower, name_ranks, node_columns, node_names, row_paths, short_references, take_rows
-from rdc.lean.records import dataclass
+from rdc.kernel import (
+    Winnower,
+    node_columns,
+    node_names,
+    row_paths,
+    short_references,
+    take_rows,
+    text_ranks,
+)
+from rdc.lean.records import Record
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.model.entries import (
     Kind,
+    ListedDirectories,
     Listing,
     Metadata,
     PackedListing,
@@ -37,6 +46,7 @@ from rdc.model.entries import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Self
 
     from rdc.model.preserved import Preserved
 
@@ -53,8 +63,7 @@ COUNTED_ROWS = 64
 """Position lookups up to this row of a directory split its names; later rows use a table of offsets."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakenRows:
+class TakenRows(Record):
     """A range of rows that one manifest copied unchanged from another."""
 
     first: int
@@ -93,6 +102,14 @@ class ManifestColumns:
         self._unpacked_listings: OrderedDict[int, Listing] = OrderedDict()
         self._offsets: _Offsets | None = None
 
+    def moved(self) -> Self:
+        """Return a manifest with all rows of this one, which has none afterwards."""
+        other = self.__class__()
+        for name, column in vars(self).items():
+            setattr(other, name, column)
+        self.clear()
+        return other
+
     def __len__(self) -> int:
         return len(self.kinds)
 
@@ -109,6 +126,16 @@ class ManifestColumns:
         if listing.count:
             self._begin(path)
             self._append(listing)
+
+    def add_many(self, listed: ListedDirectories) -> None:
+        """Append the next directories of a walk, complete."""
+        row, text, link = len(self.kinds), len(self.text), len(self.targets)
+        self.directories += listed.paths
+        self.firsts.extend([row + first for first in listed.firsts])
+        self.texts.extend([text + at for at in listed.texts])
+        self.links.extend([link + at for at in listed.links])
+        self.text += listed.text
+        self._append_columns(listed.listing)
 
     def extend(self, path: bytes, listing: PackedListing) -> None:
         """Append the next entries of a walk. They belong to the last directory or start the next one."""
@@ -196,6 +223,9 @@ class ManifestColumns:
 
     def _append(self, listing: PackedListing) -> None:
         self.text += listing.names
+        self._append_columns(listing)
+
+    def _append_columns(self, listing: PackedListing) -> None:
         self.kinds += listing.kinds
         self.modes += listing.modes
         self.sizes += listing.sizes
@@ -222,6 +252,11 @@ class ManifestColumns:
     def names(self, directory: int) -> bytes:
         """Return the names in a directory, each followed by NUL."""
         return bytes(self.text[self.texts[directory] : self._names_end(directory)])
+
+    def text_of(self, begin: int, stop: int) -> bytes:
+        """Return the text of directories [begin, stop), of which there is one."""
+        start = self.texts[begin] - len(self.directories[begin]) - 2
+        return bytes(self.text[start : self._names_end(stop - 1)])
 
     def _names_end(self, directory: int) -> int:
         after = directory + 1
@@ -333,8 +368,7 @@ class ManifestColumns:
             first = until
 
 
-@dataclass(frozen=True, slots=True)
-class _Offsets:
+class _Offsets(Record):
     """Offsets of each row's name and link target within a directory's, and the end of the last ones."""
 
     directory: int
@@ -358,8 +392,7 @@ MAPPED_DIRECTORIES = 64
 """Directories cached. Rows come in walk order, and related rows are mostly near."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedDirectory:
+class _CachedDirectory(Record):
     first: int
     """The directory's first row in the new manifest."""
     names: Sequence[bytes] | None
@@ -418,8 +451,7 @@ def covering_root(root: bytes, further: bytes) -> bytes:
     return blake3(b"rdc 1 further" + root + further).digest() if further else root
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """One row of a manifest as a value."""
 
     path: bytes
@@ -517,6 +549,11 @@ class Manifest(ManifestColumns):
         for number in range(len(self._numbers), len(self.directories)):
             self._numbers[self.directories[number]] = number
         return self._numbers.get(path)
+
+    def listed(self, path: bytes) -> PackedListing | None:
+        """Return all entries of the directory at `path`; None if it has none here."""
+        number = self.number(path)
+        return None if number is None else self.packed(number)
 
     def runs(self, rows: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
         """Yield (directory number, its rows) for increasing `rows`. Raises IndexError for unknown rows."""
@@ -621,6 +658,9 @@ DIGEST_BYTES = 32
 NODES_AT_ONCE = 4096
 """Nodes whose rows are gathered and hashed together. At about 60 bytes per row they take 4 MB."""
 
+DIRECTORIES_AT_ONCE = 4096
+"""Directories whose names are ranked together: 8 bytes a row."""
+
 NODE_KEY = blake3(b"rdc 1 manifest node").digest()
 
 
@@ -656,8 +696,7 @@ GROUND_KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Record):
     """The nodes of one level. Children of tier 0 are rows of the manifest; children of other tiers are nodes
     below."""
 
@@ -728,8 +767,11 @@ class Fold:
         manifest = self.manifest
         winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
         ends: list[int] = []
-        for number, path in enumerate(manifest.directories):
-            ends += winnower.feed(name_ranks(blake3(path).digest(16), manifest.names(number)))
+        for begin in range(0, len(manifest.directories), DIRECTORIES_AT_ONCE):
+            paths = manifest.directories[begin : begin + DIRECTORIES_AT_ONCE]
+            text = manifest.text_of(begin, begin + len(paths))
+            keys = name_parts(b"".join(paths), array("Q", map(len, paths)))
+            ends += winnower.feed(text_ranks(text, keys))
         ends += winnower.finish()
         bounds = array("Q", ends)
         digests = {group: bytearray() for group in GROUPS}

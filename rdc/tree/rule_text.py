@@ -6,7 +6,7 @@ import os
 import re
 
 from rdc.errors import UsageError
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import (
     FILTER_BYTES,
     FILTER_DIRECTORY_RULES,
@@ -49,12 +49,11 @@ _OF_PATTERNS = b"/!Csrpx"
 _OF_FILES = b"-+Cenwsrp/x"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleDefaults:
+class RuleDefaults(Record):
     """How the rules of a file are read, and what a rule that does not say it has from the file."""
 
     action: RuleAction | None = None
-    """What happens to the file's patterns; None if each line is a rule of --filter."""
+    """The action of the file's patterns; None if each line is a rule of --filter."""
     words: bool = False
     """Whether spaces separate rules, too. Comments then have no meaning."""
     clears: bool = False
@@ -81,8 +80,7 @@ class RuleDefaults:
         return FilterRule(self.action or RuleAction.EXCLUDE, pattern, modifiers)
 
 
-@dataclass(frozen=True, slots=True)
-class MergeRule:
+class MergeRule(Record):
     """The rule 'merge', which puts the rules of a file in its own place."""
 
     name: bytes
@@ -99,15 +97,13 @@ class MergeRule:
         return (FilterRule(RuleAction.EXCLUDE, own, RuleModifiers(self.defaults.own_side)),)
 
 
-@dataclass(frozen=True, slots=True)
-class CvsRules:
+class CvsRules(Record):
     """The rule '-C', for which the list of CVS stands."""
 
     defaults: RuleDefaults
 
 
-@dataclass(frozen=True, slots=True)
-class _Clear:
+class _Clear(Record):
     """The rule '!'."""
 
 
@@ -268,7 +264,7 @@ def cvs_rules(defaults: RuleDefaults, own: Iterable[bytes]) -> list[FilterRule]:
 
 _PREFIXES = {b"- ": RuleAction.EXCLUDE, b"+ ": RuleAction.INCLUDE}
 _FIRST_BYTES = b"+-!"
-"""With which a line may begin that is more than a pattern."""
+"""The prefixes of a line that is more than a pattern."""
 _COMMENTS = b";#"
 _PLAIN = RuleDefaults()
 

@@ -20,7 +20,7 @@ _REMEMBERED = 8
 
 
 class Selection:
-    """What is selected of a tree, by the names alone: both sides compute the same from the same names.
+    """The selection from a tree, by names alone: both sides compute the same from the same names.
 
     A directory *above* a selected path takes part with the selected names only, and nothing is deleted in it.
     A selected directory takes part with everything below it, or, without recursion, only itself.
@@ -36,13 +36,13 @@ class Selection:
         self._opened: set[bytes] = set()
         """Selected directories whose contents count, without recursion."""
         self._growing: dict[bytes, bytearray] = {b"": bytearray()}
-        """What `_packed` will have."""
+        """The future rows of `_packed`."""
         self._packed: dict[bytes, bytes] = {}
         """Each directory above a selected path, with the names that take part, and NUL after each. A name
         that ends in '/' is that of another such directory, without a '/' it is selected; it may have both
         forms. Packed, a name takes its own bytes; a set would take a hundred more."""
         self._unpacked: dict[bytes, tuple[frozenset[bytes], frozenset[bytes]]] = {}
-        """Of the last directories, the names that take part, and those that are selected."""
+        """The names that take part, and those that are selected, of the last directories."""
         self._bytes = 0
         """The bytes of these directories' paths."""
         for paths in selected:
@@ -128,7 +128,7 @@ class Selection:
                     yield join(directory, name)
 
     def is_end(self, path: bytes) -> bool:
-        """Whether the path itself is selected."""
+        """Return whether the path itself is selected."""
         if not path:
             return self._selects_top
         above, _, name = path.rpartition(b"/")
@@ -148,12 +148,12 @@ class Selection:
         return _NOTHING if self.is_end(path) or path.rpartition(b"/")[0] in self._opened else None
 
     def is_closed(self, path: bytes) -> bool:
-        """Whether the directory at `path` takes part without any entry."""
+        """Return whether the directory at `path` takes part without any entry."""
         names = self.names(path)
         return names is not None and not names
 
     def has_rules(self, directory: bytes) -> bool:
-        """Whether rule files of the directory count.
+        """Return whether rule files of the directory count.
 
         As in rsync, they do not count in the directory that the names are below, unless it is selected.
         Without recursion they count where the contents are selected, and below: a directory there that only
@@ -166,10 +166,10 @@ class Selection:
         return bool(directory) or self._selects_top
 
     def takes(self, directory: bytes, name: bytes) -> bool:
-        """Whether an entry of a directory that takes part does so itself."""
+        """Return whether an entry of a directory that takes part does so itself."""
         names = self.names(directory)
         return names is None or name in names
 
     def is_above(self, path: bytes) -> bool:
-        """Whether the directory at `path` takes part only because something below it is selected."""
+        """Return whether the directory at `path` takes part only because something below it is selected."""
         return path in self._packed and path not in self._whole and path not in self._both

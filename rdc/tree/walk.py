@@ -7,9 +7,10 @@ from bisect import bisect_left
 from time import perf_counter_ns
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
-from rdc.files.base.paths import join
+from rdc.files.base.paths import OWN_DIRECTORIES, PARTS_NAME, is_temporary, join
 from rdc.files.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, Depths, Looking, RowsSeen
-from rdc.lean.records import dataclass
+from rdc.files.root.lister import RUN_DIRECTORIES
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple, Protocol
 from rdc.limits import AHEAD_BYTES, DIRECTORY_BYTES, ENTRY_BYTES
 from rdc.model.entries import (
@@ -18,6 +19,7 @@ from rdc.model.entries import (
     BadEntry,
     Kind,
     Listed,
+    ListedDirectories,
     PackedInodes,
     PackedListing,
     strings,
@@ -28,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
+    from rdc.files.root.lister import Run
     from rdc.files.root.root import Root
     from rdc.lean.threads import Task, Threads
     from rdc.tree.filters import FilteredTree, FilterList
@@ -53,18 +56,19 @@ class Listable(Protocol):
 
     @property
     def lists_ahead(self) -> bool:
-        """Whether threads may list several directories at a time."""
+        """Return whether threads may list several directories at a time."""
 
     def list_unviewed(
         self, path: bytes, *, limit: int = DIRECTORY_BYTES, looking: Looking | None = None
     ) -> Listed: ...
 
+    def list_many(self, todo: Sequence[bytes], *, looking: Looking) -> Run | None: ...
+
     def viewed(self, path: bytes, listed: Listed) -> Listed: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """What a thread made of one directory."""
+class _Ahead(Record):
+    """The result of one thread for one directory."""
 
     listed: Listed | None
     """None if it could not be listed within the bound."""
@@ -117,11 +121,16 @@ class ListAhead:
         self._running: list[Task[_Ahead]] = []
         self._ahead_bytes = 0
         """Bytes of what was listed ahead and not taken yet."""
+        self._alone: tuple[bytes, Listed] | None = None
+        """The next directory, which `take_many` has listed and left to `take`."""
         self._threads: Threads | None = None
         self._slow = self._looked = self._elapsed = self._waited = 0
 
     def take(self, path: bytes, following: Sequence[bytes]) -> Listed:
         """List one directory. `following`: those that come after it, the next one last. Raises RdcError."""
+        if self._alone is not None and self._alone[0] == path:
+            listed, self._alone = self._alone[1], None
+            return self._root.viewed(path, listed)
         if not self._may or (self._depth.now == 1 and not self._tasks):
             return self._list_alone(path)
         begun = perf_counter_ns()
@@ -143,19 +152,42 @@ class ListAhead:
             return self._root.viewed(path, self._root.list_unviewed(path))
         return self._root.viewed(path, ahead.listed)
 
+    def take_many(self, todo: list[bytes]) -> ListedDirectories | None:
+        """List directories of `todo`, the last one first, and those in them before others.
+
+        `todo` is then what is left. None, or none at all: the last one is to be taken alone, as always while
+        calls wait.
+        """
+        if self._depth.now > 1 or self._tasks or self._alone is not None:
+            return None
+        run = self._root.list_many(todo[-RUN_DIRECTORIES:], looking=self._looks)
+        if run is None:
+            return None
+        self._count_looks(run.looked, run.slow, run.waited, run.elapsed)
+        todo[-RUN_DIRECTORIES:] = run.todo
+        if run.alone is not None:
+            self._alone = run.alone
+            todo.append(run.alone[0])
+        return run.directories
+
     def _list_alone(self, path: bytes) -> Listed:
         listed = self._root.list_unviewed(path, looking=self._looks)
         waited, self._looks.elapsed = self._looks.elapsed, 0
         mean = waited // (1 + listed.listing.count)
-        self._looked += 1
-        self._slow += mean > WAIT_NANOSECONDS
-        self._elapsed += waited
-        self._waited += mean
-        if self._looked == WINDOW_DIRECTORIES:
+        self._count_looks(1, mean > WAIT_NANOSECONDS, mean, waited)
+        return self._root.viewed(path, listed)
+
+    def _count_looks(self, looked: int, slow: int, waited: int, elapsed: int) -> None:
+        """Count directories that were looked at, and those whose mean call was slow. `waited`: nanoseconds of
+        a mean call of each; `elapsed`: of all calls."""
+        self._looked += looked
+        self._slow += slow
+        self._elapsed += elapsed
+        self._waited += waited
+        if self._looked >= WINDOW_DIRECTORIES:
             counted = self._waited if 2 * self._slow >= self._looked else 0
             self._depth.saw(RowsSeen(self._looked, self._looked, counted, self._elapsed, 0, 0))
             self._slow = self._looked = self._elapsed = self._waited = 0
-        return self._root.viewed(path, listed)
 
     def _submit(self, path: bytes, following: Sequence[bytes]) -> None:
         """Begin to list `path` and the next ones, as many as the depth and the bound let be."""
@@ -282,6 +314,7 @@ class Walk:
         self._selection = selection
         self._lasting = lasting
         self._restricted = bool(filters) or (only, selection, lasting) != (None, None, None)
+        self._decides = (enter, known, descend) != (None, None, None)
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[WalkedDirectory]:
@@ -290,14 +323,39 @@ class Walk:
             self._root, ahead=self._enter is None and self._known is None and self._selection is None
         )
         try:
-            yield from self._directories(lister)
+            yield from self._directories(lister, [self._start])
         finally:
             lister.close()
 
-    def _directories(self, lister: ListAhead) -> Iterator[WalkedDirectory]:
-        # long because it runs once for each directory, where calls cost more than the work
+    def many(self, *, single: bool = False) -> Iterator[ListedDirectories]:
+        """Yield the same directories, many at a time where none of them calls for a decision or a report.
+
+        `single`: one at a time in any case, for who reads more of each when its turn comes.
+        """
+        if single or self._restricted or self._decides:
+            for path, listing, inodes in self:
+                yield ListedDirectories.of(path, listing, inodes)
+            return
+        lister = ListAhead(self._root)
         todo = [self._start]
-        while todo:
+        try:
+            while todo:
+                listed = lister.take_many(todo)
+                if listed is not None and listed.walked:
+                    yield listed
+                    continue
+                for path, listing, inodes in self._directories(lister, todo, 1):
+                    yield ListedDirectories.of(path, listing, inodes)
+        finally:
+            lister.close()
+
+    def _directories(
+        self, lister: ListAhead, todo: list[bytes], turns: int = -1
+    ) -> Iterator[WalkedDirectory]:
+        """Yield the directories of `todo` and those below them. `turns`: how many, -1 for all."""
+        # long because it runs once for each directory, where calls cost more than the work
+        while todo and turns:
+            turns -= 1
             path = todo.pop()
             known = self._known(path) if self._known is not None else None
             try:
@@ -434,8 +492,6 @@ def lookalikes(
     Excluded entries are left out, and what syncs keep to be undone. `only` restricts the result to one name,
     `selection` to what it selects.
     """
-    from rdc.files.base.paths import OWN_DIRECTORIES, PARTS_NAME, is_temporary
-
     return [
         join(directory, name)
         for name in reserved

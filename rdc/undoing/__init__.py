@@ -1,1 +1,1 @@
-"""What a sync keeps to be undone, and the undo. UNDO.md has the format and the argument."""
+"""The data that a sync keeps for an undo, and the undo. UNDO.md has the format and the argument."""

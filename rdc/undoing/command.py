@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText, json_output, perform, reporting, reporting_usage
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
+from rdc.model.location import parse_location
 from rdc.model.options import Option
 from rdc.report.output import TerminalOutput, counted, size_text
 from rdc.undoing.records import UndoableSync, UndoItem, UndoOptions, UndoReport
@@ -20,27 +22,26 @@ TYPE_CHECKING = False
 
 OPTIONS = (
     OptionGroup(
-        "What is done",
+        "Undo",
         (
-            Option(("-n", "--dry-run"), "only show what would be done"),
+            Option(("-n", "--dry-run"), "show what would be done; change nothing"),
             Option(("--list",), "list syncs that can be undone, most recent last"),
-            Option(("--no-fsync",), "do not wait for the disk; a power cut may undo only a part"),
+            Option(("--no-fsync",), "do not fsync: faster, but a power failure may leave a part undone"),
         ),
     ),
     OptionGroup(
-        "What is shown",
+        "Show",
         (
-            Option(("-q", "--quiet"), "show nothing but errors"),
-            Option(("-v", "--verbose"), "name each entry that is taken back"),
-            Option(("--json",), "one JSON event a line on stdout instead"),
-            Option(("--help",), "show this text"),
+            Option(("-q", "--quiet"), "show only errors"),
+            Option(("-v", "--verbose"), "print each reverted entry"),
+            Option(("--json",), "print one JSON event per line on stdout instead"),
+            HELP,
         ),
     ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UndoRequest:
+class UndoRequest(Record):
     """The checked command line of `rdc undo`."""
 
     path: bytes
@@ -66,8 +67,6 @@ def read_undo(words: Words) -> UndoRequest:
     (operand,) = words.operands
     if not operand or "\0" in operand:
         raise UsageError("DST is empty or has a NUL character; for the current directory, write .")
-    from rdc.model.location import parse_location
-
     host = parse_location(operand).host
     if host is not None and not os.path.exists(operand):
         raise UsageError(f"{operand}: rdc undo works on the machine of DST; run it there, as by ssh {host}")
@@ -84,7 +83,7 @@ def read_undo(words: Words) -> UndoRequest:
     )
 
 
-SUMMARY = "take the latest sync back, or a deduplication"
+SUMMARY = "revert the most recent sync, or a deduplication"
 
 _INTRODUCTION = """\
 Usage: rdc undo [OPTIONS] DST
@@ -92,22 +91,22 @@ Usage: rdc undo [OPTIONS] DST
 
 Examples:
   rdc sync --delete --keep-undo=30d src/ dst/
-                               sync, and keep for 30 days what undoing it needs
-  rdc undo -n -v dst/          show what taking this sync back would do
-  rdc undo dst/                take it back; once more, and the sync before it is taken back
+                               sync, and keep replaced and deleted data for 30 days
+  rdc undo -n -v dst/          show what reverting this sync would change
+  rdc undo dst/                revert it; run again to revert the sync before it
   rdc undo --list dst/         list the syncs that can be undone
   rdc undo ~/.local/state/rdc/dedupe-1.journal
-                               make hard links of rdc dedupe separate files again, or bring back
-                               what rdc dupes removed
+                               turn hard links of rdc dedupe into separate files again, or
+                               restore what rdc dupes removed
 
-Everything gets back its content, kind, name, mode, owner, time, attributes and hard links, and what the sync
-made goes. What was changed since the sync is newer work: it stays, and a line names it. An undo that was
-interrupted goes on when it is run again.
+rdc undo restores content, kind, name, mode, owner, time, attributes and hard links, and deletes entries that
+the sync created. Entries that changed since the sync are kept and reported. To resume an interrupted undo,
+run it again.
 """
 
 _CLOSING = """
 Exit codes: 0 done, also if there was nothing to undo, 1 usage, 11 disk full or DST in use, 20 interrupted,
-23 newer work stayed, or something could not be taken back.
+23 newer changes were kept, or something could not be reverted.
 """
 
 
@@ -172,7 +171,14 @@ class _Terminal(TerminalOutput):
     """Entries taken back and listed syncs on stdout, problems and the summary on stderr."""
 
     def __init__(self, request: UndoRequest, environment: Environment) -> None:
-        super().__init__(environment.data, environment.talk, quiet=request.quiet)
+        asked = request.verbose or request.dry_run
+        super().__init__(
+            environment.data,
+            environment.talk,
+            environment.progress(quiet=request.quiet),
+            quiet=request.quiet,
+            unseen=environment.unseen and not asked,
+        )
         self._names = request.verbose and not request.quiet
         self._dry_run = request.dry_run
 
@@ -182,7 +188,7 @@ class _Terminal(TerminalOutput):
         elif not isinstance(event, UndoItem):
             super().__call__(event)
         elif self._names:
-            self._data(f"{event.action:<{_WIDTH}}  {printable(event.path or b'.')}\n")
+            self._data(f"{event.action:<{_WIDTH}}  {printable(event.path_bytes or b'.')}\n")
 
     def summary(self, report: UndoReport) -> str:
         return _summary(report, dry_run=self._dry_run)
@@ -190,8 +196,6 @@ class _Terminal(TerminalOutput):
 
 def _line(sync: UndoableSync) -> str:
     """`12  2026-11-25 21:14  3,201 entries  1.2 GB`: number, local time, what it changed and keeps."""
-    import time
-
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(sync.seconds))
     parts = [f"{sync.number:>4}", began, counted(sync.entries, "entry", "entries"), size_text(sync.bytes)]
     if not sync.complete:

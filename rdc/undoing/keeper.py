@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
-from rdc.files.base.metadata import found_at, identity_of, would_change
+from rdc.files.base.metadata import found_at, identity_of, metadata_of, would_change
 from rdc.files.base.taking_names import flush
 from rdc.files.facts.xattrs import read_entry_attributes
 from rdc.lean.records import replace
@@ -26,15 +26,14 @@ from rdc.undoing.store import (
     Finished,
     Held,
     Left,
+    Line,
     Made,
     Moved,
-    Record,
     RemovedDirectory,
     Saved,
     StoredSync,
     UndoStore,
     facts_of,
-    metadata_of,
 )
 
 TYPE_CHECKING = False
@@ -90,15 +89,15 @@ class SyncUndo:
     # The steps of UndoKeeper
 
     def entering(self, path: bytes, directory: int) -> None:
-        """As in UndoKeeper."""
+        """Do as UndoKeeper says."""
         if path not in self._known and path not in self._made:
-            records: list[Record] = []
+            records: list[Line] = []
             self._note_directory(path, os.fstat(directory), records)
             self._write(records)
 
     def placing(self, arrivals: Sequence[Placed]) -> dict[bytes, RdcError]:
-        """As in UndoKeeper."""
-        records: list[Record] = []
+        """Do as UndoKeeper says."""
+        records: list[Line] = []
         refused: dict[bytes, RdcError] = {}
         for arrival in arrivals:
             try:
@@ -113,7 +112,7 @@ class SyncUndo:
         self._write(records)
         return refused
 
-    def _arrive(self, arrival: Placed, records: list[Record]) -> None:
+    def _arrive(self, arrival: Placed, records: list[Line]) -> None:
         above, _, name = arrival.path.rpartition(b"/")
         new = _DIRECTORY if arrival.new is None else replace(facts_of(arrival.new), ctime_ns=arrival.ctime_ns)
         found = _look(name, arrival.parent)
@@ -131,15 +130,13 @@ class SyncUndo:
             records.append(self._link(arrival.path, name, arrival.parent, found, new))
 
     def removing(self, paths: Sequence[bytes]) -> None:
-        """As in UndoKeeper."""
-        records: list[Record] = []
+        """Do as UndoKeeper says."""
+        records: list[Line] = []
         batch: dict[bytes, tuple[int, int]] = {}
         for path in paths:
             directory, name = self._root.locate(path)
-            try:
+            with self._root.failing(path, "keep an undo of it"):
                 found = _look(name, directory.fd)
-            except OSError as error:
-                raise self._root.failure(error, path, "keep an undo of it") from error
             if found is None or self._expected.pop(path, None) == (found.st_dev, found.st_ino):
                 continue
             above = path.rpartition(b"/")[0]
@@ -166,7 +163,7 @@ class SyncUndo:
     def changing(
         self, path: bytes, name: bytes, parent: int, wanted: Metadata, *, attributes: bool = False
     ) -> None:
-        """As in UndoKeeper."""
+        """Do as UndoKeeper says."""
         if path in self._made:
             return
         now = os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -185,8 +182,8 @@ class SyncUndo:
         self._write([record], waits=waits)
 
     def moving(self, old: bytes, new: bytes, found: os.stat_result, wanted: Metadata) -> None:
-        """As in UndoKeeper."""
-        records: list[Record] = []
+        """Do as UndoKeeper says."""
+        records: list[Line] = []
         there, name = self._root.locate(old)
         here, _ = self._root.locate(new)
         self._note_parent(old.rpartition(b"/")[0], there.fd, records)
@@ -201,7 +198,7 @@ class SyncUndo:
             self._made.clear()
 
     def changed(self, path: bytes, now: os.stat_result) -> None:
-        """As in UndoKeeper."""
+        """Do as UndoKeeper says."""
         if self._record is None or not stat.S_ISREG(now.st_mode):
             return
         self._left[now.st_ino] = now.st_ctime_ns
@@ -210,7 +207,7 @@ class SyncUndo:
                 self._shared.clear()
             self._shared[now.st_ino] = path, now.st_size, now.st_mtime_ns
 
-    def _ctimes(self, record: StoredSync, *, last: bool = False) -> list[Record]:
+    def _ctimes(self, record: StoredSync, *, last: bool = False) -> list[Line]:
         """The lines about what is done, so that a kill loses those about the last step only. `last`: nothing
         more is done."""
         if last:
@@ -220,7 +217,7 @@ class SyncUndo:
                     now = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
                     if (now.st_ino, now.st_size, now.st_mtime_ns) == (inode, size, mtime_ns):
                         self._left[inode] = now.st_ctime_ns
-        found: list[Record] = [Left(inode, ctime_ns) for inode, ctime_ns in self._left.items()]
+        found: list[Line] = [Left(inode, ctime_ns) for inode, ctime_ns in self._left.items()]
         self._left.clear()
         if len(self._held) < self._look_at and not last:
             return found
@@ -240,10 +237,8 @@ class SyncUndo:
         user. Raises RdcError."""
         if self._record is None or self._bounds is None:
             return []
-        try:
+        with self._root.failing(b"", "keep an undo of it"):
             records = self._ctimes(self._record, last=True)
-        except OSError as error:
-            raise self._root.failure(error, b"", "keep an undo of it") from error
         self._record.append([*records, Finished(self._entries, self._bytes)], fsync=self._fsync)
         if self._fsync:
             self._record.end()
@@ -274,11 +269,11 @@ class SyncUndo:
             self._write([Changed(b"", facts_of(top), metadata_of(top), None, None)])
         return self._record
 
-    def _note_parent(self, path: bytes, fd: int, records: list[Record]) -> None:
+    def _note_parent(self, path: bytes, fd: int, records: list[Line]) -> None:
         if path not in self._known and path not in self._made:
             self._note_directory(path, os.fstat(fd), records)
 
-    def _note_directory(self, path: bytes, found: os.stat_result, records: list[Record]) -> None:
+    def _note_directory(self, path: bytes, found: os.stat_result, records: list[Line]) -> None:
         """Note the metadata of a directory before anything in it changes."""
         if path in self._known or path in self._made:
             return
@@ -289,7 +284,7 @@ class SyncUndo:
 
     def _removed_directory(
         self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None
-    ) -> list[Record]:
+    ) -> list[Line]:
         """The records of a directory that goes, with the attributes that it has to get again."""
         attributes = self._attributes(path, name, parent, needed=False)
         old = Changed(path, facts_of(found), metadata_of(found), attributes, None)
@@ -335,20 +330,16 @@ class SyncUndo:
                 raise self._root.failure(error, path, "keep an undo of its extended attributes") from error
             return None
 
-    def _write(self, records: list[Record], *, waits: bool = True) -> None:
+    def _write(self, records: list[Line], *, waits: bool = True) -> None:
         if not records:
             return
         record = self._begin()
         if self._linked and self._fsync:
-            try:
+            with self._root.failing(b"", "keep an undo of it"):
                 flush(record.saved)
-            except OSError as error:
-                raise self._root.failure(error, b"", "keep an undo of it") from error
         self._linked = False
-        try:
+        with self._root.failing(b"", "keep an undo of it"):
             records = [*self._ctimes(record), *records]
-        except OSError as error:
-            raise self._root.failure(error, b"", "keep an undo of it") from error
         written = record.append(records, fsync=self._fsync and waits)
         self._root.spend(b"", written)
         # A directory is noted before its entries change; it counts only if it was changed itself.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import Checked
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record, Report
 
 
-@dataclass(frozen=True, slots=True)
-class UndoOptions(Checked):
+class UndoOptions(Checked, Record):
     """The options of `rdc.undo`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -21,8 +20,7 @@ class UndoOptions(Checked):
     fsync: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class UndoableSync:
+class UndoableSync(Record):
     """One sync of which a destination keeps what undoing it needs.
 
     >>> import rdc
@@ -33,7 +31,7 @@ class UndoableSync:
     number: int
     """Later syncs have higher numbers."""
     seconds: int
-    """When it began: seconds since 1970."""
+    """The start: seconds since 1970."""
     entries: int
     """Entries that were made, replaced, moved, removed or changed."""
     bytes: int
@@ -44,18 +42,16 @@ class UndoableSync:
     """Entries that an undo left alone because of newer work; None: no undo came to its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class UndoItem:
+class UndoItem(WithPath, Record):
     """One entry that was taken back, or would be in a dry run."""
 
     action: str
     """"restored", "removed", "moved" or "changed"."""
-    path: bytes
+    path_bytes: bytes
     """Relative to the destination."""
 
 
-@dataclass(frozen=True, slots=True)
-class UndoReport:
+class UndoReport(Report, Record):
     """The result of `rdc.undo`.
 
     >>> import rdc

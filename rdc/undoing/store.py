@@ -16,6 +16,7 @@ from functools import partial
 from itertools import chain
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.paths import UNDO_NAME
 from rdc.files.base.taking_names import sync_directory_at
 from rdc.files.own import record_log
@@ -28,7 +29,7 @@ from rdc.files.own.record_log import (
     signed,
     time_of,
 )
-from rdc.lean.records import dataclass, field_names
+from rdc.lean.records import Record, field_names
 from rdc.limits import RECORDS
 from rdc.model.entries import Metadata
 from rdc.model.preserved import Attributes, packed_time, real_time
@@ -49,9 +50,8 @@ if TYPE_CHECKING:
 VERSION = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What tells one entry from another."""
+class Facts(Record):
+    """The facts that tell one entry from another."""
 
     format: int
     """The format bits of st_mode."""
@@ -60,7 +60,7 @@ class Facts:
     """Bytes; 0 for a directory."""
     mtime_ns: int
     ctime_ns: int = 0
-    """Of what was there, before the sync touched it. Of what appears: of a file that got a further name,
+    """The ctime of the entry before the sync touched it. Of a file that got a further name: the ctime
     before that. 0: unknown, or nothing that counts."""
 
     @property
@@ -80,32 +80,25 @@ def facts_of(found: os.stat_result) -> Facts:
     return Facts(bits, found.st_ino, found.st_size, packed_time(found.st_mtime_ns), found.st_ctime_ns)
 
 
-def metadata_of(found: os.stat_result) -> Metadata:
-    return Metadata(stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid)
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Record):
     """The first line."""
 
     version: int
     top: int
     """Inode number of the destination."""
     seconds: int
-    """When the sync began: seconds since 1970."""
+    """The start of the sync: seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Record):
     """An entry appeared where nothing was."""
 
     path: bytes
     new: Facts
-    """Of a directory only its format counts."""
+    """The facts; of a directory, only the format counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Record):
     """An entry other than a directory was replaced or removed. It has another name among the kept ones."""
 
     path: bytes
@@ -113,20 +106,18 @@ class Saved:
     """Its name among the kept ones."""
     old: Facts
     new: Facts | None
-    """What took its place; None: nothing."""
+    """The entry that took its place; None: nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedDirectory:
+class RemovedDirectory(Record):
     """An empty directory was removed or replaced."""
 
     path: bytes
     new: Facts | None
-    """What took its place; None: nothing."""
+    """The entry that took its place; None: nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Record):
     """The metadata of an entry changed, or (of a directory) were about to change because of its entries."""
 
     path: bytes
@@ -139,8 +130,7 @@ class Changed:
     """After the change; None: unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Record):
     """An entry was renamed, with everything below it."""
 
     path: bytes
@@ -150,8 +140,7 @@ class Moved:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Record):
     """The sync has changed the metadata of a regular file, or given it a further name."""
 
     inode: int
@@ -159,16 +148,15 @@ class Left:
     """Afterwards."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What the sync replaced or removed has its name among the kept ones alone by now."""
+class Held(Record):
+    """The entries that the sync replaced or removed, which have their names among the kept ones alone by
+    now."""
 
     ctimes_ns: tuple[tuple[int, int], ...]
     """The number of each, and the ctime of the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(Record):
     """An undo acts on a file whose ctime was as this sync left it, or has acted on it."""
 
     inode: int
@@ -179,8 +167,7 @@ class Own:
     """Its ctime; None: the undo is about to act on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Record):
     """The sync came to its end."""
 
     entries: int
@@ -188,13 +175,11 @@ class Finished:
     """Space that the kept entries took."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undoing:
+class Undoing(Record):
     """An undo began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Record):
     """An undo came to its end and left some entries alone."""
 
     left_alone: int
@@ -205,11 +190,10 @@ class Ended:
 Step: TypeAlias = "Made | Saved | RemovedDirectory | Changed | Moved"
 """A line about a change."""
 
-Record: TypeAlias = "Head | Step | Left | Held | Own | Finished | Undoing | Ended"
+Line: TypeAlias = "Head | Step | Left | Held | Own | Finished | Undoing | Ended"
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Record):
     """How one value of a line is written, and how it is read, which raises RecordError for any other."""
 
     write: Callable[[Any], object]
@@ -302,7 +286,7 @@ _LINES: dict[str, tuple[type, tuple[_Form, ...]]] = {
 _WORDS = {kind: (word, forms) for word, (kind, forms) in _LINES.items()}
 
 
-def encode(record: Record) -> bytes:
+def encode(record: Line) -> bytes:
     """Return the line of a record."""
     word, forms = _WORDS[type(record)]
     values = [getattr(record, name) for name in field_names(type(record))]
@@ -310,12 +294,12 @@ def encode(record: Record) -> bytes:
     return signed(json.dumps(items, separators=(",", ":")).encode("ascii"))
 
 
-def decode(items: object) -> Record:
+def decode(items: object) -> Line:
     """Return the record of a line's JSON. Raises RecordError for any that `encode` does not make."""
     match items:
         case [str(word), *values] if word in _LINES and len(values) == len(_LINES[word][1]):
             kind, forms = _LINES[word]
-            found: Record = kind(*(form.read(value) for form, value in zip(forms, values, strict=True)))
+            found: Line = kind(*(form.read(value) for form, value in zip(forms, values, strict=True)))
             return found
     raise RecordError("a record of a sync that can be undone")
 
@@ -346,7 +330,7 @@ class StoredSync:
         self.saved = _trusted(shown, os.open(b"kept", _DIRECTORY, dir_fd=directory))
         """Descriptor of the directory of the kept entries."""
 
-    def append(self, records: list[Record], *, fsync: bool) -> int:
+    def append(self, records: list[Line], *, fsync: bool) -> int:
         """Append to the journal, and with `fsync` wait for the disk. Return the bytes written. Raises
         RdcError."""
         data = b"".join(map(encode, records))
@@ -404,7 +388,7 @@ class StoredSync:
         with _failing(self.shown, "read the journal"):
             self._journal.cut(decode)
 
-    def backwards(self) -> Iterator[Record]:
+    def backwards(self) -> Iterator[Line]:
         """Yield the records, the last first. Raises FileError for a damaged journal."""
         try:
             yield from self._journal.backwards(decode)
@@ -422,7 +406,7 @@ class StoredSync:
         return head if isinstance(head, Head) else None
 
     def state(self) -> tuple[Finished | None, Ended | None, bool]:
-        """How the sync and the last undo ended, None for not at all, and whether an undo began. Raises
+        """Return how the sync and the last undo ended, None for not at all, and whether an undo began. Raises
         FileError."""
         ended, begun = None, False
         for record in self.backwards():
@@ -439,7 +423,7 @@ class StoredSync:
 
     @property
     def made(self) -> int:
-        """When the record was changed last, for one without a head: seconds since 1970."""
+        """The last change of a record without a head: seconds since 1970."""
         return int(os.fstat(self.saved).st_mtime)
 
     def size(self) -> int:
@@ -457,7 +441,7 @@ class StoredSync:
             os.close(fd)
 
 
-class UndoStore:
+class UndoStore(Closing):
     """The open and locked directory of records. A context manager that unlocks and closes it."""
 
     def __init__(self, root: Root, fd: int) -> None:
@@ -615,12 +599,6 @@ class UndoStore:
                 os.close(fd)
         self._lock = self._fd = -1
 
-    def __enter__(self) -> UndoStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _trusted(shown: bytes, fd: int) -> int:
     """Return `fd` if only the effective user can have written it, else close it. Raises RdcError."""
@@ -637,7 +615,7 @@ def _trusted(shown: bytes, fd: int) -> int:
 
 
 def _trusted_file(shown: bytes, fd: int) -> int:
-    """As `_trusted`, for a regular file with one name. Raises RdcError."""
+    """Do as `_trusted` does, for a regular file with one name. Raises RdcError."""
     found = os.fstat(_trusted(shown, fd))
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
         return fd

@@ -8,16 +8,16 @@ import stat
 from contextlib import contextmanager, suppress
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
-from rdc.files.base.metadata import kind_of, set_mode_on_name, set_on_name
+from rdc.files.base.metadata import kind_of, metadata_of, set_mode_on_name, set_on_name
 from rdc.files.base.paths import PARTS_NAME, is_reserved, join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between
-from rdc.files.base.taking_names import file_over_directory, sync_file_systems
+from rdc.files.base.taking_names import directory_over_file, file_over_directory, sync_file_systems
 from rdc.files.facts.xattrs import read_entry_attributes, write_entry_attributes
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.lean.typed import Protocol
 from rdc.model.preserved import AttributeKinds
-from rdc.progress import Problem
+from rdc.progress import Problem, Progressed
 from rdc.undoing.records import UndoableSync, UndoItem, UndoOptions, UndoReport
 from rdc.undoing.store import (
     Changed,
@@ -27,17 +27,16 @@ from rdc.undoing.store import (
     Head,
     Held,
     Left,
+    Line,
     Made,
     Moved,
     Own,
-    Record,
     RemovedDirectory,
     Saved,
     StoredSync,
     Undoing,
     UndoStore,
     facts_of,
-    metadata_of,
 )
 
 TYPE_CHECKING = False
@@ -103,14 +102,12 @@ class TreeState:
     def is_empty(self, path: bytes) -> bool:
         """Return whether the directory at `path` is, or would be, empty. Raises FileError."""
         directory = self.root.directory(path, fresh=True)
-        try:
+        with self.root.failing(path, "list it"):
             fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
             try:
                 names = [os.fsencode(name) for name in os.listdir(fd)]
             finally:
                 os.close(fd)
-        except OSError as error:
-            raise self.root.failure(error, path, "list it") from error
         paths = [join(path, name) for name in names]
         return all(self.dry and self._would_be.get(each, _THERE) is None for each in paths)
 
@@ -248,7 +245,7 @@ class Steps:
         self._left: dict[int, int] = {}
         """The ctimes that the sync left files with, by inode number, until a step is about the file."""
         self._held: dict[int, int] = {}
-        """Those of kept ones, by number, in the same way."""
+        """The ctimes of kept files, by number, in the same way."""
         self._was_before = was_before
         self._tree = tree
         self._root = tree.root
@@ -259,7 +256,7 @@ class Steps:
         """Entries whose metadata this undo has set, or left alone as newer work."""
         self._left_alone: set[bytes] = set()
 
-    def take_back(self, record: Record) -> str | None:
+    def take_back(self, record: Line) -> str | None:
         """Take one record back.
 
         Returns what was done ("restored", "removed", "moved" or "changed"); None for nothing. Raises
@@ -306,11 +303,9 @@ class Steps:
                 raise self._newer(path, "remove the directory that the sync made", "newer entries in it")
         if not self._tree.dry:
             directory, name = self._opened(path)
-            try:
-                with self._losing_a_name(record.new, name, directory):
-                    (os.rmdir if now.is_directory else os.unlink)(name, dir_fd=directory.fd)
-            except OSError as error:
-                raise self._root.failure(error, path, "remove what the sync made") from error
+            failing = self._root.failing(path, "remove what the sync made")
+            with failing, self._losing_a_name(record.new, name, directory):
+                (os.rmdir if now.is_directory else os.unlink)(name, dir_fd=directory.fd)
             if now.is_directory:
                 self._root.forget(path)
                 self._tree.finished(path)
@@ -437,16 +432,12 @@ class Steps:
             raise self._newer(path, "make its directory again", "newer work")
         if not self._tree.dry:
             directory, name = self._opened(path)
-            try:
+            with self._root.failing(path, "make its directory again"):
                 if now is None:
                     os.mkdir(name, 0o700, dir_fd=directory.fd)
                 else:
-                    from rdc.files.base.taking_names import directory_over_file
-
                     with self._losing_a_name(record.new, name, directory):
                         directory_over_file(name, directory.fd, 0o700)
-            except OSError as error:
-                raise self._root.failure(error, path, "make its directory again") from error
             self._done.add(path)
         self._tree.note(path, Facts(stat.S_IFDIR, 0, 0, 0))
         return "restored"
@@ -464,7 +455,7 @@ class Steps:
         if not self._tree.dry:
             there_fd, there_name = self._opened(record.new)
             directory, name = self._opened(record.path)
-            try:
+            with self._root.failing(record.path, "move the file back to it"):
                 found = os.stat(there_name, dir_fd=there_fd.fd, follow_symlinks=False)
                 own = self._own if stat.S_ISREG(found.st_mode) else None
                 known = own is not None and own.explain(found, self._left.get(found.st_ino))
@@ -474,8 +465,6 @@ class Steps:
                 if known and own is not None:
                     back = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
                     own.became(back, record.facts.ctime_ns)
-            except OSError as error:
-                raise self._root.failure(error, record.path, "move the file back to it") from error
             self._root.forget(record.new)
         if record.new in self._left_alone:
             self._left_alone.add(record.path)
@@ -504,8 +493,10 @@ class Steps:
                 if known and not self._tree.dry:
                     own.became(found, record.old.ctime_ns)
                 return None
-            last = left is None and not self._all_noted
-            if not (known or last or path in self._done):
+            # The sync was killed before it noted the ctime of its last change. What is undone without the
+            # check is passed on without it, too, or the undo before this one would take it for newer work.
+            known = known or (left is None and not self._all_noted)
+            if not (known or path in self._done):
                 self._left_alone.add(path)
                 raise self._newer(path, "set its mode, owner and time back", "that it was changed since")
         mode = self._tree.mode_before(path)
@@ -548,11 +539,9 @@ class Steps:
         """Return whether the entry has not the attributes that it had. Raises RdcError."""
         if record.attributes is None:
             return False
-        try:
+        with self._root.failing(record.path, "read its extended attributes"):
             directory, name = self._root.locate(record.path, fresh=True)
             return read_entry_attributes(directory.fd, name, _kinds()) != record.attributes
-        except OSError as error:
-            raise self._root.failure(error, record.path, "read its extended attributes") from error
 
     def _set(self, record: Changed, found: os.stat_result) -> bool:
         """Return whether anything differed. Raises RdcError."""
@@ -561,7 +550,7 @@ class Steps:
             self._tree.sweep(path)
         directory, name = self._root.locate(path, fresh=True)
         kinds = _kinds()
-        try:
+        with self._root.failing(path, "set its metadata back"):
             found = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
             differs = metadata_of(found) != metadata
             set_on_name(name, directory.fd, found, metadata, owner=True)
@@ -572,8 +561,6 @@ class Steps:
                 write_entry_attributes(self._root, path, kind, wanted, kinds, metadata.mode)
                 now = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
                 set_on_name(name, directory.fd, now, metadata, owner=True)
-        except OSError as error:
-            raise self._root.failure(error, path, "set its metadata back") from error
         return differs
 
     def _opened(self, path: bytes) -> tuple[Directory, bytes]:
@@ -619,7 +606,7 @@ def _is_same(now: Facts, old: Facts) -> bool:
     return (now.format, now.inode, now.size) == (old.format, old.inode, old.size)
 
 
-def was_left_by(record: Record, path: bytes, now: Facts) -> bool:
+def was_left_by(record: Line, path: bytes, now: Facts) -> bool:
     """Return whether taking the record back brings `path` to the state `now`."""
     match record:
         case Saved(path=there, old=old):
@@ -636,19 +623,26 @@ def _is_like(now: Facts, old: Facts) -> bool:
 
 
 _NO_STEPS = (Head, Left, Held, Own, Undoing, Ended)
+"""Lines that announce no change, while a sync runs."""
+
+_UNCHANGING = (*_NO_STEPS, Finished)
 """Lines that announce no change."""
 
 
 class UndoReporter(Protocol):
-    """Receives what an undo did, and what stays."""
+    """Receives what an undo did, what stays, and the progress."""
 
-    def __call__(self, event: UndoItem | Problem, /) -> None: ...
+    def __call__(self, event: UndoItem | Problem | Progressed, /) -> None: ...
 
 
 def list_syncs(destination: bytes) -> tuple[UndoableSync, ...]:
     """The syncs into a directory that can be undone, or were undone in part, the oldest first. Raises
     RdcError."""
-    root = Root.open(destination)
+    return syncs_in(Root.open(destination))
+
+
+def syncs_in(root: Root) -> tuple[UndoableSync, ...]:
+    """Do as `list_syncs` does, for an open directory."""
     store = UndoStore.open(root)
     if store is None:
         return ()
@@ -720,7 +714,7 @@ def _nothing() -> UndoReport:
 
 
 def _older(store: UndoStore, numbers: list[int]) -> int:
-    """How many of these syncs can still be undone."""
+    """Return how many of these syncs can still be undone."""
     older = 0
     for number in numbers:
         record = store.stored(number)
@@ -798,26 +792,27 @@ class _Run:
 
     def perform(self) -> int:
         """Take everything back that is not newer work. Returns how many entries stay. Raises RdcError."""
-        for _ in self._record.backwards():
-            pass  # a damaged line is found before anything is undone
+        # A damaged line is found before anything is undone.
+        total = sum(not isinstance(record, _UNCHANGING) for record in self._record.backwards())
         if not self._options.dry_run:
             self._record.cut()
             self._record.append([Undoing()], fsync=self._options.fsync)
             if self._own is not None:
                 self._own.pass_on()
-        left_alone = 0
+        left_alone = taken = 0
         try:
             for record in self._record.backwards():
-                if isinstance(record, (Head, Finished, Undoing, Ended, Own)):
-                    continue
                 if isinstance(record, (Left, Held)):
                     self._steps.note(record)
+                if isinstance(record, _UNCHANGING):
                     continue
+                taken += 1
+                self._reporter(Progressed("undo", taken, total))
                 try:
                     done = self._steps.take_back(record)
                 except FileError as error:
                     left_alone += 1
-                    self._reporter(Problem(ExitCode.PARTIAL, error.path, str(error)))
+                    self._reporter(Problem(ExitCode.PARTIAL, error.path_bytes, str(error)))
                     continue
                 if isinstance(record, Saved) and not self._options.dry_run:
                     with suppress(FileNotFoundError):

@@ -1,7 +1,10 @@
 """`rdc unite`: two directories that both change are brought together; rdc.cli and rdc.library use it.
 
 `rows` has what both sides are described in; `renames` and `plan` decide without I/O, and `conflicts` as the
-user says. `describe` lists both trees. `ancestor_file` and `state` keep what both sides last had in common,
-`steps` does the steps, and `run` is one run from the locks to the new ancestor. `report` and `command` are
-the verb.
+user says. `pair_rules` says what takes part, `describe` lists both trees, and `guards` stop a run before its
+first step. `ancestor_file` and `state` keep what both sides last had in common, and `steps` does the steps.
+`run` is one run on one machine, from the locks to the new ancestor, and `deciding` what it shares with a run
+between two: there `remote` is the side that dials, `far_side` the other one, `pages` what both do alike, and
+`exchanged` what they tell each other. `report` and `command` are the verb, and `registry` lists a user's
+pairs.
 """

@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import json
 from array import array
+from itertools import compress, islice
+from operator import lt
 
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError
-from rdc.files.base.paths import is_reserved
-from rdc.lean.records import dataclass
+from rdc.files.base.paths import RESERVED_PATTERN
+from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
 from rdc.limits import PATH_BYTES, UNITE_HEAD_BYTES, UNITE_ROWS
-from rdc.uniting.rows import DIRECTORY, FILE, SYMLINK, Stamp
+from rdc.uniting.columns import (
+    STAMP_CODES,
+    SharedRow,
+    Table,
+    digests_of,
+    next_digests,
+    table_of,
+)
+from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, SYMLINK, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 MAGIC = b"RDCUNIT\x01"
-DIGEST_BYTES = 16
-"""Bytes of a known content: the start of its BLAKE3 digest."""
-
 _CHECK_BYTES = 32
 _LEVEL = 3
 _SIZE_BYTES = 8
+_SHARED_SECTIONS = 7
 
 
 class DamagedError(RdcError):
@@ -37,9 +45,8 @@ class DamagedError(RdcError):
     code = ExitCode.FILE_IO
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What an ancestor says of itself."""
+class Head(Record):
+    """The head of an ancestor."""
 
     generation: bytes
     """8 random bytes: which run made it. Both sides' files of one run have the same."""
@@ -49,28 +56,16 @@ class Head:
     inode: int
     """The inode number of that root. In a copy of the tree it is another one."""
     seconds: int
-    """When the run ended, since 1970."""
+    """The end of the run, in seconds since 1970."""
     place: bytes
     """Where the other root was then, as an absolute path."""
     undo: int
     """The number of the record in .rdc-undo that the run made here; 0: none."""
+    listing: bytes = b""
+    """The digest of how a walk lists this side if nothing changes (whole_digest); b"": unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedRow:
-    """What both sides have of an entry."""
-
-    kind: int
-    digest: bytes | None
-    """A file's content, if it is known; else None."""
-    target: bytes
-    """A symlink's; b"" of others."""
-    mode: int
-    mtime_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class OwnAncestor:
+class OwnAncestor(Record):
     """One side's file, read."""
 
     head: Head
@@ -82,125 +77,159 @@ class OwnAncestor:
     """The digest of paths and rows. Both sides' files of one run have the same."""
 
 
+class StoredAncestor:
+    """One side's file, whose rows are read only where something changed."""
+
+    def __init__(self, data: bytes) -> None:
+        """Check the digest of the whole, and read what the file says of itself. Raises DamagedError."""
+        if data[: len(MAGIC)] != MAGIC:
+            raise DamagedError("an ancestor of this version of rdc")
+        self._body = data[:-_CHECK_BYTES]
+        if len(data) < len(MAGIC) + _CHECK_BYTES or blake3(self._body).digest() != data[-_CHECK_BYTES:]:
+            raise DamagedError("the digest of its content at the end")
+        self.head, self.count, self._shared = _read_head(_Sections(self._body).take(UNITE_HEAD_BYTES))
+        self._table: Table | None = None
+        self._listed: bytes | None = None
+
+    @property
+    def shared(self) -> bytes:
+        """The digest of paths and rows. Raises DamagedError."""
+        if not self._shared:
+            sections = _Sections(self._body)
+            sections.take(UNITE_HEAD_BYTES)
+            most = self.count * (PATH_BYTES + 1) + 1
+            self._shared = _shared_digest(sections.take(most) for _ in range(_SHARED_SECTIONS))
+        return self._shared
+
+    @property
+    def table(self) -> Table:
+        """The rows as columns, read on first use. Raises DamagedError."""
+        if self._table is None:
+            self._table, self._listed = _read(self._body, self.count)
+        return self._table
+
+    def listed(self) -> dict[bytes, bytes] | None:
+        """The digest of each directory as a walk lists it if nothing changes; None: the file lacks them.
+        Raises DamagedError."""
+        directories = self.table.directories
+        if self._listed is None:
+            return None
+        digests = [self._listed[at : at + DIGEST_BYTES] for at in range(0, len(self._listed), DIGEST_BYTES)]
+        return dict(zip((b"", *directories), digests, strict=True))
+
+    def read(self) -> OwnAncestor:
+        """Read all of it as objects. Raises DamagedError."""
+        rows = self.table.rows(range(self.count))
+        return OwnAncestor(
+            self.head, self.table.paths, [row for row, _ in rows], [stamp for _, stamp in rows], self.shared
+        )
+
+
 def encode(head: Head, paths: Sequence[bytes], rows: Sequence[SharedRow], stamps: Sequence[Stamp]) -> bytes:
     """Return the bytes of the file. `paths` is sorted."""
-    shared = _shared_columns(paths, rows)
-    own = (
-        array("q", [stamp.size for stamp in stamps]),
-        array("H", [stamp.mode for stamp in stamps]),
-        array("q", [stamp.mtime_ns for stamp in stamps]),
-        array("Q", [stamp.inode for stamp in stamps]),
-        array("q", [stamp.ctime_ns for stamp in stamps]),
-    )
+    table = table_of(paths, rows, stamps)
+    return encode_table(head, table, next_digests(table, digests_of(table), {}))
+
+
+def encode_table(head: Head, table: Table, digests: Sequence[bytes]) -> bytes:
+    """Return the bytes of the file. `digests`: of the top and each directory, in order of paths."""
+    shared = table.shared_columns()
     said = {
-        "rows": len(paths), "generation": head.generation.hex(), "own": head.own.hex(),
+        "rows": table.size, "generation": head.generation.hex(), "own": head.own.hex(),
         "other": head.other.hex(), "inode": head.inode, "seconds": head.seconds, "place": head.place.hex(),
-        "undo": head.undo,
+        "undo": head.undo, "listing": whole_digest(digests).hex(), "shared": _shared_digest(shared).hex(),
     }  # fmt: skip
-    sections = [json.dumps(said).encode(), *shared, *(_little(column) for column in own)]
     parts = [MAGIC]
-    for section in sections:
+    for section in (json.dumps(said).encode(), *shared, *table.own, b"".join(digests)):
         packed = zstandard.ZstdCompressor(level=_LEVEL).compress(section)
         parts += [len(packed).to_bytes(_SIZE_BYTES, "little"), packed]
     body = b"".join(parts)
     return body + blake3(body).digest()
 
 
-def _little(column: array[int]) -> bytes:
-    import sys
-
-    if sys.byteorder == "big":
-        column = column[:]
-        column.byteswap()
-    return column.tobytes()
+def whole_digest(digests: Iterable[bytes]) -> bytes:
+    """The digest of a tree by those of its directories, in any order."""
+    return blake3(b"".join(sorted(digests))).digest(DIGEST_BYTES)
 
 
-def _shared_columns(paths: Sequence[bytes], rows: Sequence[SharedRow]) -> list[bytes]:
-    return [
-        b"".join(path + b"\0" for path in paths),
-        bytes(row.kind for row in rows),
-        bytes(row.digest is not None for row in rows),
-        b"".join(row.digest for row in rows if row.digest is not None),
-        b"".join(row.target + b"\0" for row in rows if row.kind == SYMLINK),
-        _little(array("H", [row.mode for row in rows])),
-        _little(array("q", [row.mtime_ns for row in rows])),
-    ]
+def _shared_digest(columns: Iterable[bytes]) -> bytes:
+    digest = blake3()
+    for column in columns:
+        digest.update(len(column).to_bytes(_SIZE_BYTES, "little"))
+        digest.update(column)
+    return digest.digest()
 
 
 def decode(data: bytes) -> OwnAncestor:
     """Read a file. Raises DamagedError."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise DamagedError("an ancestor of this version of rdc")
-    body = data[:-_CHECK_BYTES]
-    if len(data) < len(MAGIC) + _CHECK_BYTES or blake3(body).digest() != data[-_CHECK_BYTES:]:
-        raise DamagedError("the digest of its content at the end")
+    return StoredAncestor(data).read()
+
+
+def _read(body: bytes, count: int) -> tuple[Table, bytes | None]:
     sections = _Sections(body)
-    head, count = _read_head(sections.take(UNITE_HEAD_BYTES))
+    sections.take(UNITE_HEAD_BYTES)
     names = sections.take(count * (PATH_BYTES + 1))
     paths = names.split(b"\0")
     if paths.pop() != b"" or len(paths) != count:
         raise DamagedError(f"{count} paths")
     kinds = sections.take(count, exactly=True)
     known = sections.take(count, exactly=True)
-    if set(known) - {0, 1}:
+    if known.strip(b"\0\1"):
         raise DamagedError("whether each content is known")
     digests = sections.take(known.count(1) * DIGEST_BYTES, exactly=True)
     links = sections.take(kinds.count(SYMLINK) * (PATH_BYTES + 1) + 1)
     targets = links.split(b"\0")
     if targets.pop() != b"" or len(targets) != kinds.count(SYMLINK):
         raise DamagedError(f"{kinds.count(SYMLINK)} link targets")
-    modes, mtimes = sections.integers("H", count), sections.integers("q", count)
-    _check_paths(paths, kinds)
-    rows, at, link = [], 0, 0
-    for row, kind in enumerate(kinds):
-        digest = None
-        if known[row]:
-            digest, at = digests[at : at + DIGEST_BYTES], at + DIGEST_BYTES
-        target = b""
-        if kind == SYMLINK:
-            target, link = targets[link], link + 1
-        rows.append(SharedRow(kind, digest, target, modes[row], mtimes[row]))
-    columns = [sections.integers(code, count) for code in "qHqQq"]
+    modes, mtimes = sections.take(2 * count, exactly=True), sections.take(8 * count, exactly=True)
+    _check_paths(names, paths, kinds)
+    own = [sections.take(count * array(code).itemsize, exactly=True) for code in STAMP_CODES]
+    listed = None
+    if sections.has_more:
+        listed = sections.take((1 + kinds.count(DIRECTORY)) * DIGEST_BYTES, exactly=True)
     sections.end()
-    stamps = [Stamp(*fields) for fields in zip(*columns, strict=True)]
-    shared = blake3()
-    for column in _shared_columns(paths, rows):
-        shared.update(len(column).to_bytes(_SIZE_BYTES, "little") + column)
-    return OwnAncestor(head, paths, rows, stamps, shared.digest())
+    return Table(paths, kinds, known, digests, targets, modes, mtimes, own), listed
 
 
-def _read_head(data: bytes) -> tuple[Head, int]:
+def _read_head(data: bytes) -> tuple[Head, int, bytes]:
+    """Return what a file says of itself: with the number of its rows, and their digest if it has that."""
     try:
         said = json.loads(data)
         numbers = [said[name] for name in ("rows", "inode", "seconds", "undo")]
         head = Head(
             bytes.fromhex(said["generation"]), bytes.fromhex(said["own"]), bytes.fromhex(said["other"]),
             numbers[1], numbers[2], bytes.fromhex(said["place"]), numbers[3],
+            bytes.fromhex(said.get("listing", "")),
         )  # fmt: skip
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        shared = bytes.fromhex(said.get("shared", ""))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DamagedError("what the file says of itself") from error
     if not all(type(number) is int and 0 <= number < 1 << 64 for number in numbers):
         raise DamagedError("numbers of 64 bits")
     if [len(head.generation), len(head.own), len(head.other)] != [8, 16, 16] or numbers[0] > UNITE_ROWS:
         raise DamagedError("ids of 16 bytes, and not too many rows")
-    return head, numbers[0]
+    return head, numbers[0], shared
 
 
-def _check_paths(paths: Sequence[bytes], kinds: bytes) -> None:
-    """Raise DamagedError unless the paths are sorted, can be in a tree, and follow their directories."""
-    if set(kinds) - {FILE, DIRECTORY, SYMLINK}:
+_WRONG_NAME = rb"(?:^|[\0/])(?:\.{0,2}|" + RESERVED_PATTERN + rb")[\0/]"
+
+
+def _check_paths(names: bytes, paths: Sequence[bytes], kinds: bytes) -> None:
+    """Raise DamagedError unless the paths are sorted, can be in a tree, and follow their directories.
+
+    `names`: the paths, each followed by NUL.
+    """
+    import re
+
+    if kinds.strip(bytes([FILE, DIRECTORY, SYMLINK])):
         raise DamagedError("files, directories and links alone")
-    directories = {b""}
-    before = b""
-    for row, path in enumerate(paths):
-        parent, _, name = path.rpartition(b"/")
-        if path <= before or parent not in directories or path[:1] == b"/" or len(path) > PATH_BYTES:
-            raise DamagedError("sorted paths, each after the directory it is in")
-        if name in (b"", b".", b"..") or is_reserved(name):
-            raise DamagedError("names that a tree can have")
-        if kinds[row] == DIRECTORY:
-            directories.add(path)
-        before = path
+    if re.search(_WRONG_NAME, names) is not None:
+        raise DamagedError("names that a tree can have")
+    directories = {b"", *compress(paths, [kind == DIRECTORY for kind in kinds])}
+    above = {path.rpartition(b"/")[0] for path in paths}
+    rising = all(map(lt, paths, islice(paths, 1, None)))
+    if not rising or not above <= directories or max(map(len, paths), default=0) > PATH_BYTES:
+        raise DamagedError("sorted paths, each after the directory it is in")
 
 
 class _Sections:
@@ -229,15 +258,10 @@ class _Sections:
         self._at = start + length
         return found
 
-    def integers(self, code: str, count: int) -> array[int]:
-        """Return the next section as integers of this typecode. Raises DamagedError."""
-        import sys
-
-        column = array(code)
-        column.frombytes(self.take(count * column.itemsize, exactly=True))
-        if sys.byteorder == "big":
-            column.byteswap()
-        return column
+    @property
+    def has_more(self) -> bool:
+        """Return whether another section follows."""
+        return self._at < len(self._body)
 
     def end(self) -> None:
         """Raise DamagedError if anything is left."""

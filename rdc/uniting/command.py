@@ -3,51 +3,100 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from importlib import import_module
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.shared_options import FILTER_GROUP, read_rules
-from rdc.cli.verb import HelpText, json_output, perform, reporting, reporting_usage, stop_requests
-from rdc.errors import ExitCode, UsageError
-from rdc.lean.records import dataclass
-from rdc.model.options import Option, parse_keep_undo
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
+from rdc.cli.options.shared_options import FAR_OPTIONS, FILTER_GROUP, read_keys, read_rules, read_shell
+from rdc.cli.verb import (
+    HelpText,
+    json_output,
+    perform,
+    reporting,
+    reporting_usage,
+    short_help,
+    stop_requests,
+)
+from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.lean.records import Record
+from rdc.limits import RESCAN_SECONDS
+from rdc.model.location import RemoteShell
+from rdc.model.options import Option, parse_keep_undo, parse_size_of
 from rdc.model.selection import FilterRule
-from rdc.uniting.records import COPIES, GUARD_PERCENT, Prefer, Resolution, Resolve, UniteOptions
+from rdc.uniting.records import (
+    BASE_BYTES,
+    COPIES,
+    GUARD_PERCENT,
+    WATCH_SECONDS,
+    Prefer,
+    Resolution,
+    Resolve,
+    UniteOptions,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.report.output import Output
+    from rdc.uniting.records import UniteReport
 
 _FILTERS = tuple(option for option in FILTER_GROUP.options if option.key in ("--exclude", "--include"))
 
 UNITE_OPTIONS = (
     OptionGroup(
-        "What is done",
+        "Run",
         (
-            Option(("-n", "--dry-run"), "show what would happen; write nothing, not even the state"),
+            Option(
+                ("-n", "--dry-run"),
+                "show what would be done; change nothing, not even the saved state",
+                common=True,
+            ),
             Option(
                 ("--status",),
-                "show the last run and its conflicts; look at no file",
+                "show the last run and its conflicts; read no files",
+                common=True,
                 note="""It reads what the last run left in `.rdc-unite`. Files changed since are not looked
                 at.""",
             ),
             Option(
                 ("--forget",),
-                "forget the pair: the next run is a first one",
+                "forget the pair; the next run is like the first",
                 note="""What both sides remember of each other is removed. No file is touched. The next run
                 deletes nothing, and what differs then is a conflict.""",
             ),
             Option(
                 ("-c", "--checksum"),
-                "compare files by content that both sides have and that no run has seen yet",
+                "compare files that are new on both sides by content, not by size and time",
                 note="""Without it, such files are equal if size and modification time are, as in a first
                 run. Files that changed on both sides are always compared by content.""",
             ),
             Option(
                 ("--unit",),
-                "a directory name that is one unit, like .git; repeatable",
+                "treat directories of this NAME as one unit, like .git; repeatable",
                 "NAME",
+                common=True,
                 note="""A unit that both sides changed is one conflict, and nothing in it moves. `.git`,
                 `.hg`, `.svn`, `.jj` and `.bzr` are units anyway.""",
                 example="--unit=photos.lrdata ~/photos /mnt/photos",
             ),
-            Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote"),
+            Option(("--no-fsync",), "do not fsync: faster, but a power failure may lose what this run wrote"),
+            Option(
+                ("--watch",),
+                "go on: run again whenever a side has changed, until Ctrl-C or SIGTERM",
+                note="""Both sides are watched, also one on another machine, with which one connection stays
+                open. A lost connection is dialled again. Each run is a whole one, with all its guards. A
+                conflict is named once, and again when it changes.""",
+                common=True,
+                example="--watch ~/work nas:work",
+            ),
+            Option(
+                ("--rescan",),
+                f"with --watch: run at least every SECONDS (default: {WATCH_SECONDS}; 0: only after events)",
+                "SECONDS",
+                example="--watch --rescan=3600 ~/work nas:work",
+            ),
         ),
     ),
     OptionGroup(
@@ -55,29 +104,49 @@ UNITE_OPTIONS = (
         (
             Option(
                 ("--prefer",),
-                "the version that wins: left, right, newer, older, larger or smaller",
+                "resolve all conflicts: left, right, newer, older, larger or smaller",
                 "WHICH",
+                values=("left", "right", "newer", "older", "larger", "smaller"),
+                common=True,
                 note="""For all conflicts of this run. Where both are equally new or large, the conflict
                 stays. The other version is kept for `rdc undo`.""",
                 example="--prefer=newer ~/work /mnt/work",
             ),
             Option(
                 ("--resolve",),
-                "solve the conflicts at and below PATH: left, right or both; repeatable",
+                "resolve conflicts at and below PATH: left, right or both; repeatable",
                 "PATH=HOW",
+                common=True,
                 note="""PATH is relative to both directories. `both` leaves the newer version its name and
                 gives the older one a name of its own, as `--keep-both` does.""",
                 example="--resolve=budget.ods=left ~/work /mnt/work",
             ),
             Option(
+                ("--merge",),
+                "merge texts that both sides edited in different places",
+                note="""The result is written to both sides, and the old versions are kept for `rdc undo`.
+                Edits of the same lines, or of lines next to each other, stay a conflict. The texts as both
+                sides had them are kept from a run with this option on, so merges begin with the next
+                one.""",
+                example="--merge ~/notes nas:notes",
+            ),
+            Option(
+                ("--keep-base",),
+                "with --merge: keep at most SIZE of common texts (default: 64M)",
+                "SIZE",
+                note="Those that changed last are kept, each of at most 1 MiB.",
+                example="--merge --keep-base=500M ~/notes nas:notes",
+            ),
+            Option(
                 ("--keep-both",),
-                "give the older version of each file a name of its own, on both sides",
+                "keep both versions on both sides; the older one gets a new name",
+                common=True,
                 note="""The name is `stem.conflict-HOST-YYYYMMDD-HHMMSS.ext`, with the time of that version
                 in UTC. A file that has such a name gets no second one.""",
             ),
             Option(
                 ("--max-copies",),
-                f"give at most N files such names (default: {COPIES})",
+                f"with --keep-both: rename at most N files (default: {COPIES})",
                 "N",
                 example="--keep-both --max-copies=100 ~/work /mnt/work",
             ),
@@ -88,34 +157,55 @@ UNITE_OPTIONS = (
         (
             Option(
                 ("--guard",),
-                f"stop before more than PERCENT of a side is deleted or replaced (default: {GUARD_PERCENT})",
+                f"stop if more than PERCENT of a side would change (default: {GUARD_PERCENT})",
                 "PERCENT",
+                common=True,
                 note="A side with fewer than 100 entries is not guarded. Renamed entries count as kept.",
                 example="--guard=100 ~/work /mnt/work",
             ),
             Option(
                 ("--force-empty",),
-                "delete everything at the other side of a directory that is empty now",
+                "if one side is empty now, delete everything on the other side",
+                common=True,
                 note="""Without it, the run stops with 11 where a directory is empty that had entries, as one
                 that is not mounted.""",
             ),
             Option(
+                ("--ring",),
+                "unite two directories that other pairs connect already",
+                note="""Without it, the first run of such a pair is refused. In a ring, an entry that one run
+                deletes comes back by way of the others.""",
+            ),
+            Option(
                 ("--keep-undo",),
-                "keep what rdc undo needs, at each side (default: 7d)",
+                "keep replaced and deleted data for rdc undo on each side (default: 7d)",
                 "SIZE|DAYS",
+                common=True,
                 example="--keep-undo=30d ~/work /mnt/work",
             ),
-            Option(("--no-undo",), "keep nothing of what is replaced or deleted"),
+            Option(("--no-undo",), "keep no replaced or deleted data"),
         ),
     ),
-    OptionGroup("Choosing files (give the same at each run)", _FILTERS),
     OptionGroup(
-        "What is shown",
+        "Choose (remembered with the pair)",
         (
-            Option(("-q", "--quiet"), "show nothing but conflicts and errors"),
-            Option(("-v", "--verbose"), "name each entry that changes"),
-            Option(("--json",), "one JSON event a line on stdout instead"),
-            Option(("--help",), "show this text"),
+            *_FILTERS,
+            Option(
+                ("--no-rules",),
+                "forget --exclude, --include and --unit of earlier runs",
+                note="""A run without these options goes by those of the last run that had some. Both sides
+                keep them, and `--status` shows them. Entries that are excluded later stay on both sides.""",
+            ),
+        ),
+    ),
+    OptionGroup("Connect", FAR_OPTIONS),
+    OptionGroup(
+        "Show",
+        (
+            Option(("-q", "--quiet"), "show only conflicts and errors"),
+            Option(("-v", "--verbose"), "print each changed entry", common=True),
+            Option(("--json",), "print one JSON event per line on stdout instead"),
+            HELP,
         ),
     ),
 )
@@ -123,8 +213,6 @@ UNITE_OPTIONS = (
 _LATER = "rdc unite does not have it yet"
 
 REFUSED = {
-    "--watch": f"{_LATER}; run it again and again, as by cron",
-    "--merge": f"{_LATER}; solve conflicts with --resolve",
     "--hard-links": f"{_LATER}; hard links are copied as separate files",
     "-H": f"{_LATER}; hard links are copied as separate files",
     "--acls": f"{_LATER}",
@@ -149,8 +237,7 @@ REFUSED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class UniteRequest:
+class UniteRequest(Record):
     """The checked command line of `rdc unite`."""
 
     left: str
@@ -161,6 +248,17 @@ class UniteRequest:
     quiet: bool
     verbose: bool
     json: bool
+    shell: RemoteShell
+    keys: str | None
+    connection: tuple[str, ...]
+    """The options of the connection as words, for a command that the user is to run next."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether one directory is on another machine."""
+        from rdc.model.location import parse_location
+
+        return any(parse_location(place).host is not None for place in (self.left, self.right))
 
 
 OPTIONS = UNITE_OPTIONS
@@ -169,31 +267,41 @@ SUMMARY = "two-way sync of two directories that both change"
 
 _INTRODUCTION = """\
 Usage: rdc unite [OPTIONS] LEFT RIGHT
+       rdc unite                 list this machine's pairs and their last results
 
 Examples:
-  rdc unite -n ~/work /mnt/stick/work
-                               show what would go which way; write nothing
-  rdc unite ~/work /mnt/stick/work
-                               edits, renames and deletions of each side go to the other
-  rdc unite ~/work /mnt/stick/work --resolve=plan.txt=left
-                               solve a conflict: the left version of plan.txt goes to the right
-  rdc undo ~/work              take back what the last run did at that side
-  rdc unite --status ~/work /mnt/stick/work
-                               the last run, and conflicts that are left
+  rdc unite -n ~/work /mnt/work    show what would be done; change nothing
+  rdc unite ~/work /mnt/work       apply edits, renames and deletions of each side to the other
+  rdc unite ~/work nas:work        the same over ssh; either machine may connect to the other
+  rdc unite --resolve=plan.txt=left ~/work /mnt/work
+                                   resolve a conflict: replace the right plan.txt with the left one
+"""
 
-Two-way sync. What only one side changed goes to the other. What both sides changed is a conflict: both
-versions stay as they are, the rest goes on, and each run names it until it is solved. No clock decides unless
---prefer asks for it. What both had in common is remembered in .rdc-unite at both sides. Without it, as in the
-first run, nothing is deleted. Both are directories of this machine.
+_MORE_EXAMPLES = """\
+  rdc unite --watch ~/work nas:work
+                                   go on: apply each change to the other side as it happens
+  rdc undo ~/work                  revert the last run on that side
+  rdc unite --status ~/work /mnt/work
+                                   show the last run and the remaining conflicts
+"""
+
+_ABOUT = """
+Two-way sync: a change on one side is applied to the other. If both sides changed an entry, that is a
+conflict: both versions stay, everything else is synced, and each run reports the conflict until you resolve
+it. Times decide nothing unless --prefer says so. The directory .rdc-unite on both sides records their common
+state. Without it, as in a first run, nothing is deleted. One directory may be on another machine: host:dir
+over ssh, or rdc://host/module/dir.
 """
 
 _CLOSING = """
-Exit codes: 0 both sides are the same, 1 usage, 11 a directory is gone or empty, or a disk full,
-20 interrupted, 23 some entries were held or failed, 25 the guard stopped the run, 40 another run works here,
-41 conflicts left.
+Exit codes: 0 both sides are identical, or --watch was stopped, 1 usage, 11 a directory is missing or empty,
+or a disk is full, 20 interrupted, 23 some entries were skipped or failed, 25 the guard stopped the run,
+40 another run uses the pair, 41 conflicts remain.
 """
 
-help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+help_text = HelpText(
+    _INTRODUCTION + _MORE_EXAMPLES + _ABOUT, OPTIONS, _CLOSING, short_help("unite", _INTRODUCTION + _ABOUT)
+)
 
 
 def parse_unite(words: Sequence[str]) -> Words:
@@ -210,12 +318,19 @@ def read_unite(words: Words) -> UniteRequest:
     for operand in words.operands:
         if not operand or "\0" in operand:
             raise UsageError("a directory is empty or has a NUL character; for the current one, write .")
-        check_local(operand)
     if words.has("--status") and words.has("--forget"):
         raise UsageError("--status and --forget exclude each other")
     if words.has("--keep-undo") and words.has("--no-undo"):
         raise UsageError("--keep-undo and --no-undo exclude each other")
+    for key in ("--dry-run", "--status", "--forget", "--resolve", "--force-empty"):
+        if words.has("--watch") and words.has(key):
+            raise UsageError(f"--watch and {key} exclude each other: {key} is for one run")
+    if words.has("--keep-base") and not words.has("--merge"):
+        raise UsageError("--keep-base needs --merge")
+    if words.has("--rescan") and not words.has("--watch"):
+        raise UsageError("--rescan needs --watch")
     left, right = words.operands
+    check_places(left, right)
     return UniteRequest(
         left,
         right,
@@ -225,22 +340,33 @@ def read_unite(words: Words) -> UniteRequest:
         quiet=words.has("--quiet"),
         verbose=words.has("--verbose"),
         json=words.has("--json"),
+        shell=read_shell(words),
+        keys=read_keys(words),
+        connection=tuple(
+            f"{given.key}={given.value}"
+            for given in words.given
+            if any(given.key in option.names for option in FAR_OPTIONS)
+        ),
     )
 
 
-def check_local(operand: str) -> None:
-    """Raise UsageError for a directory of another machine."""
+def check_places(left: str, right: str) -> None:
+    """Raise UsageError for two directories of other machines."""
     from rdc.model.location import parse_location
 
-    if parse_location(operand).host is not None and not os.path.exists(operand):
+    if parse_location(left).host is not None and parse_location(right).host is not None:
         raise UsageError(
-            f"{operand}: rdc unite works on directories of this machine alone yet; mount the other one, as by"
-            " sshfs, or write ./ in front of a local name with a colon"
+            f"{left} and {right} are both on other machines: run rdc unite at one of the two hosts"
         )
 
 
 def _read_options(words: Words) -> UniteOptions:
     rules = read_rules(words, _no_rule_file)
+    filters = tuple(rule for rule in rules if isinstance(rule, FilterRule))
+    units = tuple(os.fsencode(given.value) for given in words.given if given.key == "--unit")
+    forgets = words.has("--no-rules")
+    if forgets and (filters or units):
+        raise UsageError("--no-rules excludes --exclude, --include and --unit")
     last = words.last("--keep-undo")
     try:
         keep = parse_keep_undo(last.value) if last is not None else UniteOptions().keep_undo
@@ -254,13 +380,18 @@ def _read_options(words: Words) -> UniteOptions:
         resolve=tuple(_read_resolve(given.value) for given in words.given if given.key == "--resolve"),
         keep_both=words.has("--keep-both"),
         max_copies=_read_number(words, "--max-copies", COPIES, 1_000_000),
-        units=tuple(os.fsencode(given.value) for given in words.given if given.key == "--unit"),
-        rules=tuple(rule for rule in rules if isinstance(rule, FilterRule)),
+        units=units if units or forgets else None,
+        rules=filters if filters or forgets else None,
+        merge=words.has("--merge"),
+        keep_base=_read_size(words, "--keep-base", BASE_BYTES),
         checksum=words.has("--checksum"),
         guard=_read_number(words, "--guard", GUARD_PERCENT, 100),
         force_empty=words.has("--force-empty"),
+        ring=words.has("--ring"),
         keep_undo=keep,
         fsync=not words.has("--no-fsync"),
+        watch=words.has("--watch"),
+        rescan=_read_number(words, "--rescan", WATCH_SECONDS, RESCAN_SECONDS),
     )
 
 
@@ -290,6 +421,16 @@ def _read_resolve(value: str) -> Resolve:
     return Resolve(os.fsencode(path.strip("/")), Resolution(how))
 
 
+def _read_size(words: Words, key: str, default: int) -> int:
+    last = words.last(key)
+    if last is None:
+        return default
+    try:
+        return parse_size_of(last.value)
+    except ValueError as error:
+        raise UsageError(f"{key}={last.value}: {error}") from error
+
+
 def _read_number(words: Words, key: str, default: int, most: int) -> int:
     last = words.last(key)
     if last is None:
@@ -300,32 +441,28 @@ def _read_number(words: Words, key: str, default: int, most: int) -> int:
     return int(text)
 
 
-def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Run `rdc unite` with the words after it. Raises RdcError, which the caller prints."""
+def run(
+    words: Sequence[str], environment: Environment, *, uniter: Callable[..., UniteReport] | None = None
+) -> ExitCode:
+    """Run `rdc unite` with the words after it. `uniter`: in place of rdc.unite. Raises RdcError, which the
+    caller prints."""
     with reporting_usage(words, environment):
         parsed = parse_unite(words)
         if help_text.shown(parsed, environment):
             return ExitCode.OK
+        if not (parsed.operands or parsed.given):
+            return _list_pairs(environment)
         request = read_unite(parsed)
+        if request.options.watch:
+            _check_watch(is_job=uniter is not None)
     from rdc.library.trees import forget_united, unite, unite_status
-    from rdc.uniting.report import UniteTerminal
 
-    output = (
-        json_output(environment, dry_run=request.options.dry_run)
-        if request.json
-        else UniteTerminal(
-            environment.data,
-            environment.talk,
-            (request.left, request.right),
-            quiet=request.quiet,
-            items=request.verbose or (request.options.dry_run and not request.quiet),
-            dry_run=request.options.dry_run,
-        )
-    )
+    output = _output(request, environment)
     if request.forget:
         removed = forget_united(request.left, request.right)
         if not request.quiet:
             environment.talk("forgotten; the next run is a first one\n" if removed else "nothing to forget\n")
+        _note(environment, request, ExitCode.OK, forgotten=True)
         return ExitCode.OK
     if request.status:
         with reporting(output):
@@ -338,8 +475,100 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
                 environment.talk("these two were not united yet, or the state is lost\n")
             return ExitCode.OK
         return ExitCode.CONFLICTS if pair.conflicts else ExitCode.OK
-    with stop_requests() as stop:
-        report = perform(
-            output, lambda: unite(request.left, request.right, request.options, reporter=output, stop=stop)
-        )
+    try:
+        with stop_requests() as stop:
+            report = perform(
+                output,
+                lambda: (uniter or unite)(
+                    request.left,
+                    request.right,
+                    request.options,
+                    shell=request.shell,
+                    reporter=output,
+                    keys=request.keys,
+                    stop=stop,
+                ),
+            )
+    except RdcError as error:
+        if error.code is not ExitCode.USAGE:
+            _note(environment, request, error.code)
+        raise
+    changed = bool(report.left or report.right)
+    _note(environment, request, report.exit, conflicts=report.conflicts, changed=changed)
     return report.exit
+
+
+def _check_watch(*, is_job: bool) -> None:
+    """Raise RdcError if nothing can be watched."""
+    if is_job:
+        raise UsageError("--watch does not end, and a job has to: run it as a service of its own")
+    try:
+        # The library would load it when it is called, which is too late for an answer in one line.
+        import_module("rdc.uniting.watch")
+    except ImportError as error:
+        # watchdog cannot load without inotify.
+        raise RdcError(f"rdc unite --watch needs Linux's inotify: {error}", code=ExitCode.USAGE) from error
+
+
+def _output(request: UniteRequest, environment: Environment) -> Output:
+    if request.json:
+        return json_output(environment, dry_run=request.options.dry_run)
+    from rdc.uniting.report import UniteTerminal, WatchTerminal
+
+    kind = WatchTerminal if request.options.watch else UniteTerminal
+    return kind(
+        environment.data,
+        environment.talk,
+        (request.left, request.right),
+        request.connection,
+        quiet=request.quiet,
+        items=request.verbose or (request.options.dry_run and not request.quiet),
+        dry_run=request.options.dry_run,
+        flush=environment.flush,
+        # A watch has a line for each run instead.
+        bar=None if request.options.watch else environment.progress(quiet=request.quiet),
+        dials=request.is_remote and not request.status,
+        unseen=environment.unseen,
+    )
+
+
+def _note(
+    environment: Environment,
+    request: UniteRequest,
+    code: ExitCode,
+    *,
+    conflicts: int = 0,
+    changed: bool = False,
+    forgotten: bool = False,
+) -> None:
+    """Note the last run of a pair, for the list of all."""
+    if request.options.dry_run:
+        return
+    from rdc.model.location import state_directory
+    from rdc.uniting.registry import LastRun, note
+
+    left, right = map(_place, (request.left, request.right))
+    run = LastRun(left, right, int(time.time()), int(code), conflicts, forgotten)
+    note(state_directory(environment.environ), run, changed=changed)
+
+
+def _place(operand: str) -> bytes:
+    """A directory as the list of pairs has it: an absolute path without links, or a place elsewhere."""
+    from rdc.model.location import parse_location
+
+    location = parse_location(operand)
+    return os.path.realpath(location.path) if location.host is None else os.fsencode(str(location))
+
+
+def _list_pairs(environment: Environment) -> ExitCode:
+    """List the pairs that the user united here, with their last results."""
+    from rdc.model.location import state_directory
+    from rdc.uniting.registry import last_runs
+
+    runs = last_runs(state_directory(environment.environ))
+    for run in runs:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.seconds))
+        environment.data(f"{when}  {printable(run.left)}  {printable(run.right)}: {run.result}\n")
+    if not runs:
+        environment.talk("no pairs were united here yet; rdc unite --help says how\n")
+    return ExitCode.OK

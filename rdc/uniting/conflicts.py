@@ -6,23 +6,37 @@ from __future__ import annotations
 import socket
 import time
 
+from rdc.lean.records import Record
+from rdc.model.preserved import nearest_time
 from rdc.uniting.plan import Choice
 from rdc.uniting.records import Prefer, Resolution, UniteOptions
 from rdc.uniting.rows import FILE, LEFT, RIGHT, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rdc.uniting.rows import Row
 
 COPY_MARK = b".conflict-"
-"""What the name of a version has that lost its own name. Such a name gets no second one."""
+"""The part of a name that marks a version which lost its own name. Such a name gets no second one."""
+
+
+class Merged(Record):
+    """How one conflict is solved: the version of `winner` is the merge of both."""
+
+    winner: int
+    contents: tuple[bytes, bytes]
+    """The digests of both versions for which that holds."""
 
 
 class Choices:
     """Chooses for one run, and counts the names that it gives."""
 
-    def __init__(self, options: UniteOptions) -> None:
+    def __init__(self, options: UniteOptions, merged: Mapping[bytes, Merged]) -> None:
+        """`merged`: conflicts of which one version is the merge of both, by path."""
         self._options = options
+        self._merged = merged
         self._copies = 0
 
     def choose(self, path: bytes, about: str, left: Row, right: Row) -> Choice | None:
@@ -30,6 +44,9 @@ class Choices:
         how = self._asked(path)
         if how in (Resolution.LEFT, Resolution.RIGHT):
             return Choice(LEFT if how is Resolution.LEFT else RIGHT)
+        merged = self._merged.get(path)
+        if how is None and merged is not None and (left.content, right.content) == merged.contents:
+            return Choice(merged.winner)
         winner = self._preferred(left, right)
         both = how is Resolution.BOTH or (how is None and self._options.keep_both)
         if not both:
@@ -48,7 +65,7 @@ class Choices:
         if prefer in (Prefer.LEFT, Prefer.RIGHT):
             return LEFT if prefer is Prefer.LEFT else RIGHT
         if prefer in (Prefer.NEWER, Prefer.OLDER):
-            values = left.mtime_ns, right.mtime_ns
+            values = nearest_time(left.mtime_ns), nearest_time(right.mtime_ns)
         elif prefer in (Prefer.LARGER, Prefer.SMALLER) and left.kind == right.kind == FILE:
             values = left.stamp.size, right.stamp.size
         else:
@@ -66,10 +83,11 @@ class Choices:
         if self._copies >= self._options.max_copies:
             return None
         if winner is None:
-            loser = LEFT if (left.mtime_ns, left.content) < (right.mtime_ns, right.content) else RIGHT
+            ages = [(nearest_time(row.mtime_ns), row.content) for row in (left, right)]
+            loser = LEFT if ages[LEFT] < ages[RIGHT] else RIGHT
             winner = 1 - loser
         self._copies += 1
-        return Choice(winner, copy_name(path, (left, right)[1 - winner].stamp.mtime_ns))
+        return Choice(winner, copy_name(path, nearest_time((left, right)[1 - winner].stamp.mtime_ns)))
 
 
 def copy_name(path: bytes, mtime_ns: int) -> bytes:

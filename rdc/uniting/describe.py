@@ -16,14 +16,25 @@ from blake3 import blake3
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Identity, little_endian_integers, strings
 from rdc.model.preserved import packed_time
 from rdc.progress import Problem
 from rdc.tree.walk import Walk
-from rdc.uniting.ancestor_file import DIGEST_BYTES, OwnAncestor
+from rdc.uniting.ancestor_file import encode_table, whole_digest
+from rdc.uniting.columns import (
+    agreed_digest,
+    digests_of,
+    listed_digest,
+    next_digests,
+    parents,
+    replaced,
+    table_of_directories,
+    with_parents,
+)
 from rdc.uniting.rows import (
     BARRED,
+    DIGEST_BYTES,
     DIRECTORY,
     FILE,
     LEFT,
@@ -31,6 +42,7 @@ from rdc.uniting.rows import (
     RIGHT,
     SYMLINK,
     Ancestor,
+    Doubt,
     Node,
     Row,
     Stamp,
@@ -38,9 +50,15 @@ from rdc.uniting.rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence, Set
+
     from rdc.files.root.root import Root
+    from rdc.model.options import KeepUndo
     from rdc.progress import Event, Reporter
     from rdc.tree.filters import FilterList
+    from rdc.tree.walk import WalkedDirectory
+    from rdc.uniting.ancestor_file import Head, StoredAncestor
+    from rdc.uniting.columns import Table
 
 MODE_BITS = 0o777
 """The permissions that both sides agree on. Other bits of a mode depend on the owner."""
@@ -51,8 +69,7 @@ TICK_NS = 10_000_000
 WHOLE_SECOND = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Record):
     """Both trees and their ancestor, ready for a plan."""
 
     base: Node
@@ -71,7 +88,11 @@ class Listing:
         self.root = root
         self._filters = filters
         self._reporter = reporter
-        self.rows: dict[bytes, Row] = {}
+        self._directories: dict[bytes, WalkedDirectory] = {}
+        self._digests: dict[bytes, bytes] | None = None
+        self._rows: dict[bytes, Row] = {}
+        self._loaded: set[bytes] = set()
+        self._began = 0
         self.recent: list[bytes] = []
         """Paths that changed so shortly before that a further change may leave no trace."""
         self._barred: dict[bytes, str] = {}
@@ -81,21 +102,14 @@ class Listing:
 
     def _report(self, event: Event, /) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self._barred[event.path] = "it cannot be read"
+            self._barred[event.path_bytes] = "it cannot be read"
         self._reporter(event)
 
     def _special(self, path: bytes) -> None:
         self._barred[path] = "it is neither file, directory nor symlink"
 
-    @property
-    def has_barred(self) -> bool:
-        """Whether an entry takes no part."""
-        return bool(self._barred)
-
     def _list(self) -> None:
-        began = time.time_ns() - TICK_NS
-        hints = self.root.stable.inode
-        other_devices: set[bytes] = set()
+        self._began = time.time_ns() - TICK_NS
         walk = Walk(
             self.root,
             self._filters,
@@ -104,41 +118,129 @@ class Listing:
             on_special=self._special,
             descend=self._is_of_this_device,
         )
-        for directory in walk:
-            listing, inodes = directory.listing, directory.inodes
-            devices = little_endian_integers("Q", inodes.devices)
-            numbers = little_endian_integers("Q", inodes.inodes)
-            links = little_endian_integers("I", inodes.links)
-            ctimes = little_endian_integers("q", inodes.ctimes)
-            modes = little_endian_integers("H", listing.modes)
-            sizes = little_endian_integers("Q", listing.sizes)
-            mtimes = little_endian_integers("q", listing.mtimes)
-            targets = iter(strings(listing.targets))
-            for row, name in enumerate(strings(listing.names)):
-                path, kind = join(directory.path, name), listing.kinds[row]
-                target = next(targets) if kind == SYMLINK else b""
-                if kind not in (FILE, DIRECTORY, SYMLINK):
-                    continue
-                if devices[row] != self.device:
-                    other_devices.add(path)
-                    continue
-                size = sizes[row] if kind == FILE else 0
-                mode = modes[row] if kind != SYMLINK else 0
-                stamp = Stamp(size, mode, mtimes[row], numbers[row], ctimes[row])
-                if ctimes[row] > began:
-                    self.recent.append(path)
-                proves = hints and kind != SYMLINK and (kind == DIRECTORY or links[row] == 1)
-                self.rows[path] = Row(
-                    kind,
-                    target,
-                    modes[row] & MODE_BITS if kind != SYMLINK else 0,
-                    mtimes[row],
-                    numbers[row] if proves else 0,
-                    Identity(devices[row], numbers[row], size, mtimes[row], ctimes[row], kind),
-                    stamp,
-                )
-        for path in other_devices:
-            self._barred[path] = "another file system is mounted there"
+        self._directories = {directory.path: directory for directory in walk}
+        here = self.device.to_bytes(8, "little")
+        for directory in self._directories.values():
+            devices = directory.inodes.devices
+            if devices != here * (len(devices) // 8):
+                for name, device in zip(
+                    strings(directory.listing.names), little_endian_integers("Q", devices), strict=True
+                ):
+                    if device != self.device:
+                        self._barred[join(directory.path, name)] = "another file system is mounted there"
+
+    @property
+    def digests(self) -> dict[bytes, bytes]:
+        """The digest of each directory as this side lists it. Costs no step for each entry."""
+        if self._digests is None:
+            self._digests = {path: listed_digest(each) for path, each in self._directories.items()}
+        return self._digests
+
+    def is_as(self, ancestor: StoredAncestor) -> bool:
+        """Return whether the side is as its own stamps say."""
+        if self._barred or not ancestor.head.listing:
+            return False
+        return whole_digest(self.digests.values()) == ancestor.head.listing
+
+    def agreed_digests(self) -> dict[bytes, bytes]:
+        """The digest of each directory as two sides without an ancestor compare it."""
+        return {path: agreed_digest(each) for path, each in self._directories.items()}
+
+    def in_doubt(self, known: Mapping[bytes, bytes], own: Mapping[bytes, bytes]) -> set[bytes]:
+        """The directories of one of two descriptions that the other one does not have alike, and those of
+        which a description says too little."""
+        found = {path for path, digest in own.items() if known.get(path) != digest}
+        found.update(known.keys() - own.keys())
+        found.update(parents(self._barred))
+        found.update(self._barred)
+        return found
+
+    def changing(self) -> set[bytes]:
+        """The directories with an entry that changed so shortly before that a further change may leave no
+        trace."""
+        return {
+            path
+            for path, each in self._directories.items()
+            if max(little_endian_integers("q", each.inodes.ctimes), default=0) > self._began
+        }
+
+    @property
+    def directories(self) -> Mapping[bytes, WalkedDirectory]:
+        """All directories that could be listed."""
+        return self._directories
+
+    @property
+    def count(self) -> int:
+        """The number of entries that take part."""
+        unloaded = self._directories.keys() - self._loaded
+        return len(self._rows) + sum(self._directories[path].listing.count for path in unloaded)
+
+    @property
+    def rows(self) -> dict[bytes, Row]:
+        """The entries that take part in the directories that were loaded, by path."""
+        return self._rows
+
+    def load(self, directories: Iterable[bytes]) -> dict[bytes, Row]:
+        """Make the rows of directories. Return those that were not made before, parents first."""
+        found: dict[bytes, Row] = {}
+        for path in sorted(set(directories) - self._loaded):
+            if path in self._directories:
+                self._loaded.add(path)
+                self._add(found, self._directories[path])
+        self._rows.update(found)
+        return found
+
+    def linked(self) -> list[bytes]:
+        """The files with several names in the directories that were not loaded."""
+        found: list[bytes] = []
+        for path in self._directories.keys() - self._loaded:
+            _, listing, inodes = self._directories[path]
+            if inodes.links != b"\1\0\0\0" * listing.count:
+                links = little_endian_integers("I", inodes.links)
+                rows = [row for row, kind in enumerate(listing.kinds) if kind == FILE and links[row] > 1]
+                names = strings(listing.names) if rows else []
+                found += [join(path, names[row]) for row in rows]
+        return found
+
+    def rest(self) -> Table:
+        """Return the entries of all directories that were not loaded, as columns. Their parents were."""
+        unloaded = self._directories.keys() - self._loaded
+        tops = sorted(path for path in unloaded if path.rpartition(b"/")[0] in self._loaded)
+        return table_of_directories(self._directories, tops)
+
+    def _add(self, rows: dict[bytes, Row], directory: WalkedDirectory) -> None:
+        hints = self.root.stable.inode
+        listing, inodes = directory.listing, directory.inodes
+        devices = little_endian_integers("Q", inodes.devices)
+        numbers = little_endian_integers("Q", inodes.inodes)
+        links = little_endian_integers("I", inodes.links)
+        ctimes = little_endian_integers("q", inodes.ctimes)
+        modes = little_endian_integers("H", listing.modes)
+        sizes = little_endian_integers("Q", listing.sizes)
+        mtimes = little_endian_integers("q", listing.mtimes)
+        targets = iter(strings(listing.targets))
+        for row, name in enumerate(strings(listing.names)):
+            path, kind = join(directory.path, name), listing.kinds[row]
+            target = next(targets) if kind == SYMLINK else b""
+            if kind not in (FILE, DIRECTORY, SYMLINK) or devices[row] != self.device:
+                continue
+            size = sizes[row] if kind == FILE else 0
+            mode = modes[row] if kind != SYMLINK else 0
+            stamp = Stamp(size, mode, mtimes[row], numbers[row], ctimes[row])
+            if ctimes[row] > self._began:
+                self.recent.append(path)
+            proves = hints and kind != SYMLINK and (kind == DIRECTORY or links[row] == 1)
+            rows[path] = Row(
+                kind,
+                target,
+                modes[row] & MODE_BITS if kind != SYMLINK else 0,
+                mtimes[row],
+                numbers[row] if proves else 0,
+                Identity(devices[row], numbers[row], size, mtimes[row], ctimes[row], kind),
+                stamp,
+                Doubt.NONE,
+                kind == FILE and links[row] > 1,
+            )
 
     def _is_of_this_device(self, device: int, _inode: int) -> bool:
         return device == self.device
@@ -155,7 +257,7 @@ class Listing:
 
     def settle_recent(self) -> None:
         """Look once more at entries that changed just now, so that a later change shows in their stamps."""
-        if not self.recent:
+        if not (self.rows and self.recent):
             return
         time.sleep(2 * TICK_NS / 1e9)
         for path in self.recent:
@@ -195,211 +297,204 @@ class Listing:
                 self._barred[path] = "an entry that takes no part is there"
         return len(dropped)
 
+    @property
+    def barred(self) -> Mapping[bytes, str]:
+        """The entries that take no part, and why."""
+        return self._barred
+
+    @property
+    def temporaries(self) -> Sequence[tuple[bytes, list[bytes]]]:
+        """Return what interrupted runs left, by directory."""
+        return self._temporaries
+
     def node(self) -> Node:
         """Return the tree. Barred entries have the reason as their content."""
-        top = Node(b"", None)
-        nodes = {b"": top}
-        for path, row in self.rows.items():
-            parent, _, name = path.rpartition(b"/")
-            above = nodes[parent]
-            node = above.kids[name] = Node(name, above, row)
-            if row.kind == DIRECTORY:
-                nodes[path] = node
-        for path, reason in self._barred.items():
-            parent, _, name = path.rpartition(b"/")
-            if path and parent in nodes:
-                node = nodes[parent].kids[name] = Node(name, nodes[parent])
-                node.row = Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP)
-        return top
+        return node_of(self.rows, self._barred)
 
 
-def is_unchanged(base: dict[bytes, Ancestor], sides: tuple[Listing, Listing]) -> bool:
-    """Return whether both sides are as their own stamps say: then there is nothing to decide."""
-    for number, side in enumerate(sides):
-        if side.has_barred or len(side.rows) != len(base):
-            return False
-        for path, row in side.rows.items():
-            known, now = base.get(path), row.stamp
-            if known is None or known.kind != row.kind:
-                return False
-            before = known.stamps[number]
-            if row.kind == DIRECTORY:
-                if (before.inode, before.mode) != (now.inode, now.mode):
-                    return False
-            elif before != now or not before.ctime_ns:
-                return False
-    return True
+def node_of(rows: Mapping[bytes, Row], barred: Mapping[bytes, str]) -> Node:
+    """Return a tree of rows, which come after those of their directories. Barred entries have the reason as
+    their content."""
+    top = Node(b"", None)
+    nodes = {b"": top}
+    for path, row in rows.items():
+        parent, _, name = path.rpartition(b"/")
+        above = nodes[parent]
+        node = above.kids[name] = Node(name, above, row)
+        if row.kind == DIRECTORY:
+            nodes[path] = node
+    for path, reason in barred.items():
+        parent, _, name = path.rpartition(b"/")
+        if path and parent in nodes:
+            node = nodes[parent].kids[name] = Node(name, nodes[parent])
+            node.row = Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False)
+    return top
 
 
-def unknown(size: int, mtime_ns: int) -> bytes:
-    """The content of a file that was not read: what a quick check goes by. It is longer than a digest."""
-    return b"not read, of %d bytes at %d" % (size, mtime_ns)
+class OwnContents:
+    """Tells what one side changed since its own ancestor, from its stamps, and reads what they leave open.
 
+    Files of both sides are compared later, once renames are taken (rdc.uniting.plan.Undecided).
+    """
 
-def base_rows(ancestors: tuple[OwnAncestor, OwnAncestor] | None) -> dict[bytes, Ancestor]:
-    """Return the rows that both sides had in common, by path."""
-    if ancestors is None:
-        return {}
-    left, right = ancestors
-    rows: dict[bytes, Ancestor] = {}
-    for path, row, one, other in zip(left.paths, left.rows, left.stamps, right.stamps, strict=True):
-        content = row.target
-        if row.kind == FILE:
-            content = row.digest if row.digest is not None else unknown(one.size, row.mtime_ns)
-        rows[path] = Ancestor(row.kind, content, row.mode, row.mtime_ns, (one, other))
-    return rows
-
-
-class Contents:
-    """Decides which contents are equal, and reads files where nothing else tells."""
-
-    def __init__(
-        self, base: dict[bytes, Ancestor], sides: tuple[Listing, Listing], *, checksum: bool
-    ) -> None:
+    def __init__(self, base: dict[bytes, Ancestor], side: Listing, number: int, *, checksum: bool) -> None:
         self._base = base
-        self._sides = sides
+        self._side = side
+        self._number = number
         self._checksum = checksum
-        self.read_bytes = 0
 
     def settle(self) -> None:
         """Give each file its content, and each unchanged field the ancestor's value."""
-        left, right = (side.rows for side in self._sides)
-        for path in {**left, **right}:
-            self._settle(path, left.get(path), right.get(path))
+        self.settle_by_path(self._side.rows)
         self._settle_renamed()
 
-    def _settle(self, path: bytes, left: Row | None, right: Row | None) -> None:
-        base = self._base.get(path)
-        rows = [left, right]
-        same = [False, False]
-        for side, found in enumerate((left, right)):
-            if found is None or base is None or base.kind != found.kind:
-                continue
-            before, row = base.stamps[side], found
-            same[side] = before == found.stamp and before.ctime_ns != 0
-            if before.mode == found.stamp.mode:
-                row = row._replace(mode=base.mode)
-            if found.kind == FILE and before.mtime_ns == found.stamp.mtime_ns:
-                row = row._replace(mtime_ns=base.mtime_ns)
-            if found.kind == FILE and same[side]:
-                row = row._replace(content=base.content)
-            rows[side] = self._sides[side].rows[path] = row
-        changed = [
-            side
-            for side, each in enumerate(rows)
-            if each is not None and each.kind == FILE and not same[side]
-        ]
-        if changed:
-            self._compare(path, rows, same, base if base is not None and base.kind == FILE else None)
+    def settle_by_path(self, some: Mapping[bytes, Row]) -> None:
+        """Give these entries what the ancestor says of their paths."""
+        rows = self._side.rows
+        for path, row in list(some.items()):
+            base = self._base.get(path)
+            if base is not None and base.kind == row.kind:
+                rows[path] = self._since(path, base, row)
+            elif row.kind == FILE:
+                rows[path] = row._replace(content=self._new(row))
 
-    def _compare(self, path: bytes, rows: list[Row | None], same: list[bool], base: Ancestor | None) -> None:
-        """Give the changed files of one path contents that are equal exactly if the files are, as far as it
-        can be told."""
-        files = [row if row is not None and row.kind == FILE else None for row in rows]
-        left, right = files
-        if (
-            base is None
-            and left is not None
-            and right is not None
-            and not self._checksum
-            and (left.stamp.size, left.mtime_ns) == (right.stamp.size, right.mtime_ns)
-        ):
-            for side, row in ((LEFT, left), (RIGHT, right)):
-                self._give(side, path, row, unknown(row.stamp.size, row.mtime_ns))
-            return
-        for side, found in enumerate(files):
-            if found is None or same[side]:
-                continue
-            other = files[1 - side]
-            if base is not None and len(base.content) != DIGEST_BYTES and not same[1 - side]:
-                before, now = base.stamps[side], found.stamp
-                if before.mode != now.mode and before[0:1] + before[2:4] == now[0:1] + now[2:4]:
-                    # The new permissions explain the new change time, and no content is known to compare.
-                    self._give(side, path, found, base.content)
-                    continue
-            sizes = [other.stamp.size] if other is not None else []
-            if base is not None:
-                sizes.append(base.stamps[side].size)
-            digest = self._digest(side, path, found) if found.stamp.size in sizes else None
-            self._give(side, path, found, digest or self._unique(side, found))
-            if digest and same[1 - side] and len(self._base[path].content) != DIGEST_BYTES:
-                self._learn(1 - side, path, other)
+    def _new(self, row: Row) -> bytes:
+        """The content of a file without an ancestor: size and time stand for it, unless it is to be read."""
+        if self._checksum:
+            return self._changed(row)
+        return b"new, of %d bytes at %d" % (row.stamp.size, row.mtime_ns)
 
-    def _learn(self, side: int, path: bytes, row: Row | None) -> None:
-        """Read the side that is as the ancestor: then the ancestor's content is known, too."""
-        digest = self._digest(side, path, row) if row is not None else None
-        if row is not None and digest:
-            self._base[path] = self._base[path]._replace(content=digest)
-            self._give(side, path, row, digest)
+    def _changed(self, row: Row) -> bytes:
+        """A content that equals no other one."""
+        return b"changed, at side %d, %d %d" % (self._number, row.stamp.inode, row.stamp.ctime_ns)
 
-    def _unique(self, side: int, row: Row) -> bytes:
-        """A content that equals no other: the file's size alone tells, or it cannot be read."""
-        stamp = row.stamp
-        return b"unlike others, %d %d %d %d" % (side, stamp.inode, stamp.size, stamp.ctime_ns)
-
-    def _give(self, side: int, path: bytes, row: Row, content: bytes) -> None:
-        self._sides[side].rows[path] = row._replace(content=content)
-
-    def _digest(self, side: int, path: bytes, row: Row) -> bytes | None:
-        """The digest of a file as it was listed; None if it cannot be read, or is not that file any more."""
-        try:
-            with self._sides[side].root.open_read(path) as source:
-                state = blake3()
-                for span in source.spans():
-                    state.update(span)
-                source.check_unchanged()
-                found = os.fstat(source.fileno())
-        except RdcError:
-            return None
-        if (found.st_ino, found.st_size) != (row.stamp.inode, row.stamp.size):
-            return None
-        if packed_time(found.st_mtime_ns) != row.stamp.mtime_ns:
-            return None
-        self.read_bytes += row.stamp.size
-        return state.digest(DIGEST_BYTES)
+    def _since(self, path: bytes, base: Ancestor, row: Row) -> Row:
+        before, now = base.stamps[self._number], row.stamp
+        if before.mode == now.mode:
+            row = row._replace(mode=base.mode)
+        if row.kind != FILE:
+            return row
+        timed = before.mtime_ns == now.mtime_ns
+        if timed:
+            row = row._replace(mtime_ns=base.mtime_ns)
+        if before == now and before.ctime_ns:
+            return row._replace(content=base.content)
+        if before.size == now.size and len(base.content) == DIGEST_BYTES:
+            return row._replace(content=digest_of(self._side, path, row) or self._changed(row))
+        if timed and before.mode != now.mode and (before.size, before.inode) == (now.size, now.inode):
+            # The new permissions explain the new change time.
+            return row._replace(content=base.content, doubt=Doubt.UNLESS_DISPROVED)
+        return row._replace(content=self._changed(row))
 
     def _settle_renamed(self) -> None:
         """Give files that were renamed the content that the ancestor knows under their old names."""
-        gone: dict[tuple[int, int], tuple[bytes, Ancestor]] = {}
-        for side in (LEFT, RIGHT):
-            rows = self._sides[side].rows
-            for path, base in self._base.items():
-                if base.kind == FILE and base.stamps[side].inode:
-                    gone[side, base.stamps[side].inode] = path, base
-            for path, row in list(rows.items()):
-                if row.kind != FILE or not row.inode:
-                    continue
-                old = gone.get((side, row.inode))
-                if old is None or old[0] == path:
-                    continue
-                before, known = old[1], old[1].stamps[side]
-                if known.size != row.stamp.size:
-                    continue
-                content = before.content
-                if known.mtime_ns != row.stamp.mtime_ns:
-                    # Touched and moved, perhaps with its directory: its content tells.
-                    if len(content) == DIGEST_BYTES and self._digest(side, path, row) == content:
-                        rows[path] = row._replace(content=content)
-                    continue
-                # A time of whole seconds may be one that a program sets to all files alike.
-                if known.mtime_ns % WHOLE_SECOND == 0 and len(content) == DIGEST_BYTES:
-                    content = self._digest(side, path, row) or row.content
-                elif known.mtime_ns % WHOLE_SECOND == 0 and not self._is_other_side_as(
-                    old[0], side, path, row
-                ):
-                    continue
-                rows[path] = row._replace(
-                    content=content,
-                    mtime_ns=before.mtime_ns,
-                    mode=before.mode if known.mode == row.stamp.mode else row.mode,
-                )
+        old: dict[int, tuple[bytes, Ancestor]] = {}
+        for path, base in self._base.items():
+            if base.kind == FILE and base.stamps[self._number].inode:
+                old[base.stamps[self._number].inode] = path, base
+        rows = self._side.rows
+        for path, row in rows.items():
+            if row.kind == FILE and row.inode and row.inode in old and old[row.inode][0] != path:
+                rows[path] = self._renamed(path, old[row.inode][1], row)
 
-    def _is_other_side_as(self, old: bytes, side: int, path: bytes, row: Row) -> bool:
-        """Whether a file has the content that the other side still has under its old name."""
-        there = self._sides[1 - side].rows.get(old)
-        if there is None or there.kind != FILE or there.stamp != self._base[old].stamps[1 - side]:
-            return False
-        return self._digest(side, path, row) == self._digest(1 - side, old, there) is not None
+    def _renamed(self, path: bytes, base: Ancestor, row: Row) -> Row:
+        known, now = base.stamps[self._number], row.stamp
+        has_digest = len(base.content) == DIGEST_BYTES
+        if known.size != now.size:
+            return row
+        if known.mtime_ns != now.mtime_ns:
+            # Touched and moved, perhaps with its directory: its content tells.
+            if has_digest and digest_of(self._side, path, row) == base.content:
+                return row._replace(content=base.content)
+            return row
+        doubt, content = Doubt.NONE, base.content
+        # A time of whole seconds may be one that a program sets to all files alike.
+        if known.mtime_ns % WHOLE_SECOND == 0 and not (known == now and known.ctime_ns):
+            if has_digest:
+                content = digest_of(self._side, path, row) or row.content
+            else:
+                doubt = Doubt.UNTIL_PROVED
+        mode = base.mode if known.mode == now.mode else row.mode
+        return row._replace(content=content, mtime_ns=base.mtime_ns, mode=mode, doubt=doubt)
+
+
+def text_of(root: Root, path: bytes, most: int) -> bytes | None:
+    """The content of a file; None if it is longer than `most`, cannot be read, or changes meanwhile."""
+    try:
+        with root.open_read(path) as source:
+            if source.size > most:
+                return None
+            data = b"".join([bytes(span) for span in source.spans()])
+            source.check_unchanged()
+            return data
+    except RdcError:
+        return None
+
+
+def digest_of(side: Listing, path: bytes, row: Row) -> bytes | None:
+    """The digest of a file as it was listed; None if it cannot be read, or is not that file any more."""
+    try:
+        with side.root.open_read(path) as source:
+            state = blake3()
+            for span in source.spans():
+                state.update(span)
+            source.check_unchanged()
+            found = os.fstat(source.fileno())
+    except RdcError:
+        return None
+    if (found.st_ino, found.st_size) != (row.stamp.inode, row.stamp.size):
+        return None
+    if packed_time(found.st_mtime_ns) != row.stamp.mtime_ns:
+        return None
+    return state.digest(DIGEST_BYTES)
+
+
+def in_doubt(
+    sides: tuple[Listing, Listing],
+    ancestors: tuple[StoredAncestor, StoredAncestor] | None,
+    *,
+    everything: bool,
+) -> set[bytes]:
+    """Return the directories of which a plan needs the entries, with all above them. The entries of all other
+    ones are as the ancestor has them at both sides; without an ancestor they are the same at both.
+
+    `everything`: what the sides remember is not enough to leave any out.
+    """
+    if ancestors is None and not everything:
+        one, other = (side.agreed_digests() for side in sides)
+        found = sides[LEFT].in_doubt(other, one) | sides[RIGHT].in_doubt(one, other)
+        return with_parents(found | sides[LEFT].changing() | sides[RIGHT].changing())
+    found = set()
+    for side, ancestor in zip(sides, ancestors or (None, None), strict=True):
+        listed = ancestor.listed() if ancestor is not None else None
+        if everything or listed is None:
+            found |= side.directories.keys() | side.in_doubt({}, {})
+            found |= {b"", *ancestor.table.directories} if ancestor is not None else set()
+        else:
+            found |= side.in_doubt(listed, side.digests)
+    return with_parents(found)
+
+
+def encode_next(
+    head: Head,
+    added: Table,
+    loaded: Set[bytes],
+    ancestor: StoredAncestor | None,
+    replaced_rows: Mapping[bytes, int],
+    side: Listing,
+) -> bytes:
+    """Return the next ancestor of a side: `added` in place of the rows in the directories `loaded`.
+
+    `replaced_rows`: the numbers of these rows in `ancestor`. Without one the rest is as the side lists it.
+    """
+    if ancestor is not None:
+        table = replaced(ancestor.table, replaced_rows.values(), added)
+        before = ancestor.listed() or {}
+    else:
+        table = replaced(side.rest(), (), added)
+        before = side.digests
+    rest = {path: digest for path, digest in before.items() if path not in loaded}
+    return encode_table(head, table, next_digests(table, digests_of(added), rest))
 
 
 def describe(
@@ -416,22 +511,42 @@ def describe(
     dropped = sum(side.bar_hidden(base, filters) for side in sides)
     for number, taken_back in enumerate(undone):
         if taken_back:
-            _drop_undone(base, sides[number], number)
-    Contents(base, sides, checksum=checksum).settle()
+            drop_undone(base, sides[number], number)
+        OwnContents(base, sides[number], number, checksum=checksum).settle()
     top = Node(b"", None)
     for path, known in base.items():
         top.make(path, known)
     return Described(
         top,
         (sides[LEFT].node(), sides[RIGHT].node()),
-        (len(sides[LEFT].rows), len(sides[RIGHT].rows)),
+        (sides[LEFT].count, sides[RIGHT].count),
         dropped,
     )
 
 
-def _drop_undone(base: dict[bytes, Ancestor], side: Listing, number: int) -> None:
+def drop_undone(base: dict[bytes, Ancestor], side: Listing, number: int) -> None:
     """Drop the ancestor's rows that a side is not as any more: an undo is no edit, and nobody repeats it."""
     for path, row in list(base.items()):
         now = side.rows.get(path)
         if now is None or (row.kind != DIRECTORY and now.stamp != row.stamps[number]):
             del base[path]
+
+
+def was_undone(root: Root, ancestor: StoredAncestor | None) -> bool:
+    """Return whether what the last run changed at a side was taken back by rdc undo since."""
+    if ancestor is None or not ancestor.head.undo:
+        return False
+    from rdc.undoing.undo import syncs_in
+
+    kept = {sync.number: sync.left_alone for sync in syncs_in(root)}
+    number = ancestor.head.undo
+    return number not in kept or kept[number] is not None
+
+
+def last_undo(root: Root, keep: KeepUndo | None) -> int:
+    """Return the number of the record that a run left at a side for an undo; 0 for none."""
+    if keep is None:
+        return 0
+    from rdc.undoing.undo import syncs_in
+
+    return max((sync.number for sync in syncs_in(root)), default=0)

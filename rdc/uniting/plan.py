@@ -15,18 +15,21 @@ deletion or a replacement; so whatever is in doubt is dropped from the ancestor.
 
 from __future__ import annotations
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import NamedTuple
-from rdc.uniting.renames import MakeDirectory, Rename, accept_renames
+from rdc.uniting.renames import CopyHere, MakeDirectory, Rename, accept_renames, always
 from rdc.uniting.rows import (
     BARRED,
+    DIGEST_BYTES,
     DIRECTORY,
+    ELSEWHERE,
     FILE,
     LEFT,
     NO_STAMP,
     RIGHT,
     SYMLINK,
     Ancestor,
+    Doubt,
     Node,
     Row,
     required,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
+    from rdc.uniting.renames import Accepted, CanRename
     from rdc.uniting.rows import Stamp
 
 UNITS = frozenset({b".git", b".hg", b".svn", b".jj", b".bzr"})
@@ -72,7 +76,7 @@ class Remove(NamedTuple):
     row: Row
 
 
-Step: TypeAlias = "MakeDirectory | Rename | Write | SetFields | Remove"
+Step: TypeAlias = "MakeDirectory | Rename | CopyHere | Write | SetFields | Remove"
 
 
 class Conflict(NamedTuple):
@@ -94,7 +98,7 @@ class Hold(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What both sides have at a path once the steps are done, without the stamps that they get then."""
+    """The entry of both sides at a path once the steps are done, without the stamps that they get then."""
 
     kind: int
     content: bytes
@@ -103,15 +107,15 @@ class Settled(NamedTuple):
 
 
 Intent: TypeAlias = "tuple[Stamp | None, Stamp | None]"
-"""What a run is about to do at a path: for each side that gets a step the stamp that its entry had, NO_STAMP
-if it had none; None for a side without a step. Without any step the agreed row is to change."""
+"""The intent of a run at a path: for each side that gets a step the stamp that its entry had, NO_STAMP
+if it had none, ELSEWHERE if the journal of that side has it; None for a side without a step. Without any step
+the agreed row is to change."""
 
 NO_INTENT: Intent = (None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be done, and what both sides have in common afterwards."""
+class Plan(Record):
+    """The steps to be done, and the common ancestor afterwards."""
 
     steps: tuple[tuple[int, Step], ...]
     """The side of each step, and the step, in order: renames of both sides, writes, removals, metadata. So
@@ -123,7 +127,7 @@ class Plan:
     kept: Mapping[bytes, Ancestor]
     """Rows that the next ancestor has from this one, by paths after the renames."""
     journal: Mapping[bytes, Intent]
-    """What must be on disk before the first step, by paths after the renames."""
+    """The intents that must be on disk before the first step, by paths after the renames."""
     renames: frozenset[tuple[bytes, bytes]]
     """Old and new path of each rename that is repeated, for the journal."""
     journal_dropped: frozenset[bytes]
@@ -135,12 +139,11 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no side has anything to do."""
+        """Return whether no side has anything to do."""
         return not self.steps
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Record):
     """How a conflict is solved: the entry of the side `winner` goes to the other side."""
 
     winner: int
@@ -148,9 +151,8 @@ class Choice:
     """Where the other version is kept, renamed first; None: it is replaced."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the decisions of one run depend on, besides the rows."""
+class Rules(Record):
+    """The rules of one run's decisions, besides the rows."""
 
     units: frozenset[bytes] = UNITS
     modes: bool = True
@@ -161,15 +163,87 @@ class Rules:
     """The paths in the journals of interrupted runs, each with what every such run was about to do."""
     begun: frozenset[tuple[bytes, bytes]] = frozenset()
     """The renames in those journals: old and new path."""
+    can_rename: CanRename = always
+    """Where it is False, a rename of the other side is a deletion and a new entry."""
+
+
+class Undecided(NamedTuple):
+    """Files of both sides at one path of which nothing but their contents tells whether they are equal, or
+    whether one is as the ancestor."""
+
+    base: Node | None
+    sides: tuple[Node, Node]
+
+    @property
+    def size(self) -> int:
+        """Bytes of both files together."""
+        return sum(required(_row_of(node)).stamp.size for node in self.sides)
+
+    def settle(self, digests: tuple[bytes | None, bytes | None]) -> None:
+        """Note the contents of both files, as they were read; None: it could not be read.
+
+        The side that is as the ancestor tells the ancestor's content, too.
+        """
+        before = _ancestor_of(self.base)
+        rows = required(_row_of(self.sides[LEFT])), required(_row_of(self.sides[RIGHT]))
+        as_before = [before is not None and row.content == before.content for row in rows]
+        both = None not in digests
+        equal = both and digests[LEFT] == digests[RIGHT]
+        for side, (node, row, digest) in enumerate(zip(self.sides, rows, digests, strict=True)):
+            content = row.content
+            if row.doubt is Doubt.UNLESS_DISPROVED and not equal and not (both and as_before[1 - side]):
+                pass
+            elif digest is not None:
+                content = digest
+            elif row.doubt is Doubt.UNTIL_PROVED:
+                content = b"unproved, at side %d" % side
+            node.row = row._replace(content=content, doubt=Doubt.NONE)
+            if digest and before and as_before[side] and (row.doubt is Doubt.NONE or equal):
+                required(self.base).row = before._replace(content=digest)
+
+
+class Planning:
+    """A plan in the making: renames are taken, and files whose contents have to be compared are found."""
+
+    def __init__(self, base: Node, left: Node, right: Node, rules: Rules) -> None:
+        """Take the renames: the three trees are relabelled."""
+        self._trees = base, left, right
+        self._rules = rules
+        self._accepted = accept_renames(
+            base, (left, right), _units(rules.units), rules.begun, rules.can_rename
+        )
+        self._uncertain: set[bytes] = set()
+        self._decided: _Merge | None = None
+        """A pass that left nothing open, and nothing to choose."""
+
+    def undecided(self) -> list[Undecided]:
+        """Return the files whose contents decide something and are not known.
+
+        A plan without knowing them takes them as different.
+        """
+        merge = self._merged(replace(self._rules, choose=None))
+        if not (merge.undecided or merge.conflicts):
+            self._decided = merge
+        return merge.undecided
+
+    def _merged(self, rules: Rules) -> _Merge:
+        base, left, right = self._trees
+        merge = _Merge(rules, (left, right), self._uncertain)
+        merge.drop_uncertain(base)
+        merge.visit_all(base, left, right)
+        return merge
+
+    def plan(self) -> Plan:
+        """Return what brings both trees together."""
+        return _plan(self._trees[0], self._accepted, self._decided or self._merged(self._rules))
 
 
 def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Plan:  # noqa: B008 - frozen
     """Return what brings both trees together. The three trees are relabelled by the renames taken."""
-    in_unit = _units(rules.units)
-    accepted = accept_renames(base, (left, right), in_unit, rules.begun)
-    merge = _Merge(rules, (left, right))
-    merge.drop_uncertain(base)
-    merge.visit_all(base, left, right)
+    return Planning(base, left, right, rules).plan()
+
+
+def _plan(base: Node, accepted: Accepted, merge: _Merge) -> Plan:
     stages: tuple[tuple[Sequence[Step], Sequence[Step]], ...] = (
         accepted.steps, merge.renames, merge.writes, merge.removals, merge.fields
     )  # fmt: skip
@@ -230,8 +304,8 @@ def _paths(node: Node, path: bytes) -> list[tuple[bytes, Row]]:
 
 
 def _is_untouched(node: Node, base: Node | None) -> bool:
-    """Whether nothing at or below `node` is new, edited or of another kind since the ancestor. Deletions and
-    metadata do not count, nor entries that take no part."""
+    """Return whether nothing at or below `node` is new, edited or of another kind since the ancestor.
+    Deletions and metadata do not count, nor entries that take no part."""
     todo: list[tuple[Node, Node | None]] = [(node, base)]
     while todo:
         at, known = todo.pop()
@@ -245,7 +319,8 @@ def _is_untouched(node: Node, base: Node | None) -> bool:
 
 
 def _is_torn(base: Node | None, left: Node, right: Node) -> bool:
-    """Whether both sides changed a unit, and differently. What both have alike is no change of either."""
+    """Return whether both sides changed a unit, and differently. What both have alike is no change of
+    either."""
     changed = [False, False]
     todo: list[tuple[Node | None, Node | None, Node | None]] = [(base, left, right)]
     while todo:
@@ -262,14 +337,28 @@ def _is_torn(base: Node | None, left: Node, right: Node) -> bool:
     return False
 
 
+def _undecided_below(base: Node | None, left: Node, right: Node) -> list[Undecided]:
+    """The files below a unit whose contents have to be known to tell which sides changed it."""
+    found: list[Undecided] = []
+    todo = [(base, left, right)]
+    while todo:
+        o, a, b = todo.pop()
+        one, other = _row_of(a), _row_of(b)
+        if one and other and one.kind == other.kind == FILE and _has_to_be_read(one, other):
+            found.append(Undecided(o, (a, b)))
+        todo += [(_kid(o, name), a.kids[name], b.kids[name]) for name in a.kids.keys() & b.kids.keys()]
+    return found
+
+
 class _Merge:
     """One pass over three trees."""
 
-    def __init__(self, rules: Rules, views: tuple[Node, Node]) -> None:
+    def __init__(self, rules: Rules, views: tuple[Node, Node], uncertain: set[bytes]) -> None:
+        """`uncertain`: paths whose rows an earlier pass dropped; this one adds its own."""
         self._rules = rules
         self._views = views
         self._todo: list[tuple[bytes, Node | None, Node | None, Node | None]] = []
-        self.renames: tuple[list[Rename], list[Rename]] = ([], [])
+        self.renames: tuple[list[Rename | CopyHere], list[Rename | CopyHere]] = ([], [])
         self.writes: tuple[list[Write | Remove], list[Write | Remove]] = ([], [])
         self.removals: tuple[list[Remove], list[Remove]] = ([], [])
         self.fields: tuple[list[SetFields], list[SetFields]] = ([], [])
@@ -277,7 +366,8 @@ class _Merge:
         self.holds: list[Hold] = []
         self.settled: dict[bytes, Settled] = {}
         self.kept: dict[bytes, Ancestor] = {}
-        self.uncertain: set[bytes] = set()
+        self.uncertain = uncertain
+        self.undecided: list[Undecided] = []
         self.stricter = 0
 
     def drop_uncertain(self, base: Node) -> None:
@@ -294,7 +384,7 @@ class _Merge:
             # An entry that was missing and is missing may have come and gone, with all that came below it.
             if any(
                 intent == NO_INTENT or NO_STAMP in intent or any(
-                    was not in (None, now) for was, now in zip(intent, found, strict=True)
+                    was not in (None, ELSEWHERE, now) for was, now in zip(intent, found, strict=True)
                 )
                 for intent in intents
             ):  # fmt: skip
@@ -308,17 +398,23 @@ class _Merge:
     def journal(self, base: Node) -> dict[bytes, Intent]:
         """Return the paths at which the ancestor's row is worth nothing once a part of the plan is done."""
         sides: dict[bytes, int] = {}
+        brought: set[bytes] = set()
         for stage in (self.writes, self.removals, self.fields):
             for side in (LEFT, RIGHT):
                 for step in stage[side]:
                     sides[step.path] = sides.get(step.path, 0) | 1 << side
+                    if not isinstance(step, SetFields):
+                        brought.add(step.path)
         intents: dict[bytes, Intent] = {}
         for path, mask in sides.items():
             left, right = self._stamps(path)
             intents[path] = left if mask & 1 else None, right if mask & 2 else None
         for path, settled in self.settled.items():
             node = base.find(path)
-            if path not in sides and node is not None and node.row is not None and node.row[:4] != settled:
+            if path in brought or node is None or node.row is None:
+                continue
+            # Content that both sides have already is agreed without a step that would show it.
+            if node.row[:2] != settled[:2] or (path not in sides and node.row[:4] != settled):
                 intents[path] = NO_INTENT
         intents.update(dict.fromkeys(self.uncertain, NO_INTENT))
         return intents
@@ -352,12 +448,16 @@ class _Merge:
             self._one_sided(path, o, required(a if right is None else b), LEFT if right is None else RIGHT)
             return False
         is_unit = left.kind == right.kind == DIRECTORY and path.rpartition(b"/")[2] in self._rules.units
+        if is_unit:
+            self.undecided += _undecided_below(o, a, b)
         if is_unit and _is_torn(o, a, b):
             self._conflict(path, "unit", o, a, b)
             return False
         if left.kind != right.kind:
             self._other_kind(path, o, a, b)
             return False
+        if left.kind == FILE and _has_to_be_read(left, right):
+            self.undecided.append(Undecided(o, (a, b)))
         if left.content != right.content and (
             base is None or base.kind != left.kind or base.content not in (left.content, right.content)
         ):
@@ -499,8 +599,10 @@ class _Merge:
         left, right = required(_row_of(a)), required(_row_of(b))
         choice = self._choice(path, about, left, right)
         nodes = (a, b)
-        if choice is None or any(
-            row.kind == BARRED for row_node in nodes for _, row in _paths(row_node, path)
+        if (
+            choice is None
+            or any(row.kind == BARRED for row_node in nodes for _, row in _paths(row_node, path))
+            or (choice.copy is not None and any(view.find(choice.copy) for view in self._views))
         ):
             self.conflicts.append(Conflict(path, about, (left, right)))
             self._keep(path, o)
@@ -509,8 +611,14 @@ class _Merge:
         winning, losing = nodes[choice.winner], nodes[loser]
         if choice.copy is not None:
             row = (left, right)[loser]
-            self.renames[loser].append(Rename(path, choice.copy, row))
-            self._give(path, winning, choice.winner, returns=False)
+            if row.is_linked or not self._rules.can_rename(loser):
+                after = (left, right)[choice.winner]
+                self.renames[loser].append(CopyHere(path, choice.copy, row))
+                self.writes[loser].append(Write(path, after, row, returns=False))
+                self._settle(path, after, after.mode, after.mtime_ns)
+            else:
+                self.renames[loser].append(Rename(path, choice.copy, row))
+                self._give(path, winning, choice.winner, returns=False)
             self._give(choice.copy, losing, loser, returns=False)
             return
         # With the loser's rows as the ancestor, every difference is a change of the winner's.
@@ -537,6 +645,16 @@ class _Merge:
                     self._set(where, loser, before, after.mode, after.mtime_ns)
                 self._settle(where, after, after.mode, after.mtime_ns)
                 todo += [(where + b"/" + name, _kid(old, name), _kid(new, name)) for name in _names(old, new)]
+
+
+def _has_to_be_read(left: Row, right: Row) -> bool:
+    """Return whether nothing but their contents tells whether two files are equal, or as the ancestor."""
+    if Doubt.UNTIL_PROVED in (left.doubt, right.doubt):
+        return True
+    if left.doubt is right.doubt is Doubt.NONE and left.content == right.content:
+        return False
+    digests = len(left.content) == len(right.content) == DIGEST_BYTES
+    return left.stamp.size == right.stamp.size and not digests
 
 
 def _mtime(base: Ancestor | None, left: Row, right: Row, content: bytes) -> int:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from enum import Enum
+from os import fsdecode
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import check_fields
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record, Report
 from rdc.lean.typed import Protocol
+from rdc.limits import RESCAN_SECONDS
 from rdc.model.options import KeepUndo
 from rdc.model.selection import FilterRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rdc.progress import Event
+    from rdc.watching.records import WatchEvent
 
 
 GUARD_PERCENT = 50
 """The most of one side, in percent, that a run deletes or replaces unless it is told otherwise."""
+
+WATCH_SECONDS = 600
+"""Seconds after which a watch runs again though no event came, unless it is told otherwise."""
+
+BASE_BYTES = 64 << 20
+"""Bytes of texts that are kept for merges, unless it is told otherwise."""
 
 COPIES = 10
 """How many copies of conflicts a run makes at most, unless it is told otherwise."""
@@ -53,8 +64,7 @@ class Resolution(Enum):
     """One version keeps the name, and the other one gets a name of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(Record):
     """Conflicts at and below one path, and how they are solved.
 
     >>> import rdc
@@ -70,8 +80,7 @@ class Resolve:
         check_fields(self)
 
 
-@dataclass(frozen=True, slots=True)
-class UniteOptions:
+class UniteOptions(Record):
     """The options of `rdc.unite`. Raises TypeError for a wrong type, ValueError for a wrong value.
 
     >>> import rdc
@@ -89,10 +98,12 @@ class UniteOptions:
     """Whether each conflict of files leaves both versions, the older one under a name of its own."""
     max_copies: int = COPIES
     """How many versions get such a name in one run."""
-    units: tuple[bytes, ...] = ()
-    """Names of directories that are one unit, besides .git, .hg, .svn, .jj and .bzr."""
-    rules: tuple[FilterRule, ...] = ()
-    """Which entries take part. What they exclude is neither copied nor deleted."""
+    units: tuple[bytes, ...] | None = None
+    """Names of directories that are one unit, besides .git, .hg, .svn, .jj and .bzr; None: those of the last
+    run that named some."""
+    rules: tuple[FilterRule, ...] | None = None
+    """Which entries take part. What they exclude is neither copied nor deleted. None: the rules of the last
+    run that had some, which are kept at both sides."""
     checksum: bool = False
     """Whether files of both sides without a common past are compared by content even if size and
     modification time are equal."""
@@ -100,38 +111,55 @@ class UniteOptions:
     """The run stops before it deletes or replaces more than this percentage of one side."""
     force_empty: bool = False
     """Whether a side may be empty that had entries: all of the other side's are deleted then."""
+    ring: bool = False
+    """Whether the two may be united although other pairs connect them already."""
     keep_undo: KeepUndo | None = KeepUndo(days=7)
     """How much of what a run replaces and deletes is kept at each side for `rdc.undo`; None: nothing."""
     fsync: bool = True
+    merge: bool = False
+    """Whether texts that both sides edited are merged, where their changes are apart."""
+    keep_base: int = BASE_BYTES
+    """With `merge`: bytes of texts that are kept as what both sides had in common."""
+    watch: bool = False
+    """Whether runs follow, each when a side has changed, until `stop` of `rdc.unite` is set."""
+    rescan: int = WATCH_SECONDS
+    """With `watch`: seconds after which the sides are compared though no event came; 0 for never."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not 0 <= self.rescan <= RESCAN_SECONDS:
+            raise ValueError(f"UniteOptions.rescan: {self.rescan} is not in 0..{RESCAN_SECONDS}")
         if not 0 <= self.guard <= 100:
             raise ValueError(f"UniteOptions.guard: {self.guard} is not in 0..100")
+        if self.keep_base < 0:
+            raise ValueError(f"UniteOptions.keep_base: {self.keep_base} is negative")
         if self.max_copies < 0:
             raise ValueError(f"UniteOptions.max_copies: {self.max_copies} is negative")
 
 
-@dataclass(frozen=True, slots=True)
-class UniteItem:
+class UniteItem(WithPath, Record):
     """One entry that a side got, lost or had changed; in a dry run, it would be."""
 
     side: str
     """The side that changes: "left" or "right"."""
     action: str
-    """"new", "edited", "returned", "deleted", "renamed" or "metadata"."""
-    path: bytes
-    target: bytes | None = None
+    """"new", "edited", "merged", "returned", "deleted", "renamed" or "metadata"."""
+    path_bytes: bytes
+    target_bytes: bytes | None = None
     """The new path of a renamed entry."""
     copied: int = 0
     """Bytes of the file that was copied."""
 
+    @property
+    def target(self) -> str | None:
+        """`target_bytes` as text."""
+        return None if self.target_bytes is None else fsdecode(self.target_bytes)
 
-@dataclass(frozen=True, slots=True)
-class UniteConflict:
+
+class UniteConflict(WithPath, Record):
     """Two changes that exclude each other. Both versions stay as they are."""
 
-    path: bytes
+    path_bytes: bytes
     about: str
     """"content", "kind", "unit" or "mode"."""
     left_size: int
@@ -141,14 +169,32 @@ class UniteConflict:
     right_mtime_ns: int
 
 
+class United(Record):
+    """With `UniteOptions.watch`: a run ended. Both sides have what was changed, but for conflicts."""
+
+    left: int
+    """The figures of this run, as in UniteReport."""
+    right: int
+    left_bytes: int
+    right_bytes: int
+    entries: int
+    conflicts: int
+    held: int
+    seconds: float
+    """How long the run took."""
+
+
+UniteEvent: TypeAlias = UniteItem | UniteConflict | United
+
+
 class UniteReporter(Protocol):
-    """Receives what a run does at both sides, its conflicts and its problems."""
+    """Receives what a run does at both sides, its conflicts and its problems; of a watch also what happens to
+    it."""
 
-    def __call__(self, event: UniteItem | UniteConflict | Event, /) -> None: ...
+    def __call__(self, event: UniteEvent | Event | WatchEvent, /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class UniteReport:
+class UniteReport(Report, Record):
     """The result of `rdc.unite`.
 
     >>> import os, rdc
@@ -174,16 +220,17 @@ class UniteReport:
     exit: ExitCode
 
 
-@dataclass(frozen=True, slots=True)
-class UnitePair:
-    """What one directory remembers of its pair with another one, as `rdc.unite_status` returns it."""
+class UnitePair(Record):
+    """The state of a pair that one directory remembers, as `rdc.unite_status` returns it."""
 
     place: bytes
     """Where the other directory was in the last run."""
     seconds: int
-    """When that run ended, since 1970."""
+    """The end of that run, in seconds since 1970."""
     entries: int
     """Entries that both sides had in common then."""
     interrupted: bool
     """Whether a run was interrupted since."""
+    rules: tuple[bytes, ...]
+    """The rules that are kept of the pair, each as a text: `exclude *.o`, `include a`, `unit name`."""
     conflicts: tuple[UniteConflict, ...]

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
     Views: TypeAlias = "tuple[Node, Node]"
 
+    CanRename: TypeAlias = Callable[[int], bool]
+    """Whether the file system of a side can rename an entry without replacing another one. Asked only where
+    a rename would be a step."""
+
+
+def always(_side: int) -> bool:
+    """Return True: each file system can rename."""
+    return True
+
 
 class Renamed(NamedTuple):
     """One rename that a side made: the ancestor's node, and the same entry in that side's tree."""
@@ -28,6 +37,15 @@ class Renamed(NamedTuple):
 
 class Rename(NamedTuple):
     """A step: rename the entry at `old`, listed as `row`, to the free path `new`."""
+
+    old: bytes
+    new: bytes
+    row: Row
+
+
+class CopyHere(NamedTuple):
+    """A step in place of a rename that is impossible: copy the file at `old`, listed as `row`, to the free
+    path `new` at the same side."""
 
     old: bytes
     new: bytes
@@ -118,7 +136,7 @@ def _mates(top: Node, view: Node, side: int) -> dict[Node, Node]:
 
 
 def _moved(node: Node, mate: Node) -> bool:
-    """Whether the two nodes have other paths. Compares upwards, and makes no path."""
+    """Return whether the two nodes have other paths. Compares upwards, and makes no path."""
     one: Node | None = node
     other: Node | None = mate
     while one is not None and other is not None:
@@ -141,7 +159,8 @@ def _verdict(
     in_unit: Callable[[bytes], bool],
     done: frozenset[tuple[bytes, bytes]],
 ) -> bool | None:
-    """Whether a node was renamed to its mate's path: True, False if its new parent is new, too; None: no."""
+    """Return whether a node was renamed to its mate's path: True, False if its new parent is new, too; None:
+    no."""
     mate = mates[node]
     old, new = node.path, mate.path
     before, now = _row(node), _row(mate)
@@ -199,6 +218,7 @@ def accept_renames(
     views: Views,
     in_unit: Callable[[bytes], bool],
     begun: frozenset[tuple[bytes, bytes]] = frozenset(),
+    can_rename: CanRename = always,
 ) -> Accepted:
     """Relabel `base` and `views` by each rename that the other side can repeat. `begun`: as `done` of
     find_renames."""
@@ -216,7 +236,10 @@ def accept_renames(
         left: tuple[list[Renamed], list[Renamed]] = ([], [])
         for number, _, _, side in order:
             renamed = pending[side][number]
-            if renamed.before not in awaited[1 - side] and _accept(base, views, side, renamed, done.steps):
+            if (
+                renamed.before not in awaited[1 - side]
+                and _accept(base, views, side, renamed, done.steps, can_rename)
+            ):  # fmt: skip
                 awaited[side].discard(renamed.before)
                 progress = True
             else:
@@ -253,6 +276,7 @@ def _accept(
     side: int,
     renamed: Renamed,
     steps: tuple[list[Rename | MakeDirectory], list[Rename | MakeDirectory]],
+    can_rename: CanRename,
 ) -> bool:
     """Repeat one rename at the other side, if that is possible there. Return whether it is."""
     other = views[1 - side]
@@ -266,7 +290,7 @@ def _accept(
     if old == new or is_below(new, old):
         return False
     missing = _missing_parents(new, base, views[side], other)
-    if missing is None:
+    if missing is None or there.row.is_linked or not can_rename(1 - side):
         return False
     for path, row in missing:
         other.make(path, row._replace(inode=0, listed=None))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from rdc.errors import printable
+from rdc.errors import ExitCode, one_line, printable
 from rdc.limits import UNITE_LISTED
-from rdc.report.output import TerminalOutput, counted, size_text
-from rdc.uniting.records import UniteConflict, UniteItem, UnitePair, UniteReport
+from rdc.report.output import Bar, TerminalOutput, counted, size_text
+from rdc.uniting.records import UniteConflict, United, UniteItem, UnitePair, UniteReport
+from rdc.watching.records import Disconnected, Halted, Limited, Resumed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,20 +30,27 @@ class UniteTerminal(TerminalOutput):
         data: Callable[[str], None],
         talk: Callable[[str], None],
         operands: tuple[str, str],
+        connection: tuple[str, ...] = (),
         *,
         quiet: bool,
         items: bool,
         dry_run: bool,
+        flush: Callable[[], None],
+        bar: Bar | None = None,
+        dials: bool = False,
+        unseen: bool = False,
     ) -> None:
-        """`operands`: both directories as typed, for commands that solve conflicts. `items`: each is
-        shown."""
-        super().__init__(data, talk, quiet=quiet)
+        """`operands`: both directories as typed, and `connection` the options of the connection, for commands
+        that solve conflicts. `items`: each is shown. `flush`: has what was written to stdout leave."""
+        super().__init__(data, talk, bar, quiet=quiet, unseen=unseen and not items, dials=dials)
         self._operands = operands
+        self._connection = connection
         self._items = items
         self._dry_run = dry_run
         self._headed = False
         self._conflicts = 0
         self._first = ""
+        self._flush = flush
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, UniteItem):
@@ -50,6 +58,7 @@ class UniteTerminal(TerminalOutput):
                 self._head()
                 self._data(item_line(event) + "\n")
         elif isinstance(event, UniteConflict):
+            self.reported = True
             self._conflict(event)
         elif isinstance(event, UnitePair):
             for line in pair_lines(event, self._operands):
@@ -65,19 +74,74 @@ class UniteTerminal(TerminalOutput):
     def _conflict(self, event: UniteConflict) -> None:
         self._conflicts += 1
         if self._conflicts == 1:
-            self._first = printable(event.path)
+            self._first = printable(event.path_bytes)
         if self._conflicts <= UNITE_LISTED:
             self._data(conflict_line(event) + "\n")
 
     def summary(self, report: UniteReport) -> str:
+        self._advise()
+        return summary_line(report, dry_run=self._dry_run)
+
+    def _advise(self) -> None:
+        """Say how the conflicts listed so far are solved."""
         if self._conflicts > UNITE_LISTED:
             self._talk(f"{self._conflicts - UNITE_LISTED:,} more conflicts\n")
         if self._conflicts:
-            left, right = self._operands
+            import shlex
+
+            words = (*self._connection, *self._operands, f"--resolve={self._first}=left")
+            self._talk(f"keep one version: rdc unite {shlex.join(words)}     both: =both\n")
+        self._conflicts = 0
+
+
+class WatchTerminal(UniteTerminal):
+    """The same for runs that follow each other: a line after each that changed something."""
+
+    _is_first = True
+    _trouble: str | None = None
+    """What was last said to keep the runs from going on; None while they do."""
+
+    def __call__(self, event: object, /) -> None:
+        if isinstance(event, United):
+            self._run_ended(event)
+        elif isinstance(event, Resumed):
+            self._trouble = None
+            self._talk("rdc: resumed\n")
+        elif isinstance(event, Limited):
             self._talk(
-                f"keep one version: rdc unite {left} {right} --resolve={self._first}=left     both: =both\n"
+                f"rdc: not every directory can be watched: {one_line(event.reason)}; both sides are compared"
+                f" every {event.seconds} seconds instead\n"
             )
-        return summary_line(report, dry_run=self._dry_run)
+        elif isinstance(event, Halted | Disconnected):
+            word = "halted" if isinstance(event, Halted) else "interrupted"
+            line = f"rdc: {word}: {one_line(event.reason)}\n"
+            if line != self._trouble:
+                # A remote side that is away for a night is reported once, not every minute.
+                self._trouble = line
+                self._talk(line)
+        else:
+            super().__call__(event)
+
+    def _run_ended(self, event: United) -> None:
+        self._flush()
+        self._advise()
+        if self._quiet:
+            return
+        report = UniteReport(
+            event.left, event.right, event.left_bytes, event.right_bytes, event.entries, event.conflicts,
+            event.held, False, ExitCode.OK,
+        )  # fmt: skip
+        if event.left or event.right:
+            self._talk(summary_line(report, dry_run=False) + "\n")
+        if self._is_first or self._trouble is not None:
+            again = "" if self._is_first else " again"
+            entries = counted(event.entries, "entry", "entries")
+            self._talk(f"united{again}: {entries} in common; watching\n")
+        self._is_first, self._trouble = False, None
+
+    def summary(self, report: UniteReport) -> str:
+        self._advise()
+        return "stopped   " + summary_line(report, dry_run=False)
 
 
 def item_line(item: UniteItem) -> str:
@@ -85,9 +149,9 @@ def item_line(item: UniteItem) -> str:
     from_left = item.side == "right"
     left, right = (item.action, "") if from_left else ("", item.action)
     arrow = "→" if from_left else "←"
-    path = printable(item.path)
-    if item.target is not None:
-        path += f" to {printable(item.target)}"
+    path = printable(item.path_bytes)
+    if item.target_bytes is not None:
+        path += f" to {printable(item.target_bytes)}"
     size = f"  {size_text(item.copied)}" if item.copied else ""
     return f"{left:<10} {arrow} {right:<10}  {path}{size}"
 
@@ -102,7 +166,7 @@ def conflict_line(event: UniteConflict) -> str:
         )
     )
     about = _ABOUT[event.about]
-    return f"{'conflict':<10} ≠ {'':<10}  {printable(event.path)}  left {left}, right {right}: {about}"
+    return f"{'conflict':<10} ≠ {'':<10}  {printable(event.path_bytes)}  left {left}, right {right}: {about}"
 
 
 def _when(mtime_ns: int) -> str:
@@ -130,6 +194,7 @@ def pair_lines(pair: UnitePair, operands: tuple[str, str]) -> list[str]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(pair.seconds))
     entries = counted(pair.entries, "entry", "entries")
     lines = [f"{printable(pair.place)}: last united {when}, {entries} in common"]
+    lines += [f"  {printable(rule)}" for rule in pair.rules]
     if pair.interrupted:
         lines.append("  a run was interrupted since; the next one goes on")
     lines += ["  " + conflict_line(each) for each in pair.conflicts[:UNITE_LISTED]]

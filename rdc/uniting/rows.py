@@ -6,6 +6,8 @@ step, and a path is read off the nodes above.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from rdc.lean.typed import NamedTuple, TypeVar
 from rdc.model.entries import Kind
 
@@ -24,6 +26,9 @@ LEFT, RIGHT = 0, 1
 BARRED = -1
 """The kind of an entry that takes no part: it is neither sent nor replaced nor removed. Its content is the
 reason, as text."""
+
+DIGEST_BYTES = 16
+"""Bytes of a known content: the start of its BLAKE3 digest."""
 
 DIRECTORY, FILE, SYMLINK = int(Kind.DIRECTORY), int(Kind.FILE), int(Kind.SYMLINK)
 
@@ -45,6 +50,19 @@ class Stamp(NamedTuple):
 
 NO_STAMP = Stamp(-1, 0, 0, 0, 0)
 
+ELSEWHERE = Stamp(-2, 0, 0, 0, 0)
+"""In a journal: the other side gets a step, and its own journal has the stamp."""
+
+
+class Doubt(Enum):
+    """How sure it is that a file has the content that it has in the ancestor, as its row says."""
+
+    NONE = 0
+    UNLESS_DISPROVED = 1
+    """It is so unless a comparison with the other side's file shows another content."""
+    UNTIL_PROVED = 2
+    """It is so only if the other side's file is unchanged and has the same content."""
+
 
 class Row(NamedTuple):
     """One entry as one side lists it."""
@@ -58,8 +76,12 @@ class Row(NamedTuple):
     inode: int
     """0: the entry proves no rename, as it has several names or its file system's numbers are not lasting."""
     listed: Identity | None
-    """What a step on the entry expects to find."""
+    """The entry that a step expects to find."""
     stamp: Stamp
+    doubt: Doubt
+    """How sure it is that `content` is that of the ancestor."""
+    is_linked: bool
+    """A file with several names: a rename would leave the others behind."""
 
 
 class Ancestor(NamedTuple):
@@ -84,7 +106,7 @@ AnyRow: TypeAlias = "Row | Ancestor"
 class Node:
     """One entry of a tree, or the top. `row` is None at the top, and where only something below is known."""
 
-    __slots__ = ("above", "kids", "name", "row", "twin")
+    __slots__ = ("above", "kids", "name", "row", "twin", "was")
 
     def __init__(self, name: bytes, above: Node | None, row: AnyRow | None = None) -> None:
         self.name = name
@@ -93,6 +115,20 @@ class Node:
         self.kids: dict[bytes, Node] = {}
         self.twin: Node | None = None
         """In a copy: the node that it is a copy of."""
+        self.was: bytes | None = None
+        """The path on disk of a node that was taken elsewhere."""
+
+    @property
+    def origin(self) -> bytes:
+        """The path of the entry on disk: that of the node before any rename was taken."""
+        names: list[bytes] = []
+        node = self
+        while node.above is not None:
+            if node.was is not None:
+                return b"/".join([node.was, *reversed(names)])
+            names.append(node.name)
+            node = node.above
+        return b"/".join(reversed(names))
 
     @property
     def path(self) -> bytes:
@@ -125,6 +161,8 @@ class Node:
     def detach(self) -> None:
         """Take the node, and all below it, out of its tree."""
         if self.above is not None:
+            if self.was is None:
+                self.was = self.origin
             del self.above.kids[self.name]
             self.above = None
 

@@ -13,40 +13,54 @@ from contextlib import ExitStack
 
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass
-from rdc.progress import Problem
+from rdc.lean.records import Record
+from rdc.model.preserved import nearest_time
+from rdc.progress import Problem, Progressed
 from rdc.tree import filter_list
-from rdc.uniting.ancestor_file import DIGEST_BYTES, Head, SharedRow, encode
-from rdc.uniting.conflicts import Choices
-from rdc.uniting.describe import Listing, base_rows, describe, is_unchanged
-from rdc.uniting.plan import UNITS, Remove, Rules, Write, make_plan
+from rdc.uniting.ancestor_file import Head
+from rdc.uniting.columns import EMPTY, Common, table_of
+from rdc.uniting.deciding import Deciding, shared_row
+from rdc.uniting.describe import (
+    Listing,
+    describe,
+    digest_of,
+    encode_next,
+    in_doubt,
+    last_undo,
+    was_undone,
+)
+from rdc.uniting.guards import check_share, check_space
+from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
+from rdc.uniting.plan import Planning
 from rdc.uniting.records import UniteConflict, UniteOptions, UnitePair, UniteReport
-from rdc.uniting.rows import DIRECTORY, FILE, LEFT, NO_STAMP, RIGHT, SYMLINK, Ancestor, Row, Stamp
-from rdc.uniting.state import OpenConflict, OpenPlan, PairDirectory, RootState, common_base, pair_name
-from rdc.uniting.steps import SIDES, Steps, items_of, under_any, writable
+from rdc.uniting.rings import check_ring, merged_edges
+from rdc.uniting.rows import (
+    LEFT,
+    RIGHT,
+    Ancestor,
+    Row,
+)
+from rdc.uniting.state import OpenPlan, PairDirectory, RootState, common_base, pair_name, pair_of_roots
+from rdc.uniting.steps import SIDES, Steps, StepsProgress, items_of, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from rdc.progress import Event, StopSignal
+    from rdc.progress import StopSignal
+    from rdc.uniting.ancestor_file import StoredAncestor
+    from rdc.uniting.conflicts import Merged
     from rdc.uniting.describe import Described
-    from rdc.uniting.plan import Conflict, Intent, Plan
-    from rdc.uniting.records import UniteItem, UniteReporter
-    from rdc.uniting.rows import Node
+    from rdc.uniting.plan import Plan, Undecided
+    from rdc.uniting.records import UniteReporter
     from rdc.uniting.state import Base
 
 
-GUARDED_ENTRIES = 100
-"""A side with fewer entries is not guarded: half of ten files are soon deleted."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Record):
     """One of the two directories."""
 
     given: bytes
-    """As the user wrote it."""
+    """The text as the user wrote it."""
     path: bytes
     """Absolute, without links."""
     device: int
@@ -57,10 +71,30 @@ def unite(
     left: bytes, right: bytes, options: UniteOptions, reporter: UniteReporter, stop: StopSignal | None = None
 ) -> UniteReport:
     """Bring two local directories together. Raises RdcError if the run as a whole cannot go on."""
+    if not options.merge:
+        return _unite_once(left, right, options, reporter, stop, {})
+    from rdc.uniting.merged_texts import Merging, near_text
+
+    merging = Merging(left, LEFT, options, reporter)
+    while True:
+        report = _unite_once(left, right, merging.options, merging.report, stop, merging.merged)
+        pair = pair_of_roots((left, right)) if not options.dry_run else b""
+        if not merging.goes_on(report, pair, near_text(right)):
+            return merging.total(report)
+
+
+def _unite_once(
+    left: bytes,
+    right: bytes,
+    options: UniteOptions,
+    reporter: UniteReporter,
+    stop: StopSignal | None,
+    merged: Mapping[bytes, Merged],
+) -> UniteReport:
     places = _places((left, right))
     with ExitStack() as stack:
         roots = (_opened(stack, left), _opened(stack, right))
-        return _Run(stack, places, roots, options, reporter, stop).run()
+        return _Run(stack, places, roots, options, reporter, stop, merged).run()
 
 
 def _places(given: tuple[bytes, bytes]) -> tuple[_Place, _Place]:
@@ -96,8 +130,8 @@ def _opened(stack: ExitStack, path: bytes) -> Root:
     return root
 
 
-class _Run:
-    """One run, from the locks to the new ancestor."""
+class _Run(Deciding):
+    """One run of two directories of this machine, from the locks to the new ancestor."""
 
     def __init__(
         self,
@@ -107,27 +141,23 @@ class _Run:
         options: UniteOptions,
         reporter: UniteReporter,
         stop: StopSignal | None,
+        merged: Mapping[bytes, Merged],
     ) -> None:
+        super().__init__((places[LEFT].given, places[RIGHT].given), options, reporter, stop, merged)
         self._stack = stack
         self._places = places
         self._roots = roots
-        self._options = options
-        self._reporter = reporter
-        self._stop = stop
-        self._held = 0
         self._has_begun = False
-        self._filters = filter_list(options.rules)
-
-    def _report(self, event: UniteItem | UniteConflict | Event, /) -> None:
-        if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self._held += 1
-        self._reporter(event)
+        self._edges: frozenset[bytes] | None = None
+        """What both sides know of other pairs, in a first meeting."""
+        self._filters = filter_list(())
 
     def run(self) -> UniteReport:
         """Run once. Raises RdcError."""
         self._check_bare()
         states = self._states()
         pairs = self._pairs(states)
+        self._choose_rules(pairs)
         base = common_base(pairs, states, [place.inode for place in self._places])
         first = base.ancestors is None
         if base.notice:
@@ -139,15 +169,27 @@ class _Run:
             self._report(
                 Problem(ExitCode.OK, b"", "first time: nothing is deleted; what differs is a conflict")
             )
-        rows = base_rows(base.ancestors)
-        original = dict(rows)
+        self._check_ring(states, first=first)
         sides = (self._listing(LEFT), self._listing(RIGHT))
-        self._check_emptied(states, rows, sides)
-        if base.ancestors and not base.plans and not base.notice and is_unchanged(rows, sides):
-            return UniteReport(0, 0, 0, 0, len(rows), 0, self._held, first, self._code(conflicts=False))
-        undone = (self._was_undone(base, LEFT), self._was_undone(base, RIGHT))
+        if base.ancestors and not base.plans and not base.notice and _are_as(sides, base.ancestors):
+            count = base.ancestors[LEFT].count
+            self._keep_rules(pairs)
+            return UniteReport(0, 0, 0, 0, count, 0, self._held, first, self._code(conflicts=False))
+        left, right = base.ancestors or (None, None)
+        common = Common((left.table, right.table) if left and right else (EMPTY, EMPTY))
+        doubts = self._options.checksum if first else bool(base.plans or base.notice)
+        loaded = in_doubt(sides, base.ancestors, everything=doubts)
+        rows = common.load(loaded)
+        for listed in sides:
+            listed.load(loaded)
+        original = dict(rows)
+        self._check_emptied(states, common, sides)
+        undone = was_undone(self._roots[LEFT], left), was_undone(self._roots[RIGHT], right)
         described = describe(rows, sides, self._filters, checksum=self._options.checksum, undone=undone)
-        plan = make_plan(described.base, *described.views, self._rules(base))
+        rules = self._rules(base.plans, lambda side: states[side].can_rename())
+        planning = Planning(described.base, *described.views, rules)
+        self._compare(planning.undecided(), sides)
+        plan = planning.plan()
         self._name_holds(plan)
         self._guard(plan, described)
         steps = None
@@ -155,18 +197,21 @@ class _Run:
             for side, step in plan.steps:
                 self._report(items_of(step, side))
         else:
+            self._keep_rules(pairs)
             for each in sides:
                 each.sweep()
             steps = self._do(plan, base, pairs)
         conflicts = self._name_conflicts(plan)
-        entries = len(plan.settled) + len(plan.kept)
+        unloaded = common.unloaded if not first else sides[LEFT].count - len(sides[LEFT].rows)
+        entries = unloaded + len(plan.settled) + len(plan.kept)
         if steps is not None:
-            ancestors = self._next_rows(plan, described, steps, original)
-            entries = len(ancestors)
-            self._commit(ancestors, original, base, states, pairs)
-            for pair in pairs:
+            ancestors = self._next_rows(plan, described.base, described.views, steps, original)
+            entries = unloaded + len(ancestors)
+            if first or ancestors != original or base.plans or base.notice:
+                self._commit(ancestors, common, loaded, base, states, pairs, sides)
+            for number, pair in enumerate(pairs):
                 if pair is not None:
-                    pair.note_conflicts(conflicts)
+                    pair.note_conflicts(conflicts, number)
         return self._result(plan, steps, entries, first=first)
 
     # State
@@ -185,6 +230,16 @@ class _Run:
             found[RIGHT].renew()
         return found[LEFT], found[RIGHT]
 
+    def _check_ring(self, states: tuple[RootState, RootState], *, first: bool) -> None:
+        """Refuse a first meeting of two directories that other pairs connect."""
+        one, other = states[LEFT].id, states[RIGHT].id
+        if not first or one is None or other is None:
+            return
+        edges = merged_edges(one, states[LEFT].edges(), other, states[RIGHT].edges())
+        if not self._options.ring:
+            check_ring([place.given for place in self._places], one, other, edges)
+        self._edges = edges
+
     def _pairs(self, states: tuple[RootState, RootState]) -> list[PairDirectory | None]:
         ids = [state.id for state in states if state.id is not None]
         if len(ids) < 2:
@@ -196,43 +251,45 @@ class _Run:
                 self._stack.callback(pair.close)
         return pairs
 
+    def _choose_rules(self, pairs: list[PairDirectory | None]) -> None:
+        kept = [pair.rules() if pair is not None else None for pair in pairs]
+        self._rules_now, self._rules_before = chosen_rules(self._options, kept)
+        encode_rules(KeptRules(self._rules_now, 0))  # too many are refused before anything is done
+        self._filters = filter_list(self._rules_now.filters)
+        if any(kept) and self._rules_now != self._rules_before:
+            text = "other rules than before: what takes no part any more stays at both sides"
+            self._report(Problem(ExitCode.OK, b"", text))
+
+    def _keep_rules(self, pairs: list[PairDirectory | None]) -> None:
+        """Keep the rules at both sides. Nothing is written if both have them, or if there never were any."""
+        if self._options.dry_run or self._rules_now == self._rules_before == NO_RULES:
+            return
+        kept = [pair.rules() if pair is not None else None for pair in pairs]
+        if self._rules_now == self._rules_before and None not in kept and kept[LEFT] == kept[RIGHT]:
+            return
+        found = KeptRules(self._rules_now, int(time.time()))
+        for pair in pairs:
+            if pair is not None:
+                pair.keep_rules(found)
+
     def _listing(self, side: int) -> Listing:
         return Listing(self._roots[side], self._filters, self._report)
-
-    def _was_undone(self, base: Base, side: int) -> bool:
-        """Whether what the last run changed at `side` was taken back by rdc undo since."""
-        if base.ancestors is None:
-            return False
-        number = base.ancestors[side].head.undo
-        if not number:
-            return False
-        from rdc.undoing.undo import list_syncs
-
-        kept = {sync.number: sync.left_alone for sync in list_syncs(self._places[side].path)}
-        return number not in kept or kept[number] is not None
-
-    def _last_undo(self, side: int) -> int:
-        if self._options.keep_undo is None:
-            return 0
-        from rdc.undoing.undo import list_syncs
-
-        return max((sync.number for sync in list_syncs(self._places[side].path)), default=0)
 
     # Guards
 
     def _check_emptied(
         self,
         states: tuple[RootState, RootState],
-        rows: Mapping[bytes, Ancestor],
+        common: Common,
         sides: tuple[Listing, Listing],
     ) -> None:
         """Stop if a side is empty that had entries, or that the other side knows from its last run."""
         if self._options.force_empty:
             return
         for side in (LEFT, RIGHT):
-            if sides[side].rows:
+            if sides[side].count:
                 continue
-            had = len(rows) or self._known_entries(states[1 - side], side)
+            had = common.count or states[1 - side].known_at(self._places[side].path)
             if had:
                 raise self._emptied(side, had)
 
@@ -244,103 +301,30 @@ class _Run:
         for side in (LEFT, RIGHT):
             if not os.listdir(self._places[side].path):
                 with RootState(self._roots[1 - side], write=False) as other:
-                    had = self._known_entries(other, side)
+                    had = other.known_at(self._places[side].path)
                 if had:
                     raise self._emptied(side, had)
 
-    def _emptied(self, side: int, had: int) -> RdcError:
-        entries = "1 entry" if had == 1 else f"{had:,} entries"
-        return RdcError(
-            f"{printable(self._places[side].given)}: expected {entries}, as in the last run, found an empty"
-            " directory; nothing was done: mount it, or use --force-empty to go on with it as it is",
-            code=ExitCode.FILE_IO,
-        )
-
-    def _known_entries(self, state: RootState, side: int) -> int:
-        """How many entries the other side remembers of a directory at the place of `side`."""
-        known = 0
-        for pair in state.pairs():
-            try:
-                ancestors, _ = pair.ancestors()
-            finally:
-                pair.close()
-            if ancestors and ancestors[0].head.place == self._places[side].path:
-                known = max(known, len(ancestors[0].paths))
-        return known
-
     def _guard(self, plan: Plan, described: Described) -> None:
-        """Stop before a run that deletes or replaces more of a side than the guard allows."""
-        if self._options.force_empty:
-            return
-        for side in (LEFT, RIGHT):
-            removed = sum(at == side and isinstance(step, Remove) for at, step in plan.steps)
-            replaced = sum(
-                at == side and isinstance(step, Write) and step.replaced is not None
-                for at, step in plan.steps
-            )
-            total = described.entries[side]
-            for count, doing in ((removed, "delete"), (replaced, "replace")):
-                if total >= GUARDED_ENTRIES and 100 * count > self._options.guard * total:
-                    self._show_largest(plan, side)
-                    raise RdcError(
-                        f"{printable(self._places[side].given)}: would {doing} {count:,} of {total:,} entries"
-                        f" at the {SIDES[side]}, more than {self._options.guard}%; nothing was done: look at"
-                        " it with -n, or allow it with --guard=100",
-                        code=ExitCode.MAX_DELETE,
-                    )
-
-    def _show_largest(self, plan: Plan, side: int) -> None:
-        counts: dict[bytes, int] = {}
-        for at, step in plan.steps:
-            if at == side and isinstance(step, (Remove, Write)):
-                top = step.path.split(b"/")[0]
-                counts[top] = counts.get(top, 0) + 1
-        for top, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:10]:
-            self._reporter(Problem(ExitCode.OK, top, f"{printable(top)}: {count:,} entries"))
+        """Stop before a run that the guard does not allow, or for which there is no room."""
+        shown = [place.given for place in self._places]
+        if not self._options.force_empty:
+            check_share(plan, shown, described.entries, self._options.guard, self._reporter)
+        check_space(plan, shown, self._roots)
 
     # The plan
 
-    def _rules(self, base: Base) -> Rules:
-        unfinished: dict[bytes, tuple[Intent, ...]] = {}
-        begun: set[tuple[bytes, bytes]] = set()
-        for plan in base.plans:
-            begun |= plan.renames
-            for path, intent in plan.intents.items():
-                unfinished[path] = (*unfinished.get(path, ()), intent)
-        return Rules(
-            units=UNITS.union(self._options.units),
-            choose=Choices(self._options).choose,
-            unfinished=unfinished,
-            begun=frozenset(begun),
-        )
-
-    def _name_holds(self, plan: Plan) -> None:
-        for hold in plan.holds:
-            shown = printable(self._roots[hold.side].shown(hold.path))
-            self._report(
-                Problem(ExitCode.PARTIAL, hold.path, f"{shown}: nothing was done here: {hold.reason}")
-            )
-        for left, right in plan.renamed_twice:
-            text = f"renamed twice: {printable(left)} at the left, {printable(right)} at the right; both stay"
-            self._report(Problem(ExitCode.OK, left, text))
-        if plan.stricter:
-            text = f"{plan.stricter:,} entries had different permissions: both sides get those that both had"
-            self._report(Problem(ExitCode.OK, b"", text))
-
-    def _name_conflicts(self, plan: Plan) -> list[OpenConflict]:
-        found: list[OpenConflict] = []
-        for conflict in plan.conflicts:
-            event = conflict_event(conflict)
-            self._report(event)
-            found.append(
-                OpenConflict(
-                    event.path,
-                    event.about,
-                    (event.left_size, event.right_size),
-                    (event.left_mtime_ns, event.right_mtime_ns),
-                )
-            )
-        return found
+    def _compare(self, undecided: Sequence[Undecided], sides: tuple[Listing, Listing]) -> None:
+        """Read the files whose contents decide something."""
+        total, done = sum(each.size for each in undecided), 0
+        for each in undecided:
+            digests: list[bytes | None] = []
+            for side, node in zip(sides, each.sides, strict=True):
+                row = node.row
+                digests.append(digest_of(side, node.origin, row) if isinstance(row, Row) else None)
+            each.settle((digests[LEFT], digests[RIGHT]))
+            done += each.size
+            self._report(Progressed("compare", done, total))
 
     # Doing it
 
@@ -355,7 +339,8 @@ class _Run:
         for root in roots:
             if root.writes.undo is not None:
                 self._stack.callback(root.writes.undo.close)
-        steps = Steps(roots, self._report, self._stop, fsync=self._options.fsync)
+        progress = StepsProgress(plan.steps, self._report)
+        steps = Steps(roots, self._report, self._stop, fsync=self._options.fsync, progress=progress)
         if plan.steps:
             steps.run(plan)
         for root in roots:
@@ -370,128 +355,47 @@ class _Run:
             if pair is not None and base.ancestors is not None:
                 pair.begin(plan)
 
-    def _next_rows(
-        self, plan: Plan, described: Described, steps: Steps, original: Mapping[bytes, Ancestor]
-    ) -> dict[bytes, Ancestor]:
-        """Return what both sides have in common now, with each side's own stamps."""
-        failed = steps.failed[LEFT] | steps.failed[RIGHT]
-        rows = {path: row for path, row in plan.kept.items() if not under_any(path, failed)}
-        torn = {conflict.path for conflict in plan.conflicts if conflict.about == "mode"}
-        for path, settled in plan.settled.items():
-            if under_any(path, failed):
-                continue
-            stamps = [
-                self._stamp(described.views[side], steps.stamps[side], path, settled.kind)
-                for side in (LEFT, RIGHT)
-            ]
-            if path in torn:
-                # Both modes have to be changes in the next run, too.
-                stamps = _with_former_modes(stamps, described.base.find(path))
-            content = steps.digests.get(path, settled.content)
-            rows[path] = Ancestor(*settled._replace(content=content), (stamps[LEFT], stamps[RIGHT]))
-        if failed:
-            for path, row in original.items():
-                if under_any(path, failed) and path not in rows and path not in plan.journal_dropped:
-                    rows[path] = row
-        _drop_orphans(rows)
-        return rows
-
-    @staticmethod
-    def _stamp(view: Node, changed: Mapping[bytes, Stamp], path: bytes, kind: int) -> Stamp:
-        stamp = changed.get(path)
-        if stamp is None:
-            node = view.find(path)
-            stamp = node.row.stamp if node is not None and isinstance(node.row, Row) else NO_STAMP
-        # Times of a directory say nothing: each entry that comes or goes changes them.
-        return stamp if kind != DIRECTORY else Stamp(0, stamp.mode, 0, stamp.inode, 0)
-
     def _commit(
         self,
         rows: dict[bytes, Ancestor],
-        original: Mapping[bytes, Ancestor],
+        common: Common,
+        loaded: set[bytes],
         base: Base,
         states: tuple[RootState, RootState],
         pairs: list[PairDirectory | None],
+        sides: tuple[Listing, Listing],
     ) -> None:
-        """Make what both sides have in common now the ancestor of both. Nothing is written if it is so."""
+        """Make what both sides have in common now the ancestor of both. `loaded`: the directories with rows
+        in `rows`; those in all others are as they were, or without an ancestor as both sides have them."""
         left, right = pairs
         if left is None or right is None:
-            return
-        if base.ancestors is not None and rows == original and not base.plans and not base.notice:
             return
         if not self._has_begun:
             # A kill between the two ends is then known for what it is.
             self._begin(OpenPlan(base.generation, {}, frozenset()), base, pairs)
         paths = sorted(rows)
-        shared = [_shared(rows[path]) for path in paths]
+        shared = [shared_row(rows[path]) for path in paths]
         generation = secrets.token_bytes(8)
         for side, pair in ((LEFT, left), (RIGHT, right)):
             own, other = states[side].id, states[1 - side].id
             head = Head(
                 generation, own or b"", other or b"", self._places[side].inode, int(time.time()),
-                self._places[1 - side].path, self._last_undo(side),
+                self._places[1 - side].path, last_undo(self._roots[side], self._options.keep_undo),
             )  # fmt: skip
-            pair.prepare(encode(head, paths, shared, [rows[path].stamps[side] for path in paths]))
+            added = table_of(paths, shared, [rows[path].stamps[side] for path in paths])
+            ancestor = base.ancestors[side] if base.ancestors else None
+            pair.prepare(encode_next(head, added, loaded, ancestor, common.numbers, sides[side]))
+        for state in states if self._edges is not None else ():
+            state.note_edges(self._edges or ())
         for pair in (left, right):
             pair.commit()
         for pair in (left, right):
             pair.end()
 
-    def _result(self, plan: Plan, steps: Steps | None, entries: int, *, first: bool) -> UniteReport:
-        if steps is not None:
-            changed, copied = steps.changed, steps.bytes
-        else:
-            items = [items_of(step, side) for side, step in plan.steps]
-            changed = [sum(item.side == side for item in items) for side in SIDES]
-            copied = [sum(item.copied for item in items if item.side == side) for side in SIDES]
-        code = self._code(conflicts=bool(plan.conflicts))
-        return UniteReport(
-            changed[LEFT], changed[RIGHT], copied[LEFT], copied[RIGHT], entries, len(plan.conflicts),
-            self._held, first, code,
-        )  # fmt: skip
 
-    def _code(self, *, conflicts: bool) -> ExitCode:
-        if self._held:
-            return ExitCode.PARTIAL
-        return ExitCode.CONFLICTS if conflicts else ExitCode.OK
-
-
-def conflict_event(conflict: Conflict) -> UniteConflict:
-    """Return the event of a conflict."""
-    left, right = conflict.rows
-    return UniteConflict(
-        conflict.path,
-        conflict.about,
-        left.stamp.size,
-        right.stamp.size,
-        left.stamp.mtime_ns,
-        right.stamp.mtime_ns,
-    )
-
-
-def _with_former_modes(stamps: list[Stamp], node: Node | None) -> list[Stamp]:
-    """The stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
-    known = node.row if node is not None else None
-    if not isinstance(known, Ancestor):
-        return stamps
-    return [
-        stamp._replace(mode=before.mode, ctime_ns=0)
-        for stamp, before in zip(stamps, known.stamps, strict=True)
-    ]
-
-
-def _drop_orphans(rows: dict[bytes, Ancestor]) -> None:
-    """Drop rows whose directory has no row: no ancestor can have them."""
-    for path in sorted(rows):
-        parent = path.rpartition(b"/")[0]
-        if parent and (parent not in rows or rows[parent].kind != DIRECTORY):
-            del rows[path]
-
-
-def _shared(row: Ancestor) -> SharedRow:
-    known = row.kind == FILE and len(row.content) == DIGEST_BYTES
-    target = row.content if row.kind == SYMLINK else b""
-    return SharedRow(row.kind, row.content if known else None, target, row.mode, row.mtime_ns)
+def _are_as(sides: tuple[Listing, Listing], ancestors: tuple[StoredAncestor, StoredAncestor]) -> bool:
+    """Return whether both sides are as their own stamps say: then there is nothing to decide."""
+    return all(side.is_as(ancestor) for side, ancestor in zip(sides, ancestors, strict=True))
 
 
 def pairs_of(path: bytes) -> list[UnitePair]:
@@ -509,15 +413,16 @@ def pairs_of(path: bytes) -> list[UnitePair]:
             latest = ancestors[0]
             plans, readable = pair.plans()
             conflicts = tuple(
-                UniteConflict(each.path, each.about, *each.sizes, *each.mtimes_ns)
+                UniteConflict(each.path, each.about, *each.sizes, *map(nearest_time, each.mtimes_ns))
                 for each in pair.open_conflicts()
             )
             found.append(
                 UnitePair(
                     latest.head.place,
                     latest.head.seconds,
-                    len(latest.paths),
+                    latest.count,
                     bool(plans) or not readable,
+                    kept.rules.lines if (kept := pair.rules()) is not None else (),
                     conflicts,
                 )
             )
@@ -540,4 +445,20 @@ def forget(left: bytes, right: bytes) -> int:
                 pair.forget()
                 pair.close()
                 removed += 1
+    return removed
+
+
+def forget_place(path: bytes, place: bytes) -> int:
+    """Remove what the directory at `path` remembers of one at another place. Return how many pairs that were.
+    Raises RdcError."""
+    removed = 0
+    with ExitStack() as stack:
+        state = RootState(_opened(stack, path), write=True)
+        stack.callback(state.close)
+        for pair in state.pairs():
+            ancestors, _ = pair.ancestors()
+            if ancestors and ancestors[0].head.place == place:
+                pair.forget()
+                removed += 1
+            pair.close()
     return removed

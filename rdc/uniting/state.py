@@ -18,7 +18,9 @@ from zlib import crc32
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError, printable
+from rdc.files.base.directory_descriptors import honours_no_replace
 from rdc.files.base.paths import UNITE_NAME
+from rdc.files.base.syscalls import birth_time, rename_no_replace_between
 from rdc.files.base.taking_names import sync_directory_at
 from rdc.files.own.record_log import (
     RecordError,
@@ -27,12 +29,17 @@ from rdc.files.own.record_log import (
     path_of,
     relative_path_of,
     signed,
+    time_of,
     value_of,
 )
-from rdc.lean.records import dataclass
-from rdc.limits import UNITE_FILE_BYTES
-from rdc.uniting.ancestor_file import DamagedError, OwnAncestor, decode
-from rdc.uniting.rows import LEFT, NO_STAMP, RIGHT, Stamp
+from rdc.files.root.root import Root
+from rdc.lean.records import Record, replace
+from rdc.limits import NAME_BYTES, RULES_BYTES, UNITE_EDGES, UNITE_FILE_BYTES, UNITE_UNITS
+from rdc.model.preserved import nearest_time, packed_time
+from rdc.uniting.ancestor_file import DamagedError, StoredAncestor
+from rdc.uniting.pair_rules import decode_rules, encode_rules
+from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, unpack_edges
+from rdc.uniting.rows import ELSEWHERE, LEFT, NO_STAMP, RIGHT, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +47,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rdc.files.root.root import Root
+    from rdc.uniting.pair_rules import KeptRules
     from rdc.uniting.plan import Intent
 
 ID_BYTES = 16
+MARK_DIGEST_BYTES = 16
+"""Bytes of the digest of what both sides have in common by which they compare it."""
+
 NO_GENERATION = bytes(8)
 """The generation of a pair without an ancestor."""
 
@@ -51,35 +62,54 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ANCESTOR, _OLDER, _NEW = b"ancestor", b"ancestor.1", b"ancestor.new"
-_JOURNAL, _OPEN = b"journal", b"open"
+_MARK = b"mark"
+_EDGES, _EDGES_MAGIC = b"edges", b"RDCEDGE\x01"
+_JOURNAL, _OPEN, _RULES = b"journal", b"open", b"rules"
+_TRIED = b"try", b"try.1"
+RULES_FILE_BYTES = 2 * RULES_BYTES + 2 * UNITE_UNITS * NAME_BYTES
+"""The longest file of rules that is read, in base64."""
 JOURNAL_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPlan:
-    """What an interrupted run was about to do."""
+class OpenPlan(Record):
+    """The steps of an interrupted run."""
 
     generation: bytes
     """That of the ancestor that it began with."""
     intents: Mapping[bytes, Intent]
     renames: frozenset[tuple[bytes, bytes]]
+    is_own: bool = False
+    """Whether each intent has the stamp of the side whose journal it is first, and ELSEWHERE or None second.
+    """
+
+    def seen_from(self, side: int) -> OpenPlan:
+        """The plan with the stamps of the left side first. `side`: whose journal it is from."""
+        if not self.is_own or side == LEFT:
+            return self
+        return replace(self, intents={path: intent[::-1] for path, intent in self.intents.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class OpenConflict:
+class OpenConflict(Record):
     """One conflict that the last run left, for `rdc unite --status`."""
 
     path: bytes
     about: str
     sizes: tuple[int, int]
+    """The sizes at the left side, and at the right one. Each side keeps its own first, as it does the
+    times."""
     mtimes_ns: tuple[int, int]
 
+    def seen_from(self, side: int) -> OpenConflict:
+        """The conflict with that side first."""
+        if side == LEFT:
+            return self
+        return OpenConflict(self.path, self.about, self.sizes[::-1], self.mtimes_ns[::-1])
 
-@dataclass(frozen=True, slots=True)
-class Base:
+
+class Base(Record):
     """The ancestors that both sides have of one run; None: there are none that can be trusted."""
 
-    ancestors: tuple[OwnAncestor, OwnAncestor] | None
+    ancestors: tuple[StoredAncestor, StoredAncestor] | None
     plans: tuple[OpenPlan, ...]
     notice: str
     """Why there is no ancestor, or only an older one; "" if all is well or this is the first run."""
@@ -152,14 +182,22 @@ class RootState:
 
     def _read_id(self) -> bytes | None:
         data = _read(self._fd, b"root", 64)
-        if data is None or len(data) != len(_ROOT_MAGIC) + ID_BYTES + 8 + 4:
+        if data is None or len(data) != len(_ROOT_MAGIC) + ID_BYTES + 16 + 4:
             return None
         body, check = data[:-4], data[-4:]
-        inode = os.fstat(self._root.fileno()).st_ino
         if not body.startswith(_ROOT_MAGIC) or crc32(body).to_bytes(4, "little") != check:
             return None
-        # In a copy of the tree the inode number is another one: a copy is a root of its own.
-        return body[len(_ROOT_MAGIC) : -8] if body[-8:] == inode.to_bytes(8, "little") else None
+        return body[len(_ROOT_MAGIC) : -16] if body[-16:] == self._bound_to() else None
+
+    def _bound_to(self) -> bytes:
+        """Return what no copy of the tree has: a copy is a root of its own, also one that got the inode
+        number of a directory that is gone."""
+        top = self._root.fileno()
+        made = birth_time(top)
+        if not made:
+            with suppress(FileNotFoundError):
+                made = -os.stat(_MARK, dir_fd=self._fd, follow_symlinks=False).st_ctime_ns
+        return os.fstat(top).st_ino.to_bytes(8, "little") + made.to_bytes(8, "little", signed=True)
 
     def renew(self) -> None:
         """Give the root another id, as one that has none: it is a copy. Raises RdcError."""
@@ -168,9 +206,36 @@ class RootState:
 
     def _make_id(self) -> bytes:
         made = secrets.token_bytes(ID_BYTES)
-        body = _ROOT_MAGIC + made + os.fstat(self._root.fileno()).st_ino.to_bytes(8, "little")
+        if not birth_time(self._root.fileno()):
+            _replace(self._fd, _MARK, [])
+        body = _ROOT_MAGIC + made + self._bound_to()
         _replace(self._fd, b"root", [body, crc32(body).to_bytes(4, "little")])
         return made
+
+    def can_rename(self) -> bool:
+        """Return whether the file system renames an entry without replacing another one. It is tried here; a
+        run that writes nothing only asks whether the system knows such a rename."""
+        if not honours_no_replace(self._root.fileno()):
+            return False
+        if not self._writes:
+            return True
+        for name in _TRIED:
+            with suppress(FileExistsError):
+                os.close(os.open(name, _WRITE, 0o600, dir_fd=self._fd))
+        try:
+            try:
+                rename_no_replace_between(_TRIED[0], self._fd, _TRIED[1], self._fd)
+            except FileExistsError:
+                os.unlink(_TRIED[1], dir_fd=self._fd)
+                rename_no_replace_between(_TRIED[0], self._fd, _TRIED[1], self._fd)
+                return True
+            return False
+        except OSError:
+            return False
+        finally:
+            for name in _TRIED:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=self._fd)
 
     def pairs(self) -> list[PairDirectory]:
         """The pairs that this root is part of. The caller closes them. Raises RdcError."""
@@ -180,6 +245,51 @@ class RootState:
             names = sorted(os.fsencode(name) for name in os.listdir(self._fd))
         found = [PairDirectory.open(self, name) for name in names if len(name) == 16]
         return [pair for pair in found if pair is not None]
+
+    def known_at(self, place: bytes) -> int:
+        """Return how many entries this side remembers of a directory at `place`. Raises RdcError."""
+        known = 0
+        for pair in self.pairs():
+            try:
+                ancestors, _ = pair.ancestors()
+            finally:
+                pair.close()
+            if ancestors and ancestors[0].head.place == place:
+                known = max(known, ancestors[0].count)
+        return known
+
+    def edges(self) -> frozenset[bytes]:
+        """The pairs that this root is part of, and those that it heard of. Raises RdcError."""
+        found: set[bytes] = set()
+        if self.id is None:
+            return frozenset()
+        for pair in self.pairs():
+            try:
+                ancestors, _ = pair.ancestors()
+            finally:
+                pair.close()
+            found.update(
+                edge_of(self.id, each.head.other) for each in ancestors[:1] if each.head.own == self.id
+            )
+        with _failing(self.shown, "read the edges in it"):
+            data = _read(self._fd, _EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""
+        body, check = data[:-4], data[-4:]
+        if body.startswith(_EDGES_MAGIC) and crc32(body).to_bytes(4, "little") == check:
+            with suppress(ValueError):
+                heard = unpack_edges(body[len(_EDGES_MAGIC) :])
+                found.update(edge for edge in heard if not is_at(edge, self.id))
+        return frozenset(found)
+
+    def note_edges(self, edges: Iterable[bytes]) -> None:
+        """Keep the pairs of others, on disk. Raises RdcError."""
+        own = self.id or b""
+        heard = pack_edges(edge for edge in edges if not is_at(edge, own))
+        body = _EDGES_MAGIC + heard
+        data = body + crc32(body).to_bytes(4, "little")
+        with _failing(self.shown, "note the edges in it"):
+            before = _read(self._fd, _EDGES, len(data))
+            if before != data and (heard or before is not None):
+                _replace(self._fd, _EDGES, [data])
 
     @property
     def fd(self) -> int:
@@ -200,8 +310,21 @@ class RootState:
         self.close()
 
 
+def pair_of_roots(paths: Iterable[bytes]) -> bytes:
+    """Return the name of the pair of two directories of this machine that have met. Raises RdcError."""
+    ids = []
+    for path in paths:
+        root = Root.open(path)
+        try:
+            with RootState(root, write=False) as state:
+                ids += [state.id] if state.id is not None else []
+        finally:
+            root.release()
+    return pair_name(ids)
+
+
 class PairDirectory:
-    """What one root keeps of its pair with another root."""
+    """The state of a pair that one root keeps."""
 
     def __init__(self, shown: bytes, name: bytes, fd: int, above: int) -> None:
         self.shown = shown
@@ -225,20 +348,25 @@ class PairDirectory:
 
     # Ancestors
 
-    def ancestors(self) -> tuple[list[OwnAncestor], list[str]]:
-        """The ancestors that can be read, the latest first, and what is wrong with others."""
-        found: list[OwnAncestor] = []
+    def ancestors(self) -> tuple[list[StoredAncestor], list[str]]:
+        """The ancestors that can be read, the latest first, and what is wrong with the latest.
+
+        Without that the older one is worth nothing: it knows nothing of what was agreed since.
+        """
+        found: list[StoredAncestor] = []
         wrong: list[str] = []
         for name in (_ANCESTOR, _OLDER):
             try:
                 with _failing(self.shown + b"/" + name, "read it"):
                     data = _read(self._fd, name, UNITE_FILE_BYTES)
                 if data is not None:
-                    found.append(decode(data))
+                    found.append(StoredAncestor(data))
             except DamagedError as error:
                 wrong.append(f"{printable(self.shown)}/{name.decode()}: damaged: expected {error}")
             except RdcError as error:
                 wrong.append(str(error))
+            if wrong:
+                return found, wrong if name == _ANCESTOR else []
         return found, wrong
 
     def prepare(self, data: bytes) -> None:
@@ -259,8 +387,9 @@ class PairDirectory:
     def begin(self, plan: OpenPlan) -> None:
         """Append what a run is about to do, on disk before this returns. Raises RdcError."""
         lines = [signed(_json(["rdc unite", JOURNAL_VERSION, plan.generation.hex()]))]
+        word = "own" if plan.is_own else "path"
         lines += [
-            signed(_json(["path", encoded(path).decode(), *(_stamp_items(side) for side in intent)]))
+            signed(_json([word, encoded(path).decode(), *(_stamp_items(side) for side in intent)]))
             for path, intent in plan.intents.items()
         ]
         lines += [
@@ -309,16 +438,57 @@ class PairDirectory:
                 found.append(_read_conflict(value_of(line)))
         return found
 
-    def note_conflicts(self, conflicts: Sequence[OpenConflict]) -> None:
-        """Keep the conflicts for --status. Writes nothing if they are the same. Raises RdcError."""
-        lines = [
-            signed(_json([encoded(each.path).decode(), each.about, *each.sizes, *each.mtimes_ns]))
-            for each in conflicts
-        ]
+    def note_conflicts(self, conflicts: Sequence[OpenConflict], side: int) -> None:
+        """Keep the conflicts for --status, as `side` sees them. Writes nothing if they are the same. Raises
+        RdcError."""
+        lines = _conflict_lines(conflicts, side)
         with _failing(self.shown, "note the conflicts in it"):
-            before = _read(self._fd, _OPEN, UNITE_FILE_BYTES)
-            if (before or b"") != b"".join(lines):
+            if not self.has_noted(conflicts, side):
                 _replace(self._fd, _OPEN, lines)
+
+    def has_noted(self, conflicts: Sequence[OpenConflict], side: int) -> bool:
+        """Return whether these are the conflicts that are kept. Raises RdcError."""
+        with _failing(self.shown, "read the conflicts in it"):
+            before = _read(self._fd, _OPEN, UNITE_FILE_BYTES) or b""
+        return before == b"".join(_conflict_lines(conflicts, side))
+
+    # Rules
+
+    def rules(self) -> KeptRules | None:
+        """The rules of the pair as this side keeps them; None: none, or none that can be read."""
+        with _failing(self.shown, "read the rules in it"):
+            data = _read(self._fd, _RULES, RULES_FILE_BYTES)
+        try:
+            return decode_rules(data) if data else None
+        except RecordError:
+            return None
+
+    def keep_rules(self, kept: KeptRules) -> None:
+        """Keep the rules of the pair, on disk. Raises RdcError."""
+        with _failing(self.shown, "keep the rules in it"):
+            _replace(self._fd, _RULES, [encode_rules(kept)])
+
+    # Texts, for merges
+
+    def kept_names(self, prefix: bytes) -> set[bytes]:
+        """The names of files that begin with `prefix`. Raises RdcError."""
+        with _failing(self.shown, "list it"):
+            return {name for name in map(os.fsencode, os.listdir(self._fd)) if name.startswith(prefix)}
+
+    def kept(self, name: bytes, most: int) -> bytes | None:
+        """The content of a file, of at most `most` bytes; None if there is none. Raises RdcError."""
+        with _failing(self.shown, "read it"):
+            return _read(self._fd, name, most)
+
+    def keep(self, name: bytes, parts: Sequence[bytes]) -> None:
+        """Write a file. Raises RdcError."""
+        with _failing(self.shown, "write in it"):
+            _replace(self._fd, name, parts)
+
+    def drop(self, name: bytes) -> None:
+        """Remove a file. Raises RdcError."""
+        with _failing(self.shown, "write in it"), suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._fd)
 
     def forget(self) -> None:
         """Remove everything that is kept of the pair. Raises RdcError."""
@@ -334,11 +504,26 @@ class PairDirectory:
             os.close(fd)
 
 
+def _conflict_lines(conflicts: Sequence[OpenConflict], side: int) -> list[bytes]:
+    seen = [each.seen_from(side) for each in conflicts]
+    return [
+        signed(
+            _json([encoded(each.path).decode(), each.about, *each.sizes, *map(nearest_time, each.mtimes_ns)])
+        )
+        for each in seen
+    ]
+
+
 def _read_conflict(items: object) -> OpenConflict:
     if not isinstance(items, list) or len(items) != 6 or not all(type(each) is int for each in items[2:]):
         raise RecordError("a path, what it is about, and four numbers")
     left, right, one, other = items[2:]
-    return OpenConflict(path_of(items[0]), str(items[1]), (left, right), (one, other))
+    return OpenConflict(
+        path_of(items[0]),
+        str(items[1]),
+        (left, right),
+        (packed_time(time_of(one)), packed_time(time_of(other))),
+    )
 
 
 def pair_name(ids: Iterable[bytes]) -> bytes:
@@ -346,50 +531,91 @@ def pair_name(ids: Iterable[bytes]) -> bytes:
     return blake3(b"".join(sorted(ids))).hexdigest(8).encode()
 
 
+class Known(Record):
+    """The knowledge of one side about the pair: whether it can be trusted depends on the other side."""
+
+    marks: tuple[tuple[bytes, bytes], ...]
+    """Generation and shared digest of each ancestor, the latest first."""
+    plans: tuple[bytes, ...]
+    """The generations with which the plans in its journal began."""
+    is_whole: bool
+    """Whether all of its journal could be read."""
+    wrong: str
+    """The damaged part; "" for none."""
+
+
+class Related(Record):
+    """Which ancestors two sides have in common."""
+
+    numbers: tuple[int, int] | None
+    """The number of the ancestor at each side; None: there is none that can be trusted."""
+    notice: str
+    """The notice, as in Base."""
+
+
+def relate(left: Known, right: Known) -> Related:
+    """Return what two sides have in common. Pure, and the same at both sides."""
+    if not (left.is_whole and right.is_whole):
+        return Related(None, "the journal of an interrupted run is damaged")
+    plans = frozenset(left.plans + right.plans)
+    wrong = "; ".join(filter(None, (left.wrong, right.wrong)))
+    if left.marks and right.marks and left.marks[0][0] == right.marks[0][0]:
+        if left.marks[0][1] != right.marks[0][1]:
+            return Related(None, "the two sides remember different things of their last run")
+        return Related((0, 0), wrong)
+    # A run that was killed between the two ends has left its plan in a journal.
+    for number, one in enumerate(left.marks):
+        for other_number, other in enumerate(right.marks):
+            if one == other and one[0] in plans:
+                return Related((number, other_number), "the last run was interrupted at its end")
+    if not (left.marks or right.marks or wrong):
+        return Related(None, "")
+    missing = "what one side remembers is missing, or older than what the other one does"
+    return Related(None, wrong or missing)
+
+
+class OwnMemory:
+    """The state of a pair at one side, read once."""
+
+    def __init__(
+        self, pair: PairDirectory | None, ids: tuple[bytes | None, bytes | None], inode: int
+    ) -> None:
+        """`ids`: of this root and of the other one. `inode`: of this root. Raises RdcError."""
+        self.ancestors: list[StoredAncestor] = []
+        self.plans: list[OpenPlan] = []
+        wrong: list[str] = []
+        whole = True
+        if pair is not None:
+            found, wrong = pair.ancestors()
+            self.ancestors = [
+                each for each in found if (each.head.own, each.head.other) == ids and each.head.inode == inode
+            ]
+            self.plans, whole = pair.plans()
+        marks = tuple((each.head.generation, each.shared[:MARK_DIGEST_BYTES]) for each in self.ancestors)
+        self.known = Known(marks, tuple(plan.generation for plan in self.plans), whole, "; ".join(wrong))
+
+    def counting(self, generation: bytes) -> tuple[OpenPlan, ...]:
+        """The plans that began with the ancestor of this generation."""
+        return tuple(plan for plan in self.plans if plan.generation == generation)
+
+
 def common_base(
     pairs: Sequence[PairDirectory | None], roots: Sequence[RootState], inodes: Sequence[int]
 ) -> Base:
     """Return what both sides had in common, from what each keeps. Raises RdcError."""
-    plans: list[OpenPlan] = []
-    found: list[list[OwnAncestor]] = [[], []]
-    wrong: list[str] = []
-    whole = True
-    for side in (LEFT, RIGHT):
-        pair = pairs[side]
-        if pair is None:
-            continue
-        ancestors, damage = pair.ancestors()
-        wrong += damage
-        ids = roots[side].id, roots[1 - side].id
-        found[side] = [
-            each for each in ancestors
-            if (each.head.own, each.head.other) == ids and each.head.inode == inodes[side]
-        ]  # fmt: skip
-        more, readable = pair.plans()
-        plans += more
-        whole &= readable
-    if not whole:
-        return Base(None, (), "the journal of an interrupted run is damaged")
-    latest = [side[0] if side else None for side in found]
-    left, right = latest
-    if left and right and left.head.generation == right.head.generation:
-        if left.shared != right.shared:
-            return Base(None, (), "the two sides remember different things of their last run")
-        return Base((left, right), _counting(plans, left), "; ".join(wrong))
-    # A run that was killed between the two ends has left its plan in a journal.
-    for one in found[LEFT]:
-        for other in found[RIGHT]:
-            counting = _counting(plans, one)
-            if one.head.generation == other.head.generation and one.shared == other.shared and counting:
-                return Base((one, other), counting, "the last run was interrupted at its end")
-    if not any(found) and not wrong:
-        return Base(None, (), "")
-    which = "; ".join(wrong) or "what one side remembers is missing, or older than what the other one does"
-    return Base(None, (), which)
-
-
-def _counting(plans: Sequence[OpenPlan], ancestor: OwnAncestor) -> tuple[OpenPlan, ...]:
-    return tuple(plan for plan in plans if plan.generation == ancestor.head.generation)
+    left, right = (
+        OwnMemory(pairs[side], (roots[side].id, roots[1 - side].id), inodes[side]) for side in (LEFT, RIGHT)
+    )
+    related = relate(left.known, right.known)
+    if related.numbers is None:
+        return Base(None, (), related.notice)
+    ancestors = left.ancestors[related.numbers[LEFT]], right.ancestors[related.numbers[RIGHT]]
+    generation = ancestors[LEFT].head.generation
+    plans = (
+        *(plan.seen_from(LEFT) for plan in left.counting(generation)),
+        *(plan.seen_from(RIGHT) for plan in right.counting(generation)),
+    )
+    return Base(ancestors, plans, related.notice)
 
 
 def read_plans(data: bytes) -> tuple[list[OpenPlan], bool]:
@@ -423,15 +649,19 @@ def _read_plan(lines: Sequence[bytes]) -> OpenPlan | None:
         raise RecordError(f"a journal of version {JOURNAL_VERSION}")
     generation = bytes.fromhex(str(head[2]))
     intents: dict[bytes, Intent] = {}
+    own = False
     renames: set[tuple[bytes, bytes]] = set()
     for number, line in enumerate(lines[1:], 2):
         match value_of(line):
             case ["path", path, left, right]:
                 intents[relative_path_of(path)] = _stamp_of(left), _stamp_of(right)
+            case ["own", path, stamp, other] if other in (None, "elsewhere"):
+                own = True
+                intents[relative_path_of(path)] = _stamp_of(stamp), _stamp_of(other)
             case ["rename", old, new]:
                 renames.add((relative_path_of(old), relative_path_of(new)))
             case ["begin"] if number == len(lines):
-                return OpenPlan(generation, intents, frozenset(renames))
+                return OpenPlan(generation, intents, frozenset(renames), own)
             case _:
                 raise RecordError("a path, a rename or the end of the plan")
     return None
@@ -440,17 +670,24 @@ def _read_plan(lines: Sequence[bytes]) -> OpenPlan | None:
 def _stamp_items(stamp: Stamp | None) -> object:
     if stamp is None:
         return None
-    return [] if stamp == NO_STAMP else list(stamp)
+    if stamp == ELSEWHERE:
+        return "elsewhere"
+    if stamp == NO_STAMP:
+        return []
+    return [stamp.size, stamp.mode, nearest_time(stamp.mtime_ns), stamp.inode, nearest_time(stamp.ctime_ns)]
 
 
 def _stamp_of(items: object) -> Stamp | None:
     if items is None:
         return None
+    if items == "elsewhere":
+        return ELSEWHERE
     if items == []:
         return NO_STAMP
     if not isinstance(items, list) or len(items) != 5 or not all(type(each) is int for each in items):
         raise RecordError("five numbers of an entry")
-    return Stamp(*items)
+    size, mode, mtime, inode, ctime = items
+    return Stamp(size, mode, packed_time(time_of(mtime)), inode, packed_time(time_of(ctime)))
 
 
 def _json(items: list[object]) -> bytes:

@@ -8,6 +8,7 @@ listed file, and renamed into place in groups (rdc.files.replace): a path is alw
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, suppress
 from functools import partial
 
 from blake3 import blake3
@@ -19,19 +20,22 @@ from rdc.files.names.entry_names import Moved, make_durable, move_directory, mov
 from rdc.files.replace.cloning import copy_whole, may_clone
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
-from rdc.files.root.root import Root, WritePolicy
 from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import packed_time
-from rdc.progress import Problem
-from rdc.uniting.ancestor_file import DIGEST_BYTES
+from rdc.progress import PlanKnown, Problem, Progressed
 from rdc.uniting.plan import Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
-from rdc.uniting.renames import MakeDirectory, Rename
-from rdc.uniting.rows import DIRECTORY, FILE, Row, Stamp
+from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
+from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, Row, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from rdc.files.root.root import Root
     from rdc.model.options import KeepUndo
     from rdc.progress import StopSignal
     from rdc.uniting.plan import Plan, Step
@@ -44,6 +48,9 @@ KNOWN_BYTES = 16 << 20
 """Bytes of the longest file whose content is known once it is copied. It is in memory then, so this costs the
 hash alone; a later run knows by it whether a touched file was edited."""
 
+KNOWN_FILES = 4_096
+"""Files of one run from another machine whose contents are known afterwards, at 16 bytes each on the wire."""
+
 _UNTIMED = frozenset({Kind.DIRECTORY, Kind.SYMLINK})
 _NO_UNDO = "leave out --keep-undo"
 
@@ -53,11 +60,11 @@ def writable(root: Root, keep: KeepUndo | None, *, fsync: bool) -> Root:
     directories and links."""
     reads = replace(root.reads, untimed=_UNTIMED)
     if keep is None:
-        return root.having(reads=reads, writes=WritePolicy())
+        return root.having(reads=reads, writes=replace(root.writes, undo=None))
     from rdc.undoing.keeper import SyncUndo
 
     undo = SyncUndo(root, keep, fsync=fsync)
-    return root.having(reads=reads, writes=WritePolicy(undo=undo))
+    return root.having(reads=reads, writes=replace(root.writes, undo=undo))
 
 
 def items_of(step: Step, side: int) -> UniteItem:
@@ -66,6 +73,8 @@ def items_of(step: Step, side: int) -> UniteItem:
     match step:
         case Rename(old, new, _):
             return UniteItem(name, "renamed", old, new)
+        case CopyHere(_, new, row):
+            return UniteItem(name, "new", new, None, row.stamp.size)
         case MakeDirectory(path, _):
             return UniteItem(name, "new", path)
         case Write(path, row, replaced, returns):
@@ -75,6 +84,38 @@ def items_of(step: Step, side: int) -> UniteItem:
             return UniteItem(name, "metadata", path)
         case Remove(path, _):
             return UniteItem(name, "deleted", path)
+
+
+class StepsProgress:
+    """Reports the progress of a plan: bytes of files that arrive, at either side, then entries deleted."""
+
+    def __init__(
+        self, steps: Iterable[tuple[int, Step]], report: Callable[[Progressed | PlanKnown], None]
+    ) -> None:
+        items = [items_of(step, side) for side, step in steps]
+        self._report = report
+        self._bytes = sum(item.copied for item in items)
+        self._deletes = sum(item.action == "deleted" for item in items)
+        self._arrived = self._deleted = 0
+        if items:
+            report(PlanKnown(len(items) - self._deletes, self._bytes, self._deletes))
+
+    @property
+    def arrived(self) -> int:
+        """Bytes that have arrived."""
+        return self._arrived
+
+    def arrive(self, total: int) -> None:
+        """Report that `total` bytes have arrived by now."""
+        if total > self._arrived:
+            self._arrived = min(total, self._bytes)
+            self._report(Progressed("transfer", self._arrived, self._bytes))
+
+    def done(self, item: UniteItem) -> None:
+        """Report a step that is done."""
+        if item.action == "deleted":
+            self._deleted += 1
+            self._report(Progressed("delete", self._deleted, self._deletes))
 
 
 class Steps:
@@ -87,8 +128,10 @@ class Steps:
         stop: StopSignal | None,
         *,
         fsync: bool,
+        progress: StepsProgress | None = None,
     ) -> None:
         """`roots`: as `writable` returns them."""
+        self.progress = progress
         self._roots = roots
         self._report = reporter
         self._stop = stop
@@ -96,15 +139,18 @@ class Steps:
         self.failed: tuple[set[bytes], set[bytes]] = (set(), set())
         """Paths at each side at which a step was not done; of a rename both paths."""
         self.stamps: tuple[dict[bytes, Stamp], dict[bytes, Stamp]] = ({}, {})
-        """What the entries are at which a step was done, by side and path."""
+        """The stamps of entries after their steps, by side and path."""
         self.digests: dict[bytes, bytes] = {}
         """The contents of copied files, by path."""
         self.changed = [0, 0]
         self.bytes = [0, 0]
+        self._open = ExitStack()
         self._identities: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
+        self._copies: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
+        """The files that were copied in place of a rename, by side and new path."""
         self._modes: list[tuple[int, bytes, int]] = []
         """Directories that get their modes at the end: side, path, mode."""
-        self._staged: tuple[dict[bytes, Write], dict[bytes, Write]] = ({}, {})
+        self._staged: tuple[dict[bytes, Write | CopyHere], dict[bytes, Write | CopyHere]] = ({}, {})
         self._groups = tuple(
             CommitGroup(
                 root,
@@ -118,19 +164,35 @@ class Steps:
 
     def run(self, plan: Plan) -> None:
         """Do all steps. Raises RdcError for what ends the run."""
-        try:
-            with self._groups[0], self._groups[1]:
-                self._run(plan)
-        except RdcError as error:
-            if _NO_UNDO in str(error):
-                raise RdcError(
-                    str(error).replace(_NO_UNDO, "use --no-undo, and nothing is kept"), code=error.code
-                ) from error
-            raise
+        with self:
+            self.do(plan.steps)
+            self.finish()
 
-    def _run(self, plan: Plan) -> None:
+    def __enter__(self) -> Self:
+        for group in self._groups:
+            self._open.enter_context(group)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+        if isinstance(error, RdcError) and _NO_UNDO in str(error):
+            raise RdcError(
+                str(error).replace(_NO_UNDO, "use --no-undo, and nothing is kept"), code=error.code
+            ) from error
+
+    def close(self) -> None:
+        """Close what is kept for an undo. May be called again."""
+        for root in self._roots:
+            if root.writes.undo is not None:
+                root.writes.undo.close()
+
+    def do(self, steps: Iterable[tuple[int, Step]]) -> None:
+        """Do steps in this order, as far as the user does not stop them. Raises RdcError for what ends the
+        run."""
         writing = True
-        for side, step in plan.steps:
+        for side, step in steps:
             if self._stop is not None and self._stop.is_set():
                 break
             if writing and isinstance(step, (Remove, SetFields)):
@@ -138,9 +200,14 @@ class Steps:
                 writing = False
             writing = writing or isinstance(step, Write)
             self._do(side, step)
+            if isinstance(step, CopyHere):
+                self._flush()  # before anything takes the place of what was copied
         self._flush()
+
+    def finish(self) -> None:
+        """Set the modes of directories, and have all of it on disk. Raises RdcError, StoppedError."""
         self._set_modes()
-        for root in self._roots:
+        for root in dict.fromkeys(self._roots):
             if self._fsync and any(self.changed):
                 make_durable(root, [b""])
             if root.writes.undo is not None:
@@ -156,9 +223,9 @@ class Steps:
             group.flush()
 
     def _do(self, side: int, step: Step) -> None:
-        path = step.old if isinstance(step, Rename) else step.path
-        if self._depends_on_failed(side, step):
-            self._fail(side, step)
+        path = step.old if isinstance(step, (Rename, CopyHere)) else step.path
+        if self.needs_failed(side, step):
+            self.fail(side, step)
             return
         try:
             match step:
@@ -166,6 +233,9 @@ class Steps:
                     self._rename(side, step)
                 case MakeDirectory(_, row):
                     self._make_directory(side, path, row)
+                case CopyHere():
+                    self._copy(side, step, self._roots[side], step.old, step.new, None)
+                    return
                 case Write():
                     if not self._write(side, step):
                         return
@@ -174,7 +244,7 @@ class Steps:
                 case Remove(_, row):
                     self._remove(side, path, row)
         except FileError as error:
-            self._fail(side, step)
+            self.fail(side, step)
             self._report(Problem(ExitCode.PARTIAL, path, str(error)))
             return
         self._done(side, step)
@@ -184,15 +254,19 @@ class Steps:
         item = items_of(step, side)
         self.bytes[side] += item.copied
         self._report(item)
+        if self.progress is not None:
+            self.progress.done(item)
 
-    def _fail(self, side: int, step: Step) -> None:
-        paths = (step.old, step.new) if isinstance(step, Rename) else (step.path,)
+    def fail(self, side: int, step: Step) -> None:
+        """Note that a step was not done."""
+        paths = (step.old, step.new) if isinstance(step, (Rename, CopyHere)) else (step.path,)
         self.failed[side].update(paths)
 
-    def _depends_on_failed(self, side: int, step: Step) -> bool:
-        """Whether a step needs what an earlier one did not do, here or (as its source) at the other side."""
+    def needs_failed(self, side: int, step: Step) -> bool:
+        """Return whether a step needs what an earlier one did not do, here or at the other side as its
+        source."""
         failed, there = self.failed[side], self.failed[1 - side]
-        path = step.new if isinstance(step, Rename) else step.path
+        path = step.new if isinstance(step, (Rename, CopyHere)) else step.path
         if failed and (path in failed or _has_above(path, failed)):
             return True
         return bool(there) and isinstance(step, Write) and (path in there or _has_above(path, there))
@@ -225,7 +299,7 @@ class Steps:
                     pass
         else:
             self._rename_link(root, step)
-        self._note(side, step.new, row)
+        self._note_renamed(side, step.new, row)
 
     def _rename_link(self, root: Root, step: Rename) -> None:
         there, old = root.locate(step.old)
@@ -269,45 +343,87 @@ class Steps:
         if row.kind == DIRECTORY:
             self._make_directory(side, step.path, row)
         elif row.kind == FILE:
-            self._copy(side, step, expected)
+            self._copy(side, step, self._roots[1 - side], step.path, step.path, expected)
             return False
         else:
             root.replace_symlink(step.path, row.content, expected=expected)
             self._note(side, step.path, None)
         return True
 
-    def _copy(self, side: int, step: Write, expected: Identity | None) -> None:
-        root, other, row = self._roots[side], self._roots[1 - side], step.row
-        with other.open_read(step.path) as source:
-            if row.listed is None or not other.check.is_still(row.listed, source.identity):
-                raise other.another(step.path, None, row.listed, "copy it")
+    def _copy(
+        self,
+        side: int,
+        step: Write | CopyHere,
+        other: Root,
+        old: bytes,
+        new: bytes,
+        expected: Identity | None,
+    ) -> None:
+        """Stage a copy of the file at `old` of `other` as `new`. It is done when its group commits it."""
+        root, row = self._roots[side], step.row
+        listed = self._copies[1 - side].get(old, row.listed) if isinstance(step, Write) else row.listed
+        with other.open_read(old) as source:
+            if listed is None or not other.check.is_still(listed, source.identity):
+                raise other.another(old, None, listed, "copy it")
             cloned = may_clone(root, source.identity.device, os.fstat(root.fileno()).st_dev)
-            with Replacement(root, step.path, expected_size=source.size, reserved=not cloned) as temporary:
-                copy_whole(temporary, source, source.size, cloned=cloned)
+            with Replacement(root, new, expected_size=source.size, reserved=not cloned) as temporary:
+                copy_whole(temporary, source, source.size, cloned=cloned, copied=self._arriving())
                 if source.size <= KNOWN_BYTES and len(row.content) != DIGEST_BYTES:
                     state = blake3()
                     for span in source.spans():
                         state.update(span)
-                    self.digests[step.path] = state.digest(DIGEST_BYTES)
+                    self.digests[new] = state.digest(DIGEST_BYTES)
                 source.check_unchanged()
                 metadata = Metadata(row.mode, row.mtime_ns, 0, 0)
-                self._staged[side][step.path] = step
-                self._groups[side].add(temporary, step.path, metadata, False, expected)
+                self._staged[side][new] = step
+                self._groups[side].add(temporary, new, metadata, False, expected)
+
+    def _arriving(self) -> Callable[[int], None] | None:
+        """Return what hears of the bytes of the next file that is copied."""
+        progress = self.progress
+        if progress is None:
+            return None
+        before = progress.arrived
+        return lambda done: progress.arrive(before + done)
 
     def _committed(self, side: int, path: bytes) -> None:
         step = self._staged[side].pop(path)
         identity = self._identities[side].pop(path, None)
+        if identity is not None and isinstance(step, CopyHere):
+            self._copies[side][path] = identity
+        self.landed(side, step, path, identity)
+
+    def landed(self, side: int, step: Write | CopyHere, path: bytes, identity: Identity | None) -> None:
+        """Note that a file is in its place. `identity`: what it is there; None: that was not noted."""
         if identity is not None:
             self.stamps[side][path] = Stamp(
                 identity.size, step.row.mode, identity.mtime_ns, identity.inode, identity.ctime_ns
             )
+        else:
+            self._note(side, path, None)
+            self.stamps[side][path] = self.stamps[side][path]._replace(ctime_ns=0)
         self._done(side, step)
 
+    def know(self, side: int, path: bytes, identity: Identity | None) -> None:
+        """Read a file that has just come, so that a later run knows whether it was edited. Not more than
+        KNOWN_FILES of a run, nor long ones, nor one that is not `identity` any more."""
+        if identity is None or identity.size > KNOWN_BYTES or len(self.digests) >= KNOWN_FILES:
+            return
+        root = self._roots[side]
+        with suppress(FileError), root.open_read(path) as source:
+            if source.identity != identity:
+                return
+            state = blake3()
+            for span in source.spans():
+                state.update(span)
+            source.check_unchanged()
+            self.digests[path] = state.digest(DIGEST_BYTES)
+
     def _refused(self, side: int, error: FileError) -> None:
-        step = self._staged[side].pop(error.path, None)
+        step = self._staged[side].pop(error.path_bytes, None)
         if step is not None:
-            self._fail(side, step)
-        self._report(Problem(ExitCode.PARTIAL, error.path, str(error)))
+            self.fail(side, step)
+        self._report(Problem(ExitCode.PARTIAL, error.path_bytes, str(error)))
 
     def _set_fields(self, side: int, step: SetFields) -> None:
         root, row = self._roots[side], step.row
@@ -351,6 +467,14 @@ class Steps:
             ctime_ns = 0  # somebody was there: the next run looks at the content
         mode = found.st_mode & 0o7777 if now.kind != Kind.SYMLINK else 0
         self.stamps[side][path] = Stamp(now.size, mode, now.mtime_ns, now.inode, ctime_ns)
+
+    def _note_renamed(self, side: int, path: bytes, row: Row) -> None:
+        """Note what a file is under its new name. A rename changes nothing but its change time: what else
+        is not as in `row` is somebody's edit since, and shows as one in the next run."""
+        self._note(side, path, row)
+        now, before = self.stamps[side][path], row.stamp
+        if row.kind == FILE and now._replace(ctime_ns=before.ctime_ns) != before:
+            self.stamps[side][path] = before._replace(ctime_ns=0)
 
 
 def _has_above(path: bytes, failed: set[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""Keeps a destination in step with a source: one long session, driven by inotify events.
+"""Keep a destination in sync with a source: one long session, driven by inotify events.
 
 rdc.cli starts it; rdc.daemon follows a directory for a peer with it.
 """

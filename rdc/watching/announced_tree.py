@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, PackedInodes, PackedListing, strings
 
 TYPE_CHECKING = False
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _WIDTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class InodeStamps:
+class InodeStamps(Record):
     """Stamps of one directory: 16 bytes per entry besides its name, which is usually shared with the
     listing."""
 

@@ -46,7 +46,7 @@ class WatchJunction:
         self._events = EventRelay(self.turns.take)
         self._whole = True
         self.idle_since: float | None = None
-        """When the last turn ended; None during a turn."""
+        """The end of the last turn; None during a turn."""
 
     @property
     def over(self) -> bool:
@@ -112,7 +112,7 @@ class Between(WatchLoop):
     _mark = b""
     """The origin of the last session's Watch."""
     _had_files = False
-    """Whether that session brought the destination in step, and not empty."""
+    """Whether that session brought the destination in sync, and not empty."""
 
     def _session(self) -> None:
         own, sync = greeting(self._signer.params), self._options.sync

@@ -10,14 +10,14 @@ from pathlib import Path
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_command
 from rdc.cli.options.shared_options import read_rule_file
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
-from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
+from rdc.cli.verb import HelpText, ShortHelp, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import RESCAN_SECONDS
 from rdc.model import sync as model
-from rdc.model.options import ALWAYS, Option
+from rdc.model.options import Option
 from rdc.progress import Progressed
-from rdc.report.output import Output, counted, duration_text, size_text
+from rdc.report.output import CONNECTING, Output, counted, duration_text, size_text
 from rdc.report.progress_display import PhaseProgress, StatusLine, progress_text
 from rdc.report.sync_terminal import SyncTerminal, TerminalStyle
 from rdc.watching.records import (
@@ -35,75 +35,92 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-SUMMARY = "keep a directory in step with another, here, over ssh or with a daemon (rdc://)"
+SUMMARY = "keep a directory in sync with another, here, over ssh or with a daemon (rdc://)"
 
 _INTRODUCTION = """\
 Usage: rdc watch [OPTIONS] SRC DST
 
 Examples:
-  rdc watch --delete src/ backup/          make backup/ equal to src/ and keep it so
-  rdc watch --exclude='*.o' . host:work/   follow what is edited here, over ssh
-  rdc watch host:logs/ logs/               follow what happens there
-  rdc watch src/ rdc://host/module/src/    to a module of a daemon (rdc serve, rdc keys)
-  rdc watch --json src/ host:copy/         tell of each turn as one JSON event a line
-  rdc watch --delete one:src/ two:copy/    between two other hosts, through this machine
+  rdc watch --delete src/ backup/          make backup/ identical to src/ and keep it so
+  rdc watch --exclude='*.o' . host:work/   send edits to host as they happen, over ssh
+  rdc watch host:logs/ logs/               fetch what changes on host
+  rdc watch src/ rdc://host/module/src/    to a module of a daemon (see rdc serve and rdc keys)
+  rdc watch --json src/ host:copy/         print one JSON event per line
+  rdc watch --delete one:src/ two:copy/    between two remote hosts, through this machine
 
-SRC is a directory; SRC, DST or both may be on other hosts, where an rdc follows or receives. The trees are
-compared once, as rdc sync does; from then on one session stays open, in which each change is told and fetched
-as it happens. It ends with Ctrl-C or SIGTERM.
+SRC is a directory. rdc compares the trees once, as rdc sync does. Then one session stays open, and each
+change is sent as it happens. Ctrl-C or SIGTERM ends it.
 """
 
 _CLOSING = """
-Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 usage, 5 refused by a daemon; those of rdc sync when the first
-comparison fails. A lost connection is dialled again; a source that is gone, empty or unmounted halts the
-watch until it is back.
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 wrong usage, 5 refused by a daemon; those of rdc sync if the
+first comparison fails. rdc reconnects after a lost connection. If the source is missing, empty or unmounted,
+the watch pauses until it is back.
+"""
+
+_SHORT = """\
+Usage: rdc watch [OPTIONS] SRC DST
+
+Examples:
+  rdc watch --delete src/ backup/          make backup/ identical to src/ and keep it so
+  rdc watch --exclude='*.o' . host:work/   send edits to host as they happen, over ssh
+  rdc watch host:logs/ logs/               fetch what changes on host
+
+rdc compares the trees once, as rdc sync does. Then it sends each change as it happens, until Ctrl-C or
+SIGTERM.
+"""
+
+_SHORT_CLOSING = """
+All options and exit codes: rdc watch --help=all. The man page: rdc watch --man | man -l -
 """
 
 _WITHOUT = {
     option
-    for declared in model.OPTIONS.values()
+    for name, declared in model.OPTIONS.items()
     for option in declared.options
-    if not declared.watch and option.sets is not ALWAYS and option.sets != declared.default
+    if not declared.watch and not model.is_default(name, option)
 }
 """Options of fields that a watch does not take. Those that say what holds anyway stay."""
 
 OPTIONS = (
     OptionGroup(
-        "Watching",
+        "Watch",
         (
             Option(
                 ("--rescan",),
-                f"compare the whole trees every so often (default: {WatchOptions().rescan}; 0: never)",
+                f"compare the whole trees every SECONDS (default: {WatchOptions().rescan}; 0: never)",
                 "SECONDS",
-                note="It repairs what others change at DST. It costs 600 bytes where nothing did.",
+                note="""It repairs what others change at DST. It costs 600 bytes if nothing changed.""",
+                common=True,
                 example="--rescan=3600 src/ host:backup/",
             ),
             Option(
                 ("--on-sync",),
-                "run CMD, without a shell, when the trees are in step and quiet after changes",
+                "run CMD (no shell) once the trees are in sync and quiet after changes",
                 "CMD",
                 note="""CMD is split as a shell would, and no shell runs it. It runs after the first
                 comparison as well, if that changed something. A run begins after a second without a
                 change, and never beside another. `RDC_WATCH_CHANGED`, `RDC_WATCH_DELETED`,
                 `RDC_WATCH_FILES` and `RDC_WATCH_TURNS` in its environment are counts. What it
                 prints goes to stderr. Its failure is named, and the watch goes on.""",
+                common=True,
                 example="--on-sync='systemctl reload nginx' host:site/ /srv/site/",
             ),
         ),
+        stage="Watch",
     ),
     *(
-        OptionGroup(group.title, remaining)
+        replace(group, options=remaining)
         for group in SYNC_OPTIONS
         if (remaining := tuple(option for option in group.options if option.watch and option not in _WITHOUT))
     ),
 )
 
 
-help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING, ShortHelp(_SHORT, _SHORT_CLOSING))
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Record):
     sync: SyncRequest
     options: WatchOptions
 
@@ -111,7 +128,9 @@ class _Request:
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Run `rdc watch` with the words after it. Raises RdcError, which the caller prints."""
     with reporting_usage(words, environment):
-        parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
+        parsed = parse_words(
+            list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch", of_sync=SYNC_OPTIONS
+        )
         if help_text.shown(parsed, environment):
             return ExitCode.OK
         request = _read(parsed, environment)
@@ -161,11 +180,11 @@ def _perform(request: _Request, environment: Environment) -> ExitCode:
 
 def _terminal(request: SyncRequest, environment: Environment) -> Output:
     style, status = request.style, None
-    # Names that scroll on the same terminal would interrupt a status line.
-    scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
-    if environment.can_redraw and not style.quiet and not scrolling:
+    if environment.can_redraw and not style.quiet:
         status = StatusLine(environment.stderr, color=environment.color)
-    return WatchTerminal(style, environment.data, environment.flush, environment.talk, status)
+    return WatchTerminal(
+        style, environment.data, environment.flush, environment.talk, status, unseen=environment.unseen
+    )
 
 
 SHOW_AFTER = 0.5
@@ -188,12 +207,15 @@ class WatchTerminal(SyncTerminal):
         *,
         clock: Callable[[], float] = time.monotonic,
         time_of_day: Callable[[], str] = lambda: time.strftime("%H:%M:%S"),
+        unseen: bool = False,
     ) -> None:
         """`data` writes to stdout, `flush` flushes stdout, `talk` writes to stderr. All take whole lines.
-        `clock`: seconds that never go back. `status` is None if no line can be redrawn."""
-        super().__init__(style, data, self._above, clock=clock)
+        `clock`: seconds that never go back. `status` is None if no line can be redrawn. `unseen`: as of
+        SyncTerminal."""
+        super().__init__(style, self._below, self._above, clock=clock, unseen=unseen)
         self._flush = flush
         self._write = talk
+        self._write_names = data
         self._status = status
         self._time_of_day = time_of_day
         self._turns = self._changed = self._deleted = self._sent = self._received = 0
@@ -213,12 +235,13 @@ class WatchTerminal(SyncTerminal):
             self._talk("rdc: resumed: the source is back\n")
             self._show(*self._status_words, good=True)
         elif isinstance(event, Limited):
+            self.reported = True
             self._talk(f"rdc: {trouble_line(event)}\n")
         elif isinstance(event, Halted | Disconnected):
             line = trouble_line(event)
             if line != self._trouble:
                 # A remote side that is away for a night is reported once, not every minute.
-                self._trouble = line
+                self._trouble, self.reported = line, True
                 self._talk(f"rdc: {line}\n")
             later = f"next try in {event.seconds:g} s" if isinstance(event, Disconnected) else ""
             self._show(*filter(None, (line, later)), good=False)
@@ -227,10 +250,14 @@ class WatchTerminal(SyncTerminal):
             if self._status is not None and isinstance(event, Progressed):
                 self._progress(self._status, event)
 
+    def start(self) -> None:
+        if self._dials and self._status is not None:
+            self._status.note(CONNECTING)
+
     def finish(self, report: Any) -> None:
         """Show the totals of a WatchReport."""
         self.close()
-        if not self._quiet:
+        if not self._is_silent(ExitCode.OK):
             self._talk(
                 f"stopped after {counted(report.turns, 'turn')}: {report.changed:,} changed, "
                 f"{report.deleted:,} deleted, sent {size_text(report.bytes_sent)}, "
@@ -253,9 +280,9 @@ class WatchTerminal(SyncTerminal):
         self._sent += event.bytes_sent
         self._received += event.bytes_received
         if again or (first and self._status is None and not self._quiet):
-            self._talk(f"in step{' again' if again else ''}: {counted(event.files, 'file')}; watching\n")
+            self._talk(f"in sync{' again' if again else ''}: {counted(event.files, 'file')}; watching\n")
         self._status_words = (
-            f"in step: {counted(event.files, 'file')}",
+            f"in sync: {counted(event.files, 'file')}",
             f"last {self._time_of_day()}, {_short(event.seconds)}",
             f"{self._changed:,} changed",
             f"{self._deleted:,} deleted",
@@ -276,6 +303,12 @@ class WatchTerminal(SyncTerminal):
     def _show(self, *parts: str, good: bool) -> None:
         if self._status is not None:
             self._status.show(parts, good=good)
+
+    def _below(self, text: str) -> None:
+        """Writes names to stdout, where the status line may be: it comes back at the end of the turn."""
+        if self._status is not None:
+            self._status.hide()
+        self._write_names(text)
 
     def _above(self, text: str) -> None:
         """Writes to stderr, above the status line."""

@@ -23,7 +23,7 @@ from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import TOUCHED_DIRECTORIES
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Bell: a descriptor that becomes readable when another thread rings.
 
 _ONCE = (1).to_bytes(8, sys.byteorder)
-"""What an eventfd takes. A pipe takes anything."""
+"""The value that an eventfd takes. A pipe takes anything."""
 
 _READ_BYTES = 4096
 """All that can have been written to a pipe: it is rung a few times at most before somebody looks."""
@@ -195,8 +195,7 @@ _GONE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES}
 """Errors of a directory that is gone, or that the next walk will report."""
 
 
-@dataclass(frozen=True, slots=True)
-class MoveSeen:
+class MoveSeen(Record):
     """A rename within the tree."""
 
     old: bytes
@@ -204,8 +203,7 @@ class MoveSeen:
     directory: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Record):
     """The changes of one burst of events. Paths are relative to the tree's root."""
 
     directories: frozenset[bytes]

@@ -66,11 +66,11 @@ class Schedule:
 
     @property
     def compare_due(self) -> bool:
-        """Whether the whole trees are due for a comparison."""
+        """Return whether the whole trees are due for a comparison."""
         return self._compare is not None and self._compare <= self._clock()
 
     def look_due(self) -> bool:
-        """Whether the whole source is due for a scan; True once each time."""
+        """Return whether the whole source is due for a scan; True once each time."""
         if self._look is None or self._look > self._clock():
             return False
         self._look = self._clock() + LIMITED_SECONDS
@@ -151,7 +151,7 @@ class Origin:
             self._mounts = None
 
     def trouble(self) -> str | None:
-        """Why the path does not hold the same directory; None if it does."""
+        """Return why the path does not hold the same directory; None if it does."""
         problem, mark = self._look()
         if problem is not None:
             return problem
@@ -162,8 +162,8 @@ class Origin:
         return f"{self._name} is another directory now"
 
     def absence(self) -> str | None:
-        """Why the watch cannot continue; None if it can. With --delete the same directory must be back,
-        without it any directory will do. In both cases it must not be empty."""
+        """Return why the watch cannot continue; None if it can. With --delete the same directory must be
+        back, without it any directory will do. In both cases it must not be empty."""
         problem = self.trouble() if self._options.delete else self._look()[0]
         if problem is None and self.announced and not self._options.force_empty and self._is_bare:
             return self.empty
@@ -199,7 +199,8 @@ class Origin:
 
     @property
     def _is_bare(self) -> bool:
-        """Whether the directory is empty, as far as it can be read. Filtered entries count as content."""
+        """Return whether the directory is empty, as far as it can be read. Filtered entries count as
+        content."""
         try:
             tree = self.open()
         except RdcError:
@@ -243,7 +244,7 @@ class Follower:
         clock: Callable[[], float] = time.monotonic,
         make_events: Callable[[bytes], TreeEvents] = TreeEvents,
     ) -> None:
-        """again: an earlier session brought the destination in step. stamps: of the source at that time."""
+        """again: an earlier session brought the destination in sync. stamps: of the source at that time."""
         self._origin = origin
         self._options = options
         self._filters = filters
@@ -481,7 +482,7 @@ class Follower:
         def note(event: Event) -> None:
             # The comparison reports such problems itself.
             if isinstance(event, Problem) and event.code not in (ExitCode.OK, ExitCode.VANISHED):
-                events.missed(event.path)
+                events.missed(event.path_bytes)
 
         walk = Walk(
             tree.root,

@@ -45,10 +45,10 @@ class Troubles:
         is tried again."""
         if not isinstance(event, Problem):
             return True
-        if event.code is ExitCode.VANISHED and event.path:
-            self.failed.add(event.path)
+        if event.code is ExitCode.VANISHED and event.path_bytes:
+            self.failed.add(event.path_bytes)
             return False
-        key = (event.path, event.message)
+        key = (event.path_bytes, event.message)
         self.errors = self.errors or event.code is not ExitCode.OK
         if key in self._said:
             return False
@@ -91,7 +91,7 @@ class FarUser:
 
     def report(self, event: Event) -> None:
         if isinstance(event, Problem) and len(self._waiting) < UNTOLD_EVENTS:
-            self._waiting.append(Notice(event.code, event.path, event.message))
+            self._waiting.append(Notice(event.code, event.path_bytes, event.message))
 
     def emit(self, event: WatchEvent) -> None:
         if isinstance(event, Halted):

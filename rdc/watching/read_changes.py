@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import RETRIED_FILES
 from rdc.model.entries import Kind, Listing, PackedListing, strings
 from rdc.progress import Problem
@@ -35,8 +35,7 @@ LAST_RETRY_SECONDS = 30.0
 """Longest wait in seconds before a file that is being written is tried again; each wait doubles."""
 
 
-@dataclass(slots=True)
-class _Retry:
+class _Retry(Record, frozen=False):
     due: float
     delay: float
 
@@ -71,7 +70,7 @@ class Retries:
             self._files.pop(path, None)
 
     def waits(self, path: bytes) -> bool:
-        """Whether it is too early to try the file again."""
+        """Return whether it is too early to try the file again."""
         retry = self._files.get(path)
         return retry is not None and retry.due > self._clock()
 
@@ -136,7 +135,7 @@ class ReadChanges:
 
     @property
     def emptied(self) -> bool:
-        """Whether the tree is empty now although entries were announced."""
+        """Return whether the tree is empty now although entries were announced."""
         listing = self._found.get(self._start)
         return listing is not None and not listing.count and bool(self._record.of(self._start).count)
 
@@ -156,7 +155,7 @@ class ReadChanges:
                 self._walk(path, deep=False)
 
     def _hidden(self, path: bytes) -> bool:
-        """Whether a filter rule excludes the directory, or one above it."""
+        """Return whether a filter rule excludes the directory, or one above it."""
         if path == self._start:
             return False
         parts = path.split(b"/")
@@ -194,7 +193,7 @@ class ReadChanges:
                 return
             if event.code is not ExitCode.OK:
                 self.read_errors += 1
-                self._events.missed(event.path)
+                self._events.missed(event.path_bytes)
         self._report(event)
 
     # Comparing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.lean.checks import Checked
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, Report, field
 from rdc.lean.typed import Protocol
 from rdc.model.sync import SyncOptions
 
@@ -19,8 +19,7 @@ RESCAN_SECONDS = 600
 per side and 600 bytes. Foreign changes at the destination stay for that long."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchOptions(Checked):
+class WatchOptions(Checked, Record):
     """The options of `rdc.watch`. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -32,12 +31,11 @@ class WatchOptions(Checked):
     rescan: int = RESCAN_SECONDS
     """Seconds between two comparisons of the whole trees; 0 for never."""
     on_sync: tuple[str, ...] = ()
-    """A program and its arguments, run without a shell once the trees are in step and quiet after changes.
+    """A program and its arguments, run without a shell once the trees are in sync and quiet after changes.
     Its environment has RDC_WATCH_TURNS, RDC_WATCH_CHANGED, RDC_WATCH_DELETED and RDC_WATCH_FILES."""
 
 
-@dataclass(frozen=True, slots=True)
-class InStep:
+class InStep(Record):
     """The destination has everything that the source had when this turn began."""
 
     whole: bool
@@ -53,20 +51,17 @@ class InStep:
     """Seconds from the turn's first step to its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Halted:
+class Halted(Record):
     """The source cannot be followed; the watch waits for its return."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Record):
     """A halted watch continues."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
+class Limited(Record):
     """Not all directories can be watched; the tree is also scanned at intervals."""
 
     reason: str
@@ -74,8 +69,7 @@ class Limited:
     """Seconds between two scans."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnected:
+class Disconnected(Record):
     """The remote side is gone and will be dialled again."""
 
     reason: str
@@ -86,8 +80,7 @@ class Disconnected:
 WatchEvent: TypeAlias = InStep | Halted | Resumed | Limited | Disconnected
 
 
-@dataclass(frozen=True, slots=True)
-class WatchReport:
+class WatchReport(Report, Record):
     """Totals of all turns."""
 
     turns: int

@@ -6,9 +6,11 @@ import contextlib
 import os
 import time
 
-from rdc.catalog.catalog import UserCatalog, opened_catalog
+from rdc.catalog.catalog import opened_catalog
 from rdc.catalog.signer import FileSigner
+from rdc.catalog.store import UserCatalog
 from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, UsageError
+from rdc.files.base.store_guard import check_local
 from rdc.lean.records import replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.selection import has_rule_files
@@ -64,7 +66,7 @@ class Receiver:
         again: bool,
     ) -> None:
         """asked: requested of the source, in the form of announced(). origin: the directory that an earlier
-        session followed, empty without one. again: that session brought `path` in step, and not empty."""
+        session followed, empty without one. again: that session brought `path` in sync, and not empty."""
         self._path = path
         self._asked = asked
         self._options = options
@@ -145,7 +147,7 @@ def run_watch(
     stop: StopSignal | None,
     sleep: Callable[[float], None],
 ) -> WatchReport:
-    """Keep `destination` in step with the directory `source`, as `rdc.watch` does."""
+    """Keep `destination` in sync with the directory `source`, as `rdc.watch` does."""
     between = source.host is not None and destination.host is not None
     _check_watched(options.sync)
     _check_apart(source, destination, options.sync)
@@ -186,8 +188,6 @@ def _check_watched(options: SyncOptions) -> None:
 def _check_apart(source: Location, destination: Location, options: SyncOptions) -> None:
     """Raises UsageError if one tree contains the other, as far as this machine can know."""
     if source.host is None and destination.host is None:
-        from rdc.files.base.store_guard import check_local
-
         check_local(source.path, destination.path)
         check_overlap(source.path, destination.path, filter_list(options.rules), delete=options.delete)
     elif source.host is not None and destination.host is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from threading import Lock
 
 from rdc.errors import ExitCode, RdcError, StoppedError, one_line
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import QUIET_SECONDS
 from rdc.progress import Event, Problem, StopSignal
 from rdc.session.far.far_host import FarHost, far_host
@@ -39,9 +40,8 @@ if TYPE_CHECKING:
 # counted, not listed, so a burst of any length takes no memory.
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What one or more turns changed."""
+class Changes(Record):
+    """The changes of one or more turns."""
 
     turns: int = 0
     changed: int = 0
@@ -158,8 +158,6 @@ would fill the daemon's log and let the user believe that the copy is kept."""
 
 def _one_at_a_time(reporter: WatchReporter) -> WatchReporter:
     """Returns a reporter for several threads."""
-    from threading import Lock
-
     lock = Lock()
 
     def report(event: Event | WatchEvent, /) -> None:

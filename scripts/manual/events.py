@@ -12,6 +12,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.model.duplicates import (
     Action,
     DedupeReport,
+    DirectoryGroup,
     DuplicateFile,
     DuplicateGroup,
     DuplicateReport,
@@ -33,9 +34,9 @@ from rdc.model.similar import (
 )
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.json_output import JsonOutput
-from rdc.store.records import SnapshotInfo, StoreReport, VerifyReport
+from rdc.store.records import ForgetReport, GcReport, PackReport, SnapshotInfo, StoreReport, VerifyReport
 from rdc.undoing.records import UndoableSync, UndoItem, UndoReport
-from rdc.uniting.records import UniteConflict, UniteItem, UnitePair, UniteReport
+from rdc.uniting.records import UniteConflict, United, UniteItem, UnitePair, UniteReport
 from rdc.watching.records import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from scripts.manual.notes import MissingNoteError, notes
 
@@ -119,15 +120,20 @@ def _watch(write: Callable[[str], None]) -> None:
 def _dupes(write: Callable[[str], None]) -> None:
     run = _Run(write, cwd=b"/home/me")
     run.common()
-    files = (sample(DuplicateFile, path=b"a.txt", links=(b"c.txt",)), sample(DuplicateFile, path=b"b.txt"))
+    files = (
+        sample(DuplicateFile, path_bytes=b"a.txt", links_bytes=(b"c.txt",)),
+        sample(DuplicateFile, path_bytes=b"b.txt"),
+    )
     group = sample(DuplicateGroup, files=files)
-    run.write.finish(sample(DuplicateReport, groups=(group,), summary=sample(DuplicateSummary)))
+    directories = (sample(DirectoryGroup, paths_bytes=(b"a", b"b")),)
+    summary = sample(DuplicateSummary)
+    run.write.finish(sample(DuplicateReport, groups=(group,), summary=summary, directories=directories))
 
 
 def _similar(write: Callable[[str], None]) -> None:
     run = _Run(write)
     run.common()
-    file = sample(SimilarFile, like=b"b.txt", copies=(b"c.txt",))
+    file = sample(SimilarFile, like_bytes=b"b.txt", copies_bytes=(b"c.txt",))
     run.write(sample(SimilarGroup, files=(file,)))
     run.write(file)
     run.write(sample(SimilarFolders, first=b"backup", second=b"old-backup"))
@@ -137,9 +143,9 @@ def _similar(write: Callable[[str], None]) -> None:
 def _similar_text(write: Callable[[str], None]) -> None:
     run = _Run(write)
     run.common()
-    first = sample(Document, path=b"a.jsonl")
-    copies = (sample(Document, path=b"c.txt", row=0),)
-    one = sample(SimilarDocument, document=first, like=sample(Document, path=b"b.jsonl"), copies=copies)
+    first = sample(Document, path_bytes=b"a.jsonl")
+    copies = (sample(Document, path_bytes=b"c.txt", row=0),)
+    one = sample(SimilarDocument, document=first, like=sample(Document, path_bytes=b"b.jsonl"), copies=copies)
     group = sample(DocumentGroup, documents=(one,))
     summary = sample(DocumentSummary)
     run.write.finish(sample(DocumentReport, matches=(one,), groups=(group,), kept=(), summary=summary))
@@ -147,24 +153,42 @@ def _similar_text(write: Callable[[str], None]) -> None:
 
 def _dedupe(write: Callable[[str], None]) -> None:
     run = _Run(write, dry_run=True)
-    run.write(sample(Instance, action=Action.SHARE, path=b"b.txt", source=b"a.txt"))
+    run.write(sample(Instance, action=Action.SHARE, path_bytes=b"b.txt", source_bytes=b"a.txt"))
     run.common()
     run.write.finish(sample(DedupeReport, journal=None))
 
 
 def _undo(write: Callable[[str], None]) -> None:
     run = _Run(write, dry_run=False)
-    run.write(sample(UndoItem, action="restored", path=b"a.txt"))
-    run.write(sample(Problem, code=ExitCode.PARTIAL, message="b.txt: newer work"))
+    run.common()
+    run.write(sample(UndoItem, action="restored", path_bytes=b"a.txt"))
     run.write(sample(UndoableSync))
     run.write.finish(sample(UndoReport))
 
 
 def _store(write: Callable[[str], None]) -> None:
     run = _Run(write, dry_run=False)
-    run.write(sample(SnapshotInfo, series=b"data", host=b"host", path=b"/home/data"))
+    run.write(sample(SnapshotInfo, series=b"data", host=b"host", path_bytes=b"/home/data"))
     run.common()
     run.write.finish(sample(StoreReport, series=b"data"))
+
+
+def _store_forget(write: Callable[[str], None]) -> None:
+    run = _Run(write, dry_run=False)
+    run.common()
+    run.write.finish(sample(ForgetReport, forgotten=(3, 4)))
+
+
+def _store_gc(write: Callable[[str], None]) -> None:
+    run = _Run(write, dry_run=False)
+    run.common()
+    run.write.finish(sample(GcReport))
+
+
+def _store_pack(write: Callable[[str], None]) -> None:
+    run = _Run(write, dry_run=False)
+    run.common()
+    run.write.finish(sample(PackReport))
 
 
 def _store_verify(write: Callable[[str], None]) -> None:
@@ -175,11 +199,13 @@ def _store_verify(write: Callable[[str], None]) -> None:
 
 def _unite(write: Callable[[str], None]) -> None:
     run = _Run(write, dry_run=False)
-    run.write(sample(UniteItem, side="right", action="edited", path=b"a.txt"))
-    conflict = sample(UniteConflict, path=b"b.txt", about="content")
+    run.write(sample(UniteItem, side="right", action="edited", path_bytes=b"a.txt"))
+    conflict = sample(UniteConflict, path_bytes=b"b.txt", about="content")
     run.write(conflict)
-    run.write(sample(Problem, code=ExitCode.PARTIAL, message="c.txt: Permission denied"))
+    run.common(plan=True)
     run.write(sample(UnitePair, place=b"/mnt/work", conflicts=(conflict,)))
+    for event in (United, Halted, Resumed, Limited, Disconnected):
+        run.write(sample(event))
     run.write.finish(sample(UniteReport))
 
 
@@ -207,7 +233,10 @@ EVENTS: dict[str, Callable[[Callable[[str], None]], None]] = {
 
 MODES: dict[str, Callable[[Callable[[str], None]], None]] = {
     "similar-text": _similar_text,
+    "store-forget": _store_forget,
+    "store-gc": _store_gc,
     "store-verify": _store_verify,
+    "store-pack": _store_pack,
 }
 """The same for options that give a verb events of another kind."""
 

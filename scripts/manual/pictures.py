@@ -159,7 +159,7 @@ def tree() -> str:
 DESCENT = (
     ("Manifest", "source", "All my entries have this one digest."),
     ("ListingPart", "source", "Yours differs. These are my entries: one file, its size and its time."),
-    ("TreeRequest", "destination", "Mine is older. What are the records of your file's tree?"),
+    ("TreeRequest", "destination", "Mine differs. What are the records of your file's tree?"),
     ("TreeAnswer", "source", "A short reference and a length for each of its chunks."),
     ("BlockRequest", "destination", "I have all chunks but one. Which fingerprints do its blocks have?"),
     ("BlockAnswer", "source", "These."),
@@ -179,8 +179,9 @@ def session() -> rdc.SyncReport:
             folder = Path(directory) / side
             folder.mkdir()
             (folder / "file").write_bytes(data)
-        os.utime(Path(directory) / "destination" / "file", (0, 0))
-        return rdc.sync(f"{directory}/source/", f"{directory}/destination/")
+        # Of a newer file the tree would come unasked.
+        os.utime(Path(directory) / "source" / "file", (0, 0))
+        return rdc.sync(f"{directory}/source/", f"{directory}/destination/", fewest_bytes=True)
 
 
 def descent() -> str:

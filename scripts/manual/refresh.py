@@ -9,6 +9,7 @@ from pathlib import Path
 from scripts.manual import pictures, recording, screens, wire_figures
 from scripts.manual.data_files import write_data_files
 from scripts.manual.notes import DOCS, TOP
+from scripts.manual.stub import write_stub
 from scripts.manual.transcripts import comparable, has_examples, pages, refreshed
 
 PROGRAM = Path(sys.executable).parent
@@ -28,6 +29,7 @@ def main() -> None:
     """Writes what differs in more than figures."""
     for name in write_data_files():
         print("written", f"data/{name}")
+    write_stub()
     for path in pages():
         page = path.read_text()
         if has_examples(page):
@@ -36,7 +38,8 @@ def main() -> None:
                 path.write_text(now)
                 print("refreshed", path.relative_to(TOP))
     drawn = {name: draw() for name, draw in PICTURES.items()}
-    drawn |= {f"screens/{name}": text for name, text in screens.screens(PROGRAM).items()}
+    of_screens = screens.screens(PROGRAM) | screens.moments(PROGRAM)
+    drawn |= {f"screens/{name}": text for name, text in of_screens.items()}
     (DOCS / "pictures" / "screens").mkdir(exist_ok=True)
     for name, now in drawn.items():
         path = DOCS / "pictures" / name
@@ -44,8 +47,8 @@ def main() -> None:
             path.write_text(now)
             print("drawn", path.relative_to(TOP))
     # No two builds of a browser draw the same bytes, so a picture of a page is drawn again if it is removed.
-    if not list((DOCS / "pictures" / "screens").glob("scan-page-*.png")):
-        screens.scan_pages(PROGRAM, DOCS / "pictures" / "screens")
+    if not list((DOCS / "pictures" / "screens").glob("*-page-*.png")):
+        screens.pages(PROGRAM, DOCS / "pictures" / "screens")
 
 
 if __name__ == "__main__":

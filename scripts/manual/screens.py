@@ -1,14 +1,16 @@
-"""Draws a screen of each verb at 80 and 120 columns, and the page of a scan at three widths."""
+"""Draws screens of each verb, moments of a run, and pages in a browser."""
 
 from __future__ import annotations
 
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
 import termios
+import time
 from fcntl import ioctl
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +23,25 @@ from scripts.manual.recording import SETUP
 from scripts.manual.transcripts import HERE, Machines
 
 COLUMNS = (80, 120)
-PAGE_WIDTHS = {420: 1400, 1024: 1200, 1600: 1100}
+PAGE_WIDTHS = {390: 1400, 1000: 1200, 1600: 1100}
 """Width of the window to its height, in pixels."""
 
 SCREENS = {
     "sync": ("rdc sync photos/ backup/", "rm photos/2023/IMG_1.jpg", "rdc sync -i --delete photos/ backup/"),
+    "check": ("cp -a photos copy; echo x >> copy/2024/notes.txt", "rdc check photos/ copy/"),
+    "undo": (
+        "rdc sync --mkpath photos/ backup/a/; rm photos/2024/notes.txt",
+        "rdc sync --delete --keep-undo=30d photos/ backup/a/",
+        "rdc undo -v backup/a/",
+    ),
+    "unite": (
+        "mkdir two; rdc unite photos two",
+        "echo left >> photos/2024/notes.txt; echo right >> two/2024/notes.txt",
+        "touch two/new.txt",
+        "rdc unite photos two",
+    ),
+    "store": ("rdc store put photos st", "rdc store list st"),
+    "jobs": ("cat .config/rdc/config.toml", "rdc run photos", "rdc jobs", "rdc jobs show photos"),
     "watch": ("timeout -s INT 3 rdc watch photos/ backup/",),
     "scan": ("rdc scan photos/",),
     "merge": (
@@ -45,6 +61,26 @@ SCREENS = {
     "serve": ("rdc serve --help | head -30",),
 }
 """The commands of each verb's screen, in the directory that SETUP makes."""
+
+CONFIG = """
+mkdir -p .config/rdc
+cat > .config/rdc/config.toml <<END
+[jobs.photos]
+source = "~/photos/"
+destination = "~/backup/"
+schedule = "daily 03:30"
+END
+"""
+"""Makes the settings file of the screen of `rdc jobs`."""
+
+MOMENTS = {
+    "bar": ("rdc sync -v --bwlimit=2m photos/ slow/", r"[4-9]\.\d MB of", ""),
+    "ctrl-c": ("rdc sync -v --bwlimit=2m photos/ slow/", r"[4-9]\.\d MB of", "C-c"),
+    "pipe": ("rdc sync -v photos/ backup/ | tail -3", "copied", ""),
+}
+"""Moments of a run in tmux: the command, what must be there by then, and the key that is pressed then."""
+
+MOMENT_SECONDS = 30
 
 SHOWN_LINES = 46
 CHARACTER, LINE, MARGIN = 7.85, 18, 14
@@ -144,10 +180,11 @@ def screens(program: Path) -> dict[str, str]:
         for verb, commands in SCREENS.items():
             with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
                 machines = Machines(Path(directory), program)
-                machines.run(SETUP + "mkdir backup", HERE)
+                machines.run(SETUP + "mkdir backup" + (CONFIG if verb == "jobs" else ""), HERE)
                 texts: list[Text] = []
                 for command in commands:
-                    texts.append(Text("$ " + command, "bold white"))
+                    typed = Text("$ " + command, "bold white")
+                    texts += typed.divide(range(columns, len(typed.plain), columns))
                     shown = in_terminal(command, machines, columns)
                     for text in map(Text.from_ansi, shown.split("\n")) if shown else ():
                         # A terminal begins a new row where a line is too long.
@@ -159,24 +196,93 @@ def screens(program: Path) -> dict[str, str]:
     return found
 
 
-def scan_pages(program: Path, place: Path) -> None:
-    """Writes pictures of the page of a scan of this project, at each of PAGE_WIDTHS."""
+def moments(program: Path) -> dict[str, str]:
+    """Pictures of MOMENTS, by name of file; none if there is no tmux."""
+    if shutil.which("tmux") is None:
+        print("no tmux: the pictures of a running sync stay as they are")
+        return {}
+    found = {}
+    for name, (command, text, key) in MOMENTS.items():
+        with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
+            machines = Machines(Path(directory), program)
+            machines.run(SETUP + "mkdir backup slow", HERE)
+            shown = _moment(command, text, key, machines)
+            texts = [Text.from_ansi(line) for line in shown.rstrip("\n").split("\n")]
+            found[f"moment-{name}.svg"] = drawn(f"rdc sync: {name}", texts, COLUMNS[0])
+    return found
+
+
+def _moment(command: str, text: str, key: str, machines: Machines) -> str:
+    """What a terminal shows when `text` is there; with a key, what it shows when the command has ended."""
+    environ = {**machines.environ(HERE), "TERM": "xterm-256color", "PS1": "$ "}
+    environ.pop("NO_COLOR")
+    environ.pop("COLUMNS")
+    server = ("tmux", "-f", "/dev/null", "-S", str(machines.top / "tmux"))
+
+    def tmux(*words: str) -> str:
+        done = subprocess.run(
+            [*server, *words],
+            env=environ,
+            cwd=machines.home(HERE),
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout
+
+    def wait_for(wanted: str) -> str:
+        end = time.monotonic() + MOMENT_SECONDS
+        while True:
+            shown = tmux("capture-pane", "-e", "-p")
+            if re.search(wanted, re.sub(r"\x1b\[[0-9;]*m", "", shown)):
+                return shown
+            if time.monotonic() > end:
+                raise TimeoutError(f"{command}: {wanted!r} did not appear:\n{shown}")
+            time.sleep(0.05)
+
+    tmux(
+        "new-session",
+        "-d",
+        "-x",
+        str(COLUMNS[0]),
+        "-y",
+        "24",
+        "env PS1='$ ' HISTFILE= bash --norc --noprofile -i",
+    )
+    try:
+        wait_for(r"(?m)^\$")
+        tmux("send-keys", "-l", command)
+        tmux("send-keys", "Enter")
+        shown = wait_for(text if "|" not in command else rf"(?s){text}.*\n\$")
+        # What still runs would write into a directory that is removed.
+        tmux("send-keys", key or "C-c")
+        ended = wait_for(r"(?s)interrupted.*\n\$" if key else r"\n\$")
+        if key:
+            shown = ended
+        return machines.shown(shown)
+    finally:
+        tmux("kill-server")
+
+
+def pages(program: Path, place: Path) -> None:
+    """Writes pictures of the pages of a scan and of duplicates, at each of PAGE_WIDTHS."""
     with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
         machines = Machines(Path(directory), program)
-        machines.run(SETUP + "rdc scan --html=scan.html photos >/dev/null", HERE)
-        page = machines.home(HERE) / "scan.html"
-        for width, height in PAGE_WIDTHS.items():
+        machines.run(SETUP + "cp -r photos copy; rdc scan --html=scan.html --price=25 . >/dev/null", HERE)
+        machines.run("rdc dupes --html=dupes.html photos copy", HERE)
+        chosen = [(name, *size) for name in ("scan", "dupes") for size in PAGE_WIDTHS.items()]
+        for name, width, height in chosen:
             # No window of Chromium is narrower than 500 pixels, but a frame may be.
-            frame = page.with_name(f"frame-{width}.html")
+            frame = machines.home(HERE) / f"frame-{width}.html"
             frame.write_text(
                 "<!doctype html><body style='margin:0;background:#777'>"
-                f"<iframe src='scan.html' width={width} height={height} style='border:0;display:block'>"
+                f"<iframe src='{name}.html' width={width} height={height} style='border:0;display:block'>"
             )
             subprocess.run(
                 [
                     *CHROMIUM, f"--user-data-dir={directory}/chromium", "--allow-file-access-from-files",
                     f"--window-size={max(width, 500)},{height}", "--virtual-time-budget=5000",
-                    f"--screenshot={place / f'scan-page-{width}.png'}", frame.as_uri(),
+                    f"--screenshot={place / f'{name}-page-{width}.png'}", frame.as_uri(),
                 ],
                 check=True, capture_output=True,
             )  # fmt: skip

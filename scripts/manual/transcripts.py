@@ -10,11 +10,14 @@ runs beside the following commands until the page ends. A block
 from __future__ import annotations
 
 import os
+import pty
 import re
+import select
 import signal
 import socket
 import subprocess
 import tempfile
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -128,6 +131,7 @@ class Machines:
             "PATH": f"{self.program}:{self.top}/bin:{os.environ['PATH']}",
             "COLUMNS": "80",
             "NO_COLOR": "1",
+            "TERM": "dumb",
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
             "PYTHONWARNINGS": "ignore",
@@ -150,23 +154,35 @@ class Machines:
 
     def shown(self, text: str) -> str:
         """What was printed, as the page shows it."""
-        text = text.replace(f"localhost:{self.port}", "backup.example.org").replace(f":{self.port}", ":8730")
+        if self.port:
+            text = text.replace(f"localhost:{self.port}", "backup.example.org")
+            text = text.replace(f":{self.port}", ":8730")
         for home in self.top.iterdir():
             text = text.replace(str(home), "/home/me")
         return text
 
     def run(self, line: str, machine: str) -> str:
-        done = subprocess.run(
+        """Runs a command in a terminal that draws nothing, as a reader would see what it prints."""
+        near, far = pty.openpty()
+        modes = termios.tcgetattr(far)
+        modes[1] &= ~termios.OPOST  # lines end as they are printed
+        termios.tcsetattr(far, termios.TCSANOW, modes)
+        process = subprocess.Popen(
             ["bash", "-c", self.translated(line)],
             cwd=self.home(machine),
             env=self.environ(machine),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=SECONDS,
-            check=False,
+            stdout=far,
+            stderr=far,
         )
-        return self.shown(done.stdout.decode("utf-8", "replace")).rstrip("\n")
+        os.close(far)
+        try:
+            printed = b"".join(_printed(near, process))
+        finally:
+            process.kill()
+            process.wait()
+            os.close(near)
+        return self.shown(printed.decode("utf-8", "replace")).rstrip("\n")
 
     def start(self, line: str, machine: str) -> None:
         """Starts what runs until the page ends, and gives it a moment."""
@@ -188,6 +204,29 @@ class Machines:
             os.killpg(process.pid, signal.SIGTERM)
         for process in self.beside:
             process.wait(SECONDS)
+
+
+def _printed(terminal: int, process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    """What a process and its children print, until it has ended and nothing more is there. TimeoutExpired
+    after SECONDS."""
+    end = time.monotonic() + SECONDS
+    printed = select.poll()  # select.select takes only descriptors below 1,024
+    printed.register(terminal, select.POLLIN)
+    while True:
+        over = process.poll() is not None
+        if printed.poll(0 if over else 50):
+            try:
+                part = os.read(terminal, 1 << 16)
+            except OSError:  # Linux ends a terminal without a process by EIO
+                part = b""
+            if not part:
+                process.wait(max(0.0, end - time.monotonic()))
+                return
+            yield part
+        elif over:
+            return
+        if time.monotonic() > end:
+            raise subprocess.TimeoutExpired(process.args, SECONDS)
 
 
 def _free_port() -> int:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from rdc.catalog import signer as signer_module
 from rdc.catalog import signer as signing_module
-from rdc.catalog.signer import FileSigner, SignTask, sign_file, sign_in_order
+from rdc.catalog.signer import FileSigner, SignTask, sign_in_order
 from rdc.chunking import SYNC_PARAMS, ChunkParams
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError
 from rdc.files.root import source_file as source_module
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
+from rdc.library.streams import sign_file
 from rdc.signature.codec import decode_signature, encode_signature
 from rdc.signature.tree import TreeBuilder, sign
 from tests.support.kernel.kernel_streams import streams

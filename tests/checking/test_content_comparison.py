@@ -142,7 +142,7 @@ def test_files_that_one_end_cannot_read_are_neither_equal_nor_different(tmp_path
     (case.here / "0001").unlink()
     case.failing = {4}
     assert case.compare() == {0: True, 1: None, 2: True, 3: True, 4: None, 5: True}
-    problems = {event.path: event.code for event in case.events if isinstance(event, Problem)}
+    problems = {event.path_bytes: event.code for event in case.events if isinstance(event, Problem)}
     assert problems[b"0004"] is ExitCode.PARTIAL
     assert b"0001" in problems
 

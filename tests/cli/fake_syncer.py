@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from rdc.catalog.catalog import UserCatalog
-from rdc.catalog.store import SignatureStore
+from rdc.catalog.store import SignatureStore, UserCatalog
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode
 from rdc.model.location import Location, RemoteShell
@@ -31,6 +30,8 @@ REPORT = SyncReport(
     round_trips=4,
     errors=0,
     exit=ExitCode.OK,
+    created=1,
+    entries=1,
 )
 
 

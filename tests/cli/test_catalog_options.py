@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.catalog.catalog import USER_CATALOG, Catalog
+from rdc.catalog.catalog import Catalog
+from rdc.catalog.store import USER_CATALOG
 from rdc.cli.environment import parse_words
 from rdc.cli.options.shared_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.errors import UsageError

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -339,3 +340,14 @@ def test_a_file_to_read_that_is_none_is_named(tree: Path, monkeypatch: pytest.Mo
         assert text in messages(dedupe("--undo", path))
         assert text in messages(dedupe(f"--from={path}", tree))
     assert "at most 100 bytes" in messages(dedupe("--from=-", tree, stdin=bytes(101)))
+
+
+def test_hard_links_across_separate_trees_are_warned_about(tree: Path) -> None:
+    """One file in a tree and its backup is no backup."""
+    (tree.parent / "backup").mkdir()
+    said = "makes one file of names below"
+    assert said in dedupe("--text", "--hardlink", tree, tree.parent / "backup").err
+    assert said not in dedupe("--text", "--hardlink", tree, tree / "a").err
+    assert said not in dedupe("--text", tree, tree.parent / "backup").err
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:  # no link leads there
+        assert said not in dedupe("--text", "--hardlink", tree, elsewhere).err

@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_is_named(tree: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Root, "open_read", opened)
     found, problems, _ = search([tree])
-    assert (found, [error.path for error in problems]) == (set(), [b"a"])
+    assert (found, [error.path_bytes for error in problems]) == (set(), [b"a"])
 
 
 def test_what_was_too_much_to_remember_is_told(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,31 @@ def test_groups_apart_by_an_empty_line_the_greatest_waste_first(tree: Path) -> N
     assert process.err == ""
 
 
+def test_identical_directories_stand_for_their_files(tmp_path: Path) -> None:
+    for name in ("a/one", "a/sub/two", "b/c/one", "b/c/sub/two", "d"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("one" if name.endswith("one") else "two")
+    process = run(tmp_path)
+    assert process.out == (
+        f"{tmp_path}/a/  (2 files, 6 B in each)\n{tmp_path}/b/c/\n\n{tmp_path}/d\n{tmp_path}/a/sub/two\n"
+    )
+    assert process.err == "2 groups, 5 files, 9 B could be saved, 6 B of it in 1 copy of a directory\n"
+    directories, one, two = (
+        event for event in events(run(tmp_path, "--json").out) if event["event"] in {"directories", "group"}
+    )
+    paths = [{"path": f"{tmp_path}/a"}, {"path": f"{tmp_path}/b/c"}]
+    assert directories == {"v": 1, "event": "directories", "files": 2, "bytes": 6, "waste": 6, "paths": paths}
+    assert [file.get("covered") for file in one["files"]] == [None, None, True]
+    assert [file.get("covered") for file in two["files"]] == [None, True]
+    # Programs get every file, and a report with directories removes what one without them does.
+    assert len(run(tmp_path, "--csv").out.splitlines()) == 6
+    report = tmp_path.with_name("report.json")
+    report.write_text(run(tmp_path, "--json").out)
+    removed = [run(tmp_path, "--delete", *words).out for words in ((), (f"--from={report}",))]
+    assert removed[0] == removed[1]
+    assert removed[0].count("delete") == 3
+
+
 def test_nothing_found(tree: Path) -> None:
     process = run(tree, "--min-size=2000")
     assert (process.out, process.err) == ("", "0 groups, 0 files, 0 B could be saved\n")
@@ -140,7 +165,7 @@ def test_events(tree: Path) -> None:
 
 
 def test_events_of_a_run_that_fails(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: object) -> None:
+    def fail(*arguments: object, **keywords: object) -> None:
         raise UsageError("no")
 
     monkeypatch.setattr("rdc.survey.duplicates.find_duplicates", fail)

@@ -92,6 +92,7 @@ def test_h_alone_is_help(verb: str) -> None:
 
 
 VERB_LIST = ", ".join(VERBS)
+NO_VERB, SEE = "rdc: rdc has no verb '{}';", "(see rdc --help)"
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,33 @@ VERB_LIST = ", ".join(VERBS)
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["snyc", "b"], "rdc: rdc has no verb 'snyc'; did you mean sync? (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),
+        (
+            ["verify"],
+            f"{NO_VERB.format('verify')} to compare two directories, write: rdc check SRC DST {SEE}",
+        ),
+        (
+            ["Diff", "a"],
+            f"{NO_VERB.format('Diff')} to compare two directories, write: rdc check SRC DST {SEE}",
+        ),
+        (
+            ["status"],
+            f"{NO_VERB.format('status')} to see what a sync would change, write: rdc sync -n -i SRC DST"
+            f" {SEE}",
+        ),
+        (
+            ["restore"],
+            f"{NO_VERB.format('restore')} to revert the last sync, write: rdc undo DST; a snapshot:"
+            f" rdc sync STORE/@latest/ DST {SEE}",
+        ),
+        (["rsync", "a", "b"], f"{NO_VERB.format('rsync')} to sync, write: rdc sync SRC DST {SEE}"),
+        (
+            ["prune"],
+            f"{NO_VERB.format('prune')} snapshots: rdc store forget and gc; signatures: rdc catalog prune"
+            f" {SEE}",
+        ),
+        (["version"], f"{NO_VERB.format('version')} write: rdc --version {SEE}"),
+        (["daemon"], f"{NO_VERB.format('daemon')} write: rdc serve --config=FILE {SEE}"),
+        (["bisync"], f"{NO_VERB.format('bisync')} to sync both ways, write: rdc unite LEFT RIGHT {SEE}"),
         (["serve"], "rdc: rdc serve needs --config=FILE for a daemon, or --stdio (see rdc serve --help)"),
         (["serve", "--stdio", "x"], "rdc: rdc serve takes no x (see rdc serve --help)"),
         (["serve", "--std"], "rdc: unknown option --std; did you mean --stdio? (see rdc serve --help)"),

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import struct
@@ -81,18 +82,77 @@ def test_all_verbs_and_options_are_in_the_rules(shell: str) -> None:
         (("rdc", "keys", "tr"), {"trust"}),
         (("rdc", "sync", "dir"), set()),
         (("rdc", "sync", "a", "--delete-e"), {"--delete-excluded"}),
+        (("rdc", "sync", "--stderr", "=", "c"), {"client"}),
+        (("rdc", "sync", "--help", "="), {"all"}),
+        (("rdc", "sync", "a", "na"), {"nas:", "nas2:", "names"}),
+        (("rdc", "install", "na"), {"nas", "nas2"}),
+        (("rdc", "dupes", "na"), set()),
+        (("rdc", "sync", "nas", ":", "pho"), {"photos/", "phone.txt"}),
+        (("rdc", "unite", "a", "nas", ":", "/srv/pho"), {"photos/", "phone.txt"}),
+        (("rdc", "sync", "a/nas", ":", "pho"), set()),
+        (("rdc", "sync", "nas2", ":", "pho"), set()),
     ],
 )
-def test_bash_offers_what_fits(typed: tuple[str, ...], offered: set[str]) -> None:
+def test_bash_offers_what_fits(typed: tuple[str, ...], offered: set[str], tmp_path: Path) -> None:
+    """Bash divides words at ':' and '='. ssh has a shared connection to nas, and none to nas2."""
     words = " ".join(f"'{word}'" for word in typed)
+    line = " ".join(typed).replace(" = ", "=").replace(" =", "=").replace(" : ", ":")
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/config").write_text("Host nas nas2\n  User me\nHost *\n")
+    (tmp_path / "names").touch()
+    (tmp_path / "bin").mkdir()
+    ssh = tmp_path / "bin/ssh"
+    ssh.write_text('#!/bin/sh\n[ "$1" = -O ] && { [ "$3" = nas ]; exit; }\necho photos/; echo phone.txt\n')
+    ssh.chmod(0o755)
     script = (
         printed("bash")
-        + f"\ncompopt() {{ :; }}\nCOMP_WORDS=({words}) COMP_CWORD={len(typed) - 1}\n_rdc\n"
+        + f"\ncompopt() {{ :; }}\nCOMP_WORDS=({words}) COMP_CWORD={len(typed) - 1}\n"
+        + f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}\n_rdc\n"
         + 'printf "%s\\n" "${COMPREPLY[@]}"\n'
     )
-    done = subprocess.run([program("bash"), "--norc", "-c", script], capture_output=True, text=True)
+    environ = {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [program("bash"), "--norc", "-c", script], capture_output=True, text=True, env=environ, cwd=tmp_path
+    )
     assert done.stderr == ""
     assert set(done.stdout.split()) == offered
+
+
+@pytest.mark.parametrize(
+    ("shell", "place"),
+    [
+        ("bash", ".local/share/bash-completion/completions/rdc"),
+        ("zsh", ".zfunc/_rdc"),
+        ("fish", ".config/fish/completions/rdc.fish"),
+    ],
+)
+def test_completions_and_man_pages_are_installed_for_a_user(
+    shell: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    for words in ((), (shell,)):
+        ended = command("completions", "--install", *words, process=True)
+        assert ended.code == ExitCode.OK and f"{tmp_path}/{place}\n" in ended.out
+    assert (tmp_path / place).read_text() == printed(shell)
+    pages = tmp_path / ".local/share/man/man1"
+    assert {path.name for path in pages.iterdir()} == {"rdc.1", *(f"rdc-{name}.1" for name in VERBS)}
+    (tmp_path / place).write_text("mine")
+    ended = command("completions", "--install", process=True)
+    assert ended.code == ExitCode.USAGE and place in ended.err
+    assert (tmp_path / place).read_text() == "mine"
+
+
+def test_an_unknown_shell_gets_no_completions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/dash")
+    ended = command("completions", "--install", process=True)
+    assert ended.code == ExitCode.USAGE and "followed by bash, zsh, fish" in ended.err
+
+
+def test_zsh_shows_no_stray_backslashes() -> None:
+    assert "\\\\" not in printed("zsh")
 
 
 class Zsh:

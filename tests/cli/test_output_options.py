@@ -14,7 +14,7 @@ from rdc.report.sync_terminal import TerminalStyle
 from tests.cli.fake_syncer import asked
 from tests.support.running.fake_environment import FakeProcess
 
-HERE = TerminalStyle(local=True)
+HERE = TerminalStyle(carried="copied")
 
 
 def style(*words: str) -> TerminalStyle:
@@ -46,7 +46,14 @@ def style(*words: str) -> TerminalStyle:
     ],
 )
 def test_what_is_shown(words: list[str], expected: TerminalStyle) -> None:
-    assert style(*words) == expected
+    assert replace(style(*words), asked=False) == expected
+
+
+@pytest.mark.parametrize(
+    "word", ["-v", "-i", "-n", "-P", "--stats", "--progress", "--info=none", "--out-format=%n"]
+)
+def test_some_options_ask_for_a_last_line_without_a_terminal(word: str) -> None:
+    assert style(word).asked and not style("--delete", "-h", "--stderr=all").asked
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,6 @@ def link_above(target: str) -> str:
 @pytest.mark.parametrize("spelled", [as_it_is, spelled_otherwise, hard_link, symbolic_link, link_above])
 @pytest.mark.parametrize("result", RUNS)
 def test_an_input_stays(result: str, spelled: Callable[[str], str], tmp_path: Path) -> None:
-    if "page of a" in result:
-        pytest.importorskip("plotly")
     command, option, operand, target = RUNS[result]
     name = spelled(target)
     before = contents(tmp_path)
@@ -107,8 +105,6 @@ def test_an_input_stays(result: str, spelled: Callable[[str], str], tmp_path: Pa
 
 @pytest.mark.parametrize("result", [name for name in RUNS if RUNS[name][2] == "corpus"])
 def test_a_new_name_below_an_operand_is_left_out(result: str) -> None:
-    if "page of a" in result:
-        pytest.importorskip("plotly")
     command, option, operand, _ = RUNS[result]
     code, _, err = run(*command, option.format("corpus/new"), operand)
     assert code == 0, err
@@ -190,7 +186,6 @@ def test_a_stage_below_the_corpus_is_no_part_of_it() -> None:
 
 
 def test_parts_of_a_cluster_below_the_tree_are_no_part_of_it() -> None:
-    pytest.importorskip("plotly")
     for verb, words_ in (("scan", ["--no-catalog"]), ("similar", ["--text"])):
         common = [verb, *words_, "-q", "corpus"]
         plain = run(*common)[1]

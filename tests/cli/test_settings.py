@@ -151,3 +151,16 @@ def test_settings_of_another_user_are_refused(home: Path) -> None:
         code, _, err = run("sync", "h:x", "y", config=home)
         assert (code, f"{wrong}: it belongs to another user (uid 4242)" in err) == (ExitCode.USAGE, True)
         os.chown(wrong, 0, 0)
+
+
+def test_settings_of_hosts_are_listed_after_those_of_all_runs(home: Path) -> None:
+    (home / "rdc/config.toml").write_text(
+        'timeout = 5\n[hosts.nas]\nrsh = "ssh -p 2222"\ntimeout = 9\n[hosts.far]\ncompress = true\n'
+    )
+    code, out, err = run("config", "show", config=home)
+    assert (code, err) == (ExitCode.OK, "")
+    assert out.partition("\n\n")[2] == (
+        "[hosts.nas]\nrsh           ssh -p 2222\ntimeout       9\n\n[hosts.far]\ncompress      true\n"
+    )
+    (home / "rdc/config.toml").write_text('[hosts.nas]\ncatalog = "/x"\n')
+    assert run("config", "show", config=home)[0] == ExitCode.USAGE

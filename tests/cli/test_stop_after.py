@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.cli.options.sync_options import Deadline, next_time
+from rdc.cli.options.deadlines import Deadline, next_time
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, RdcError, StoppedError, UsageError
 from rdc.library.trees import sync as run

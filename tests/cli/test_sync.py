@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.catalog.catalog import USER_CATALOG, Catalog
+from rdc.catalog.catalog import Catalog
+from rdc.catalog.store import USER_CATALOG
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, SIZE_LIMIT

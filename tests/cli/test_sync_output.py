@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,17 +10,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rdc.catalog.catalog import UserCatalog
-from rdc.catalog.store import SignatureStore
+from rdc.catalog.store import SignatureStore, UserCatalog
 from rdc.cli.verbs import sync
-from rdc.errors import ExitCode, FileError, OutOfSpaceError, UsageError
+from rdc.errors import ExitCode, FileError, OutOfSpaceError, RdcError, UsageError
 from rdc.model.location import Location, RemoteShell
 from rdc.model.runs import SyncReport
 from rdc.model.sync import SyncOptions
-from rdc.progress import PlanKnown, Problem, Reporter, StopSignal
+from rdc.progress import PlanKnown, Problem, Progressed, Reporter, StopSignal
 from tests.cli.fake_syncer import REPORT, FakeSyncer, asked
 from tests.support.event_schemas import check_event
 from tests.support.running.fake_environment import FakeProcess
@@ -39,7 +40,7 @@ def test_what_is_shown() -> None:
     process = FakeProcess()
     assert outcome(["-i", "-v"], FakeSyncer(), process) is ExitCode.OK
     assert process.out == ">f+++++++++ a\n"
-    assert process.err == "1 entry changed; copied 10 B, reused 0 B in 0.00 s\n"
+    assert process.err == "1 new; copied 10 B of 10 B in 0.00 s\n"
     quiet = FakeProcess()
     outcome(["-qiv", "--stats"], FakeSyncer(), quiet)
     assert (quiet.out, quiet.err) == ("", "")
@@ -79,11 +80,56 @@ def test_json_ends_with_a_summary() -> None:
 )
 def test_json_tells_fatal_errors(end: BaseException, code: int, path: str) -> None:
     process = FakeProcess()
-    with pytest.raises(type(end)):
+    with pytest.raises(RdcError if isinstance(end, KeyboardInterrupt) else type(end)):
         outcome(["--json"], FakeSyncer(end=end), process)
     assert [event["event"] for event in events(process)] == ["start", "plan", "item", "error"]
     assert events(process)[-1]["code"] == code
     assert events(process)[-1]["path"] == path
+
+
+class InterruptedSyncer(FakeSyncer):
+    """A sync that a signal ends halfway through the transfer."""
+
+    def __call__(self, *operands: Any, reporter: Reporter, **others: Any) -> SyncReport:
+        reporter(Progressed("compare", 50, 100))
+        if self.act is not None:
+            reporter(Progressed("transfer", 1_200_000, 3_400_000))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("words", "began", "said"),
+    [
+        ([], True, "interrupted: 1.2 MB of 3.4 MB arrived; complete files are in place, and the next run"),
+        ([], False, "interrupted: complete files are in place, and the next run resumes from there"),
+        (["-n"], True, "interrupted; nothing was changed"),
+    ],
+)
+def test_an_interrupted_run_says_what_came(words: list[str], began: bool, said: str) -> None:
+    with pytest.raises(RdcError, match=said) as caught:
+        outcome(words, InterruptedSyncer(act=(lambda: None) if began else None), FakeProcess())
+    assert caught.value.code is ExitCode.INTERRUPTED
+
+
+def test_problems_come_after_the_names_before_them() -> None:
+    """One file gets both streams, such as of `rdc sync -v a b > log 2>&1`."""
+    together = io.StringIO()
+    process = FakeProcess(stdout=Buffered(together), stderr=together)
+    outcome(["-v"], FakeSyncer(), process)
+    assert together.getvalue().splitlines() == ["a", "1 new; copied 10 B of 10 B in 0.00 s"]
+
+
+class Buffered(io.StringIO):
+    """A stream that passes its text on when it is flushed."""
+
+    def __init__(self, to: io.StringIO) -> None:
+        super().__init__()
+        self._to = to
+
+    def flush(self) -> None:
+        self._to.write(self.getvalue())
+        self.seek(0)
+        self.truncate()
 
 
 def test_json_tells_usage_errors_too() -> None:
@@ -105,12 +151,12 @@ def bar_shown(
     return "\x1b[J" in process.err
 
 
-def test_a_bar_only_on_a_terminal_that_no_names_scroll_over() -> None:
+def test_a_bar_only_on_a_terminal() -> None:
     assert bar_shown([])
     assert bar_shown(["-v"])
     assert bar_shown([], both=True)
-    assert not bar_shown(["-v"], both=True)
-    assert not bar_shown(["-i"], both=True)
+    assert bar_shown(["-v"], both=True)
+    assert bar_shown(["-i"], both=True)
     assert not bar_shown(["-q"])
     assert not bar_shown(["--json"])
     assert not bar_shown([], terminal=False)
@@ -148,7 +194,7 @@ def test_trouble_is_told_above_the_bar() -> None:
 
     outcome([], Troubled(), process)
     assert "rdc: x: cannot be read\n" in process.err
-    assert re.search(r"1 entry changed; copied 10 B, reused 0 B in \d+\.0 s", process.err)
+    assert re.search(r"1 new; copied 10 B of 10 B in \d+\.0 s", process.err)
 
 
 # --- real syncs ---------------------------------------------------------------------------------------------
@@ -198,6 +244,37 @@ def test_a_whole_run_ends_equal_and_tells_so(host: str, tmp_path: Path) -> None:
     assert ("*deleting  ", "extra") in items
     assert events(second)[-1]["literal_bytes"] == 0
     assert contents(destination) == expected
+
+
+@pytest.mark.parametrize("alternates", [(), ("--link-dest=../first",), ("--copy-dest=../first",)])
+@pytest.mark.parametrize("host", ["", "host:"])
+def test_the_totals_are_those_of_the_listed_changes(
+    host: str, alternates: tuple[str, ...], tmp_path: Path
+) -> None:
+    """New entries have nine plus signs. Those that an alternate directory has are new as well."""
+    source, destination = tmp_path / "source", tmp_path / "second"
+    source.mkdir()
+    grow(source)
+    assert sync.run(["-q", f"{source}/", f"{tmp_path}/first"], FakeProcess().environment) is ExitCode.OK
+    words = ["--json", *alternates, *(FAR if host else []), f"{source}/", f"{host}{destination}"]
+
+    def totals() -> tuple[dict[str, Any], list[str]]:
+        process = FakeProcess()
+        assert sync.run(words, process.environment) is ExitCode.OK
+        found = events(process)
+        return found[-1], [str(event["change"]) for event in found if event["event"] == "item"]
+
+    entries = 1 + len(list(source.rglob("*")))
+    first, _ = totals()
+    assert (first["created"], first["updated"], first["unchanged"]) == (entries, 0, 0)
+    (source / "d" / "data").write_bytes(b"0123456789" * 20_001)
+    (source / "new").write_bytes(b"new")
+    (source / "link").unlink()
+    second, codes = totals()
+    new = sum(code.endswith("+++++++++") for code in codes)
+    assert (second["created"], second["updated"]) == (new, len(codes) - new) == (1, 2)
+    assert second["unchanged"] == entries - 1 - 2
+    assert second["content_bytes"] == 200_013
 
 
 @pytest.mark.parametrize(("word", "lines"), [("-P", True), ("--progress", True), ("--partial", False)])

@@ -20,7 +20,7 @@ from tests.support.project_paths import TOP
 
 __all__ = ["TOKEN", "dask_cluster", "ray_cluster"]
 
-BEGIN_SECONDS = 60
+BEGIN_SECONDS = 300
 
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 """Environment of all that speaks with Ray. Without the token, its ports refuse everybody."""

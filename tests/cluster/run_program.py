@@ -24,5 +24,5 @@ def program(
         cwd=TOP,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )

@@ -93,7 +93,7 @@ REFUSED = [
     ("{}/new", "far:open/link/stolen", 11, "symbolic link"),
     ("{}/new", "far:open/a/up/stolen/", 11, "symbolic link"),
     ("far:open/none/", "{}", 23, "open/none: cannot open it: expected a directory, found nothing"),
-    ("far:open/none", "{}", 23, "nothing there to sync from"),
+    ("far:open/none", "{}", 23, "no such file or directory"),
     ("{}/", "far:open/none/none", 11, "open/none"),
 ]
 

@@ -102,3 +102,14 @@ def test_every_document_of_the_repository_has_a_page(site: Path) -> None:
     names = {path.stem for path in site.rglob("*.html")}
     for document in (TOP / "rdc").rglob("*.md"):
         assert {document.stem, document.stem.lower()} & names, document
+
+
+@pytest.mark.needs("chromium")
+def test_the_search_works_without_a_server(site: Path, tmp_path: Path) -> None:
+    """A page of file:// may start no worker, so docs/iframe-worker.js runs the search in a frame."""
+    browser = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000")
+    page = (site / "howto" / "jobs.html").as_uri() + "?q=rdcignore"
+    words = [*browser, f"--user-data-dir={tmp_path}", "--dump-dom", page]
+    found = subprocess.run(words, capture_output=True, check=True, timeout=100).stdout.decode()
+    assert re.search(r'md-search-result__meta">\s*\d+ matching documents', found)
+    assert 'class="md-search-result__item"' in found

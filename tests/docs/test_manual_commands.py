@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli.environment import SETTINGS, parse_words
+from rdc.cli.environment import HOST_KEYS, SETTINGS, parse_words
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.verb import VERBS, load_verb
+from rdc.jobs.config import read_jobs
 from scripts.manual.transcripts import Block, blocks_of, pages
 from tests.docs.parsed_command import parsed
 from tests.support.project_paths import TOP
@@ -54,8 +55,9 @@ PROGRAMS = {
         "ln",
         "uv",
         "pacman",
+        "podman",
     ),
-    *("echo", "seq", "touch", "tail", "grep"),
+    *("echo", "seq", "touch", "tail", "grep", "find"),
 }
 """Programs that examples use beside rdc and the scripts of this repository."""
 
@@ -147,7 +149,7 @@ def test_commands_can_be_typed(line: str) -> None:
 def test_blocks_are_of_kinds_that_tests_know() -> None:
     assert {block.kind for _, block in blocks()} <= KINDS
     for path, block in blocks("text"):
-        assert block.title in {"authorized_keys", "crontab", "rules.txt"}, (path, block.text)
+        assert block.title in {"authorized_keys", "crontab", "rules.txt", "transcript"}, (path, block.text)
 
 
 CRON_FIELD = r"(?:\*|\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:/\d+)?"
@@ -205,11 +207,15 @@ def test_lines_of_authorized_keys_are_taken_by_ssh(tmp_path: Path) -> None:
         assert "--root" in parsed(shlex.split(command[1])[1:])
 
 
-def test_settings_files_have_settings() -> None:
+def test_settings_files_have_settings(tmp_path: Path) -> None:
     for _, block in blocks("toml"):
         table = tomllib.loads(block.text)
         if block.title == "config.toml":
-            assert table.keys() <= {setting.key for setting in SETTINGS}
+            assert table.keys() <= {"hosts", "jobs", *(setting.key for setting in SETTINGS)}
+            assert all(host.keys() <= set(HOST_KEYS) for host in table.get("hosts", {}).values())
+            (tmp_path / "config.toml").write_text(block.text)
+            read = read_jobs(str(tmp_path / "config.toml"), {"HOME": str(tmp_path)})
+            assert read.keys() == table.get("jobs", {}).keys()
         else:
             assert block.title.endswith("daemon.toml")  # rdc serve --check reads it in the example
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import s3fs
 
 from rdc.documents.read import file_kinds
 from rdc.errors import ExitCode, FileError, UsageError
@@ -143,13 +142,15 @@ def test_large_objects_are_read_by_ranges(
             f'{{"padding": "{"x" * 90_000}", "text": "{text} {number}"}}\n' for number in range(100)
         )
     bucket.put("large.jsonl", Path("large.jsonl").read_bytes())
-    fetch, ranges = s3fs.S3File._fetch_range, []
+    from s3fs import S3File  # every process of the tests loads this module, and one runs these tests
 
-    def noted(file: s3fs.S3File, start: int, end: int) -> bytes:
+    fetch, ranges = S3File._fetch_range, []
+
+    def noted(file: S3File, start: int, end: int) -> bytes:
         ranges.append((start, end))
         return bytes(fetch(file, start, end))
 
-    monkeypatch.setattr(s3fs.S3File, "_fetch_range", noted)
+    monkeypatch.setattr(S3File, "_fetch_range", noted)
     assert similar_documents("s3://corpus/large.jsonl").summary.documents == 100
     assert max(end - start for start, end in ranges) <= OBJECT_AHEAD_BYTES + READ_BYTES
     assert sum(end - start for start, end in ranges) <= Path("large.jsonl").stat().st_size

@@ -262,11 +262,11 @@ def test_against(tree: Path) -> None:
     similar_documents("old.jsonl", part="old.rdcdocs")
     report = similar_documents("new.jsonl", DocumentOptions(against="old.rdcdocs"))
     assert [
-        (one.document.row, one.like.path, one.like.row, [copy.row for copy in one.copies])
+        (one.document.row, one.like.path_bytes, one.like.row, [copy.row for copy in one.copies])
         for one in report.matches
     ] == [(1, b"old.jsonl", 1, []), (3, b"old.jsonl", 2, [4])]
     assert not list(report.groups)
-    assert [(kept.path, kept.row) for kept in report.kept] == [(b"new.jsonl", 2)]
+    assert [(kept.path_bytes, kept.row) for kept in report.kept] == [(b"new.jsonl", 2)]
     summary = report.summary
     assert (summary.documents, summary.groups, summary.grouped, summary.kept) == (4, 0, 3, 1)
     # The same documents on both sides resemble themselves.

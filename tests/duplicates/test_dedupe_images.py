@@ -247,7 +247,9 @@ def test_never_across_file_systems(btrfs: Path, xfs: Path) -> None:
         os.utime(place / "one", ns=(TIME, TIME))
     for words in (["--apply"], ["--hardlink", "--apply", "--journal", str(btrfs / "journal")]):
         run = dedupe(*words, btrfs, xfs)
-        assert (run.code, run.summary["files"], run.of("error")) == (0, 0, [])
+        assert (run.code, run.summary["files"]) == (0, 0)
+        # No link leads from one to the other, so there is nothing to warn of.
+        assert run.of("error") == []
 
 
 def test_a_file_that_changed_since_it_was_found(sharing: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 import rdc.files
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.metadata import ANYTHING
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.syscalls import rename_no_replace_between
 from rdc.files.bulk.open_many import FAILED, OpenedFiles
 from rdc.files.bulk.small_files import NewVersions, stage_versions
 from rdc.files.facts.file_systems import facts_by_type
@@ -208,7 +208,8 @@ def test_a_free_name(promised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(22, "")
 
     monkeypatch.setattr(
-        "rdc.files.base.taking_names.rename_no_replace", rename_no_replace if promised else refused
+        "rdc.files.base.taking_names.rename_no_replace_between",
+        rename_no_replace_between if promised else refused,
     )
     directory = os.open(tmp_path, os.O_PATH)
     for name in ("taken", "temporary"):

@@ -60,7 +60,7 @@ CALLS: list[tuple[object, str]] = [
     (os, "symlink"),
     (fcntl, "flock"),
     (reservation, "fallocate_keep_size"),
-    (rename_module, "rename_no_replace"),
+    (rename_module, "rename_no_replace_between"),
     (durable_module, "syncfs"),
     (directory_module, "open_directory_beneath"),
     (metadata_module, "chmod_no_follow"),

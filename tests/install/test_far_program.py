@@ -141,9 +141,36 @@ def test_remove_removes_the_directories_that_install_made(tmp_path: Path, there:
 
 def test_remove_leaves_a_directory_that_others_use_by_now(tmp_path: Path) -> None:
     put(tmp_path, 1)
-    (tmp_path / ".local" / "bin").mkdir()
+    (tmp_path / ".local" / "bin" / "other").touch()
     assert obey(tmp_path, b'{"action": "remove"}\n').stdout == b"removed\n"
     assert [path.name for path in (tmp_path / ".local").iterdir()] == ["bin"]
+    assert [path.name for path in (tmp_path / ".local" / "bin").iterdir()] == ["other"]
+
+
+def test_the_answer_has_the_path_and_a_link_leads_to_it(tmp_path: Path) -> None:
+    launcher, link = private(tmp_path) / "bin" / "rdc", tmp_path / ".local" / "bin" / "rdc"
+    for version in (1, 2):  # the second installation finds its own link
+        ended = obey(tmp_path, order(wheel(GOOD.format(version=version)), name_of(version)))
+        assert ended.stdout.decode() == f"rdc {version}, {launcher}, linked from {link}\n"
+        done = subprocess.run([link, "--version"], capture_output=True, text=True, check=True)
+        assert done.stdout == f"rdc {version}\n"
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "dangling"])
+def test_a_file_that_is_no_link_of_its_own_stays(kind: str, tmp_path: Path) -> None:
+    link = tmp_path / ".local" / "bin" / "rdc"
+    link.parent.mkdir(parents=True)
+    other = tmp_path / "other"
+    if kind == "file":
+        link.write_text("mine")
+    else:
+        link.symlink_to(other)
+        if kind == "link":
+            other.write_text("mine")
+    ended = obey(tmp_path, order(wheel(GOOD.format(version=1)), name_of(1)))
+    assert ended.returncode == 0 and f"not linked from {link}, which is another file" in ended.stdout.decode()
+    assert obey(tmp_path, b'{"action": "remove"}\n').stdout == b"removed\n"
+    assert link.is_symlink() == (kind != "file") and (kind == "dangling" or link.read_text() == "mine")
 
 
 def test_remove_leaves_what_others_put_there(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -105,10 +106,21 @@ def test_a_host_that_ssh_would_take_for_an_option_is_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize("shell", [("ssh",), ("/usr/bin/ssh", "-p", "22")])
-def test_ssh_finds_rdc_on_the_path_or_in_the_private_directory(shell: tuple[str, ...]) -> None:
+def test_ssh_finds_rdc_on_the_path_or_where_it_is_installed(shell: tuple[str, ...], tmp_path: Path) -> None:
     *before, line = remote_argv("h", RemoteShell(shell))
     assert before == [*shell, "h"]
     exec_, sh, option, script = shlex.split(line)
     assert (exec_, sh, option) == ("exec", "sh", "-c")
     assert "!" not in line  # which csh would expand
     assert script.endswith("exec rdc serve --stdio")
+    # Each place is looked at after the one before, whatever characters the home has.
+    home = tmp_path / "a 'home'"
+    for place in (".local/share/rdc/bin/rdc", ".local/bin/rdc", "on the path/rdc"):
+        program = home / place
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\necho "{place} $*"\n')
+        program.chmod(0o755)
+        path = f"{home}/on the path:/usr/bin:/bin" if place.startswith("on") else "/usr/bin:/bin"
+        environ = {"HOME": str(home), "PATH": path}
+        done = subprocess.run(["sh", "-c", line], env=environ, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{place} serve --stdio\n"

@@ -53,3 +53,46 @@ def test_both_agree_and_ranks_stand_alone(key: bytes, many: list[bytes]) -> None
 def test_a_large_blob_is_hashed_without_the_lock() -> None:
     blob = b"".join(b"entry %d of a directory\0" % i for i in range(2000))
     assert rdc.kernel.name_ranks(KEY, blob) == pure.name_ranks(KEY, blob)
+
+
+whole_names = names.filter(bool)
+
+
+@given(st.lists(st.tuples(names, keys, st.lists(whole_names, max_size=5)), max_size=8))
+def test_the_ranks_of_a_text_are_those_of_its_directories(
+    directories: list[tuple[bytes, bytes, list[bytes]]],
+) -> None:
+    text, digests, ranks = b"", b"", b""
+    for path, key, many in directories:
+        blob = b"".join(name + b"\0" for name in many)
+        text += b"\0" + path + b"\0" + blob
+        digests += key + bytes(16)
+        ranks += pure.name_ranks(key, blob)
+    assert _kernel.text_ranks(text, digests) == pure.text_ranks(text, digests) == ranks
+
+
+@given(st.binary(max_size=20).map(lambda text: text.replace(b"1", b"\0")), st.integers(0, 4))
+def test_a_text_is_read_alike_or_refused(text: bytes, directories: int) -> None:
+    """Whatever the bytes: both refuse them, or both find the same names."""
+    text = text.translate(bytes([0, 0, 97, 98] * 64))
+    results = []
+    for module in (pure, _kernel):
+        try:
+            results.append(module.text_ranks(text, bytes(32 * directories)))
+        except ValueError as error:
+            assert "text ranks" in str(error)
+            results.append(None)
+    assert results[0] == results[1]
+
+
+def test_digests_of_another_length_are_refused() -> None:
+    for module in (pure, _kernel):
+        assert module.text_ranks(b"", b"") == b""
+        for text, digests in (
+            (b"\0a\0b\0", bytes(31)),
+            (b"\0a\0b", bytes(32)),
+            (b"\0a\0", b""),
+            (b"", bytes(32)),
+        ):
+            with pytest.raises(ValueError, match="text ranks"):
+                module.text_ranks(text, digests)

@@ -37,7 +37,7 @@ DRIVEN = {
     "blocks": BLOCKS,
     "gaps": sources("search"),
     "recipe": sources("recipe"),
-    "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
+    "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx2.c", "scalar.c")],
     "samples": sources("samples"),
     "shingles": sources("shingles"),
     "characters": [str(KERNEL / "shingles" / "characters.c")],

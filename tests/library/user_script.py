@@ -25,7 +25,7 @@ class Events:
         if isinstance(event, rdc.PlanKnown):
             self.bytes = event.bytes
         elif isinstance(event, rdc.ItemChanged):
-            print(event.change, event.path, event.target)
+            print(event.change, event.path, event.target, event.path_bytes)
         elif isinstance(event, rdc.Progressed):
             print(event.phase, event.done, event.total)
         else:
@@ -37,7 +37,7 @@ class Events:
 
     def of_a_dedupe(self, event: rdc.DedupeEvent, /) -> None:
         if isinstance(event, rdc.Instance) and event.action is rdc.Action.LINK:
-            print(event.path, event.source)
+            print(event.path_bytes, event.source_bytes)
 
     def of_a_watch(self, event: rdc.Event | rdc.WatchEvent, /) -> None:
         if isinstance(event, rdc.InStep):
@@ -84,14 +84,16 @@ def synced(place: rdc.Location) -> rdc.ExitCode:
     except rdc.RdcError as error:
         return error.code
     print(costs(report))
+    rdc.sync(b"src/", place, delete=True, exclude=["*.o", b"*.a"], max_size="5G", progress=print)
     return report.exit
 
 
 def undone(place: str) -> list[bytes]:
     paths: list[bytes] = []
 
-    def report(event: rdc.UndoItem | rdc.Problem, /) -> None:
-        paths.append(event.path)
+    def report(event: rdc.UndoItem | rdc.Problem | rdc.Progressed, /) -> None:
+        if not isinstance(event, rdc.Progressed):
+            paths.append(event.path_bytes)
 
     reporter: rdc.UndoReporter = report
     rdc.sync("src/", place, rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)))
@@ -104,7 +106,9 @@ def undone(place: str) -> list[bytes]:
 def united(left: str, right: str) -> list[bytes]:
     torn: list[rdc.UniteConflict] = []
 
-    def report(event: rdc.UniteItem | rdc.UniteConflict | rdc.Event, /) -> None:
+    def report(event: rdc.UniteEvent | rdc.Event | rdc.WatchEvent, /) -> None:
+        if isinstance(event, rdc.United | rdc.UniteItem):
+            print(event.left if isinstance(event, rdc.United) else event.side)
         if isinstance(event, rdc.UniteConflict):
             torn.append(event)
 
@@ -114,7 +118,7 @@ def united(left: str, right: str) -> list[bytes]:
     done: rdc.UniteReport = rdc.unite(left, right, options, reporter=reporter, stop=STOP)
     pair: rdc.UnitePair | None = rdc.unite_status(left, right)
     print(done.conflicts, pair.conflicts if pair else rdc.forget_united(left, right))
-    return [conflict.path for conflict in torn]
+    return [conflict.path_bytes for conflict in torn]
 
 
 def stored(directory: str) -> list[int]:
@@ -122,7 +126,11 @@ def stored(directory: str) -> list[int]:
     report: rdc.StoreReport = rdc.store_put(directory, "states", options, reporter=REPORTER, stop=STOP)
     verified: rdc.VerifyReport = rdc.verify_store("states", 0.01, reporter=REPORTER)
     print(report.number, verified.snapshots)
-    listed: tuple[rdc.SnapshotInfo, ...] = rdc.snapshots("states")
+    forgotten: rdc.ForgetReport = rdc.forget_snapshots("states", rdc.ForgetOptions(retain="7d,4w"))
+    cleaned: rdc.GcReport = rdc.clean_store("states", rdc.GcOptions(wait=1.0), reporter=REPORTER, stop=STOP)
+    packed: rdc.PackReport = rdc.store_pack("states", 2, "update", base=1, stop=STOP)
+    print(forgotten.kept, cleaned.freed, packed.bytes)
+    listed: tuple[rdc.SnapshotInfo, ...] = rdc.snapshots("states", alone=True)
     return [snapshot.number for snapshot in listed]
 
 
@@ -133,7 +141,7 @@ def checked() -> list[bytes]:
         "src/", "host:copy/", options, reporter=REPORTER, on_difference=found.append, stop=STOP
     )
     print(report.different, report.exit)
-    return [one.path for one in found if rdc.Aspect.CONTENT in one.aspects]
+    return [one.path_bytes for one in found if rdc.Aspect.CONTENT in one.aspects]
 
 
 def watched() -> int:
@@ -160,12 +168,19 @@ def shown(report: rdc.ScanReport) -> list[bytes | str]:
     types: tuple[rdc.TypeSummary, ...] = report.types
     overlaps: tuple[rdc.Overlap, ...] = report.overlaps
     similar: tuple[rdc.SimilarFiles, ...] = report.similar
+    identical: tuple[rdc.IdenticalSummary, ...] = report.identical
+    ages: tuple[rdc.AgeSummary, ...] = report.ages
+    growth: rdc.Growth | None = report.growth
+    if growth is not None:
+        grown: tuple[rdc.DirectoryGrowth, ...] = growth.directories
+        by_type: tuple[rdc.TypeGrowth, ...] = growth.types
+        print(identical, ages, grown, by_type)
     problems: tuple[rdc.ScanProblem, ...] = report.errors
     coverage: rdc.Coverage = report.coverage
     attribution: rdc.Attribution = report.attribution
     print(bars, overlaps, similar, coverage.complete, attribution.rate)
     return [
-        *(one.path for one in directories),
+        *(one.path_bytes for one in directories),
         *(one.name for one in types),
         *(one.message for one in problems),
     ]
@@ -176,8 +191,9 @@ def duplicates() -> list[rdc.DuplicateFile]:
     with rdc.Catalog("catalog") as catalog:
         report: rdc.DuplicateReport = rdc.dupes("photos", options, catalog=catalog, stop=STOP)
     groups: Iterable[rdc.DuplicateGroup] = report.groups
+    directories: tuple[rdc.DirectoryGroup, ...] = report.directories
     summary: rdc.DuplicateSummary = report.summary
-    print(summary.waste)
+    print(summary.waste, directories)
     return [file for group in groups for file in group.files]
 
 
@@ -219,6 +235,21 @@ def cut(data: bytes) -> list[rdc.Chunk]:
     return found
 
 
+def patched(old: bytes, new: bytes) -> bytes:
+    signature: bytes = rdc.sign(old).to_bytes()
+    try:
+        rdc.patch("old", rdc.signature_delta(signature, new), to="new", limit=1 << 40)
+    except rdc.DeltaError as error:
+        print(error)
+    return rdc.patch(old, rdc.delta(old, new))
+
+
+def alike_texts(texts: list[str]) -> list[rdc.NearDuplicate]:
+    found: rdc.NearDuplicates = rdc.near_duplicates(texts, threshold=0.9)
+    print(found.groups, found.kept, [chunk.length for chunk in rdc.chunks(texts[0].encode())])
+    return list(found.pairs)
+
+
 def indexed(traits: rdc.Traits) -> list[rdc.Match]:
     try:
         index: rdc.SimilarityIndex = rdc.open_index("traits.index")
@@ -252,5 +283,5 @@ def documents() -> list[rdc.Document]:
 def groups(report: rdc.DocumentReport) -> list[rdc.DocumentGroup]:
     found = list(report.groups)
     members: list[rdc.SimilarDocument] = [member for group in found for member in group.documents]
-    print([(member.document.path, member.resemblance, member.like.row) for member in members])
+    print([(member.document.path_bytes, member.resemblance, member.like.row) for member in members])
     return found

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import RdcError, UsageError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.location import config_directory
 from rdc.model.settings import Setting, SettingKind, Table, read_settings, setting, settings_of
 
@@ -56,8 +56,7 @@ DECLARED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record):
     count: int = setting(SettingKind.NUMBER, 1, least=1, most=9)
     list: tuple[str, ...] = setting(TEXTS, ())
     flag: bool = setting(FLAG, False)

@@ -216,7 +216,8 @@ def test_what_repeats_is_found_where_its_neighbours_are() -> None:
     for at in (3_000 - 600, 7_024 + 3_000 - 600, 2 * 7_024 + 3_000 - 600, 3 * 7_024 + 4_024):
         target[at : at + 600] = news[:590]
     _, literals = searched(bytes(target), base)
-    assert literals <= 4 * (590 + 128)
+    # On either side of what is new, some of a block of the last size.
+    assert literals <= 4 * (590 + 2 * 128)
 
 
 def test_the_windows_of_a_file_are_linear_in_its_size() -> None:
@@ -247,4 +248,4 @@ def test_references_of_chunks_are_not_touched() -> None:
     (part,) = Honest(target, [base]).run(BlockSearch(recipe(sign(target, params), trees), trees))
     assert isinstance(part, Patch)
     assert part.reference == short_references(KEY, bytes(sign(target, params).levels[0].digests), 32, WIDTH)
-    assert sum(piece.length for piece in part.chunk_recipe if isinstance(piece, Literal)) <= 64
+    assert sum(piece.length for piece in part.chunk_recipe if isinstance(piece, Literal)) <= 128

@@ -54,7 +54,8 @@ def test_code_with_other_addresses_is_found_between_them() -> None:
     # A third did not change; of the rest some blocks of 32 lie between two addresses.
     assert literals < len(new) * 0.66
     assert ends.fingerprint_bytes < len(new) // 20
-    assert ends.rounds == 3
+    # The gaps between what did not change are no large gaps. Such are asked about in two sizes.
+    assert ends.rounds == 2
 
 
 def test_what_was_put_in_moves_what_follows() -> None:

@@ -63,6 +63,7 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
     "unite-1.ancestor": (read_ancestor, [b"a", b"d", b"d/e", b"d/l"]),
     "part-2.rdcscan": (read_part, 4),
     "part-3.rdcscan": (read_part, 4),
+    "part-4.rdcscan": (read_part, 4),
 }
 """How each is read, and what comes of it."""
 

@@ -30,8 +30,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
     ("store",),
-    ("session", "survey", "duplicates", "uniting"),
-    ("checking", "daemon", "watching", "report", "install", "documents"),
+    ("session", "survey", "duplicates", "jobs"),
+    ("watching",),
+    ("uniting",),
+    ("checking", "daemon", "report", "install", "documents"),
     ("cluster",),
     ("library",),
     ("cli",),
@@ -75,6 +77,7 @@ SLICES = (
     "documents",
     "store",
     "uniting",
+    "jobs",
 )
 """Packages that hold a verb as a whole, with the modules that show it and that read its command line."""
 

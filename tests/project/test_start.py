@@ -155,7 +155,8 @@ def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
         "rdc.tree.manifest",
         "rdc.kernel",
     }
-    check(start, heavy=SLOW | later)
+    starts_shell = {"subprocess", "selectors", "threading", "locale", "re"}
+    check(start, heavy=(SLOW | later) - starts_shell)
 
 
 def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[Path, Path]) -> None:
@@ -239,11 +240,13 @@ def test_the_remote_shell_starts_before_this_end_loads_its_session(
         [modules] = dials(tmp_path, *words)
         assert "rdc.session.far.far_host" in modules
         late = (
+            "rdc.catalog.catalog",
             "rdc.session.sync_run",
             "rdc.protocol",
             "rdc.session.source",
             "rdc.session.destination",
             "rdc.kernel",
+            "blake3",
         )
         assert not [name for name in modules if name.startswith(late)]
 

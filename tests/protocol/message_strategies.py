@@ -10,6 +10,7 @@ from rdc.model.options import Alternates, AlternateUse, Backup
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide, RuleSyntax
 from rdc.protocol import messages
 from rdc.protocol.messages.field_types import ALL_GROUPS
+from rdc.protocol.messages.uniting import Subject
 from rdc.protocol.wire.options import NamedValues
 from tests.support.wire.wire_strategies import (
     batches,
@@ -60,6 +61,10 @@ def owners(draw: st.DrawFn) -> messages.Owners:
 
     return messages.Owners(*named(), *named())
 
+
+root_ids = st.just(b"") | st.binary(min_size=16, max_size=16)
+marks = st.lists(st.binary(min_size=24, max_size=24), max_size=2).map(tuple)
+generations = st.lists(st.binary(min_size=8, max_size=8), max_size=3).map(tuple)
 
 BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
     messages.Hello: hellos,
@@ -165,11 +170,14 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
     messages.TreeAnswer: st.builds(
         messages.TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
     ),
+    messages.LikelyRequest: st.builds(
+        messages.LikelyRequest, st.integers(0, 10**18), widths, st.integers(64, 65_536)
+    ),
+    messages.LikelyAnswer: st.builds(messages.LikelyAnswer, files.map(lambda some: some[:16]) | st.just(())),
     messages.BundleRequest: st.builds(
         messages.BundleRequest,
         ordinals,
         files.map(lambda some: some[:256]),
-        st.integers(4, 8),
         st.integers(256, 65_536),
     ),
     messages.BundleAnswer: st.builds(
@@ -177,8 +185,7 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
         ordinals,
         st.sets(st.integers(0, 255)).map(lambda some: tuple(sorted(some))),
         roots,
-        st.lists(st.integers(1, 1 << 62), max_size=9).map(tuple),
-        *[st.binary(max_size=99)] * 2,
+        st.binary(max_size=99),
     ),
     messages.NodeRequest: st.builds(messages.NodeRequest, ordinals, st.integers(0, 24), files, widths),
     messages.NodeAnswer: node_answers(),
@@ -192,7 +199,7 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
     messages.Literals: st.builds(messages.Literals, ordinals, st.binary(min_size=1, max_size=99)),
     messages.BlockRequest: block_requests(),
     messages.BlockAnswer: st.builds(messages.BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),
-    messages.FileRequest: st.builds(messages.FileRequest, files),
+    messages.FileRequest: st.builds(messages.FileRequest, files, st.integers(0, 2)),
     messages.Resized: st.builds(messages.Resized, ordinals, sizes),
     messages.Holes: st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(1, 1 << 40)), max_size=9).flatmap(
         lambda some: st.builds(
@@ -214,7 +221,9 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
         messages.Progress, st.sampled_from(["compare", "transfer", "delete"]), totals, st.none() | totals
     ),
     messages.Plan: st.builds(messages.Plan, sizes, totals, sizes),
-    messages.Done: st.builds(messages.Done, sizes, sizes, sizes, totals, totals, sizes, codes),
+    messages.Done: st.builds(
+        messages.Done, sizes, sizes, sizes, totals, totals, sizes, codes, st.none() | sizes
+    ),
     messages.Watch: st.builds(messages.Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
     messages.Follow: st.builds(
         messages.Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)
@@ -233,6 +242,37 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
     ),
     messages.Changed: changes(),
     messages.TurnEnd: st.builds(messages.TurnEnd, sizes, sizes, sizes),
+    messages.Meet: st.builds(
+        messages.Meet,
+        root_ids,
+        root_ids,
+        marks,
+        generations,
+        st.integers(0, 255),
+        st.none() | totals,
+        st.none() | st.integers(1, 36_500),
+        sizes,
+        paths,
+        st.binary(max_size=9),
+    ),
+    messages.Met: st.builds(
+        messages.Met,
+        root_ids,
+        marks,
+        generations,
+        st.integers(0, 127),
+        root_ids,
+        sizes,
+        sizes,
+        st.none() | totals,
+        st.none() | totals,
+        paths,
+        st.binary(max_size=9),
+    ),
+    messages.Page: st.builds(
+        messages.Page, st.sampled_from(list(Subject)), st.binary(max_size=99), st.booleans()
+    ),
+    messages.Exchange: st.builds(messages.Exchange, st.sampled_from(list(messages.Role))),
 }
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode
 from rdc.model.entries import Kind
+from rdc.model.selection import FilterRule, RuleAction
 from rdc.protocol import messages
 from rdc.protocol.connection import Connection, Received
+from rdc.protocol.messages.uniting import Subject
 from tests.support.wire.dialogues import (
     BY_DIGEST,
     CLAIMS,
@@ -24,6 +26,8 @@ SAMPLES: dict[type[messages.Message], messages.Message] = {
     for sample in (
         HELLO,
         opening(),
+        messages.Rules((FilterRule(RuleAction.EXCLUDE, b"*.o"),), True),
+        messages.Selected(b"", (b"sub",), True),
         messages.Opened(),
         messages.Refused(ExitCode.FILE_IO, "disk full"),
         WHOLE,
@@ -50,8 +54,10 @@ SAMPLES: dict[type[messages.Message], messages.Message] = {
         messages.TraitsAnswer((1,), (5,), bytes(8), bytes(9)),
         messages.TreeRequest((1,), 8),
         messages.TreeAnswer(1, 5, bytes(32), 0, None, b""),
-        messages.BundleRequest(2, (0, 1), 4, 256),
-        messages.BundleAnswer(2, (1,), bytes(32), (3,), b"four", b""),
+        messages.LikelyRequest(5, 8, 1024),
+        messages.LikelyAnswer((1,)),
+        messages.BundleRequest(2, (0, 1), 256),
+        messages.BundleAnswer(2, (1,), bytes(32), b""),
         messages.NodeRequest(0, 1, (3, 5), 4),
         messages.NodeAnswer(0, 1, (3,), (b"",)),
         messages.RangeRequest(1, (3,), (4,)),
@@ -61,6 +67,7 @@ SAMPLES: dict[type[messages.Message], messages.Message] = {
         messages.Table(1, 8, b"rows"),
         messages.Literals(1, b"packed"),
         messages.BlockRequest(1, (3,), (40,), 16, 4),
+        messages.BlockAnswer(1, bytes(12)),
         messages.FileRequest((0, 1)),
         messages.Holes(1, 3, (1,), (2,)),
         messages.Resized(1, 3),
@@ -76,6 +83,10 @@ SAMPLES: dict[type[messages.Message], messages.Message] = {
         messages.Watch(False, bytes(16)),
         messages.Follow(600, b""),
         messages.Condition(messages.SourceState.HALTED, "gone", 0),
+        messages.Meet(bytes(16), b"", (bytes(24),), (), 0, None, 7, 0, b"here", b""),
+        messages.Met(bytes(16), (), (), 0, bytes(16), 0, 0, None, None, b"there", b""),
+        messages.Page(Subject.TELL, b"", True),
+        messages.Exchange(messages.Role.SOURCE),
         messages.Turn(False),
         messages.Renamed(b"a", b"b", Kind.FILE, 1, START.metadata),
         messages.Changed(b"", START.metadata, 0, b"gone\0", listing(b"a"), ()),
@@ -88,7 +99,9 @@ ASKED: dict[type[messages.Message], messages.Message] = {
     messages.DigestAnswer: messages.DigestRequest((0, 1)),
     messages.TraitsAnswer: messages.TraitsRequest((1,)),
     messages.TreeAnswer: messages.TreeRequest((1,), 8),
-    messages.BundleAnswer: messages.BundleRequest(2, (0, 1), 4, 256),
+    messages.LikelyAnswer: messages.LikelyRequest(5, 8, 1024),
+    messages.BundleAnswer: messages.BundleRequest(2, (0, 1), 256),
+    messages.BlockAnswer: messages.BlockRequest(1, (3,), (40,), 16, 4),
     messages.Removed: messages.Landed((0,), bytes(16)),
     messages.NodeAnswer: messages.NodeRequest(0, 1, (3, 5), 4),
     messages.Holes: messages.FileRequest((0, 1)),
@@ -107,6 +120,8 @@ ASKED: dict[type[messages.Message], messages.Message] = {
 }
 TOLD = {messages.Renamed, messages.Changed, messages.TurnEnd}
 """What belongs to a turn that tells of changes."""
+UNITES = {messages.Met, messages.Page, messages.Exchange}
+"""What belongs to a session that began with Meet."""
 LATE = {
     kind for kind in SAMPLES if kind.place.answers and messages.State.LISTING not in kind.place.when
 } | LOOKS
@@ -126,7 +141,9 @@ def in_state(
         lines.append((True, HELLO, 0))
     if state is messages.State.OPENING and not dials:
         lines.append((False, opening(sender), 1))
-    if state not in {messages.State.GREETING, messages.State.OPENING}:
+    if sample in UNITES and state in {messages.State.LISTING, messages.State.WATCHING, messages.State.DONE}:
+        lines += _meeting(sender, state, dials)
+    elif state not in {messages.State.GREETING, messages.State.OPENING}:
         lines.append((dials, opening(sender.other if dials else sender), 1))
         lines.append((not dials, messages.Opened(), 1))
         if sample is messages.Condition and sender is messages.Role.SOURCE:
@@ -137,7 +154,7 @@ def in_state(
             lines.append((True, SAMPLES[messages.Watch], 1))
         if (
             far_is_source
-            or sample not in {messages.Describe, messages.Follow}
+            or sample not in {messages.Describe, messages.Follow, messages.Selected, messages.Meet}
             or state is not messages.State.ASKING
         ):
             lines += _described(far_is_source, messages.State.SERVING if in_turn else state, sample)
@@ -161,11 +178,35 @@ def in_state(
     return end
 
 
+def _meeting(
+    sender: messages.Role, state: messages.State, dials: bool
+) -> list[tuple[bool, messages.Message, int]]:
+    """A session that began with Meet, up to the state."""
+    dialler_is_source = dials == (sender is messages.Role.SOURCE)
+    if dialler_is_source and state is messages.State.LISTING:
+        return [(dials, opening(sender.other if dials else sender), 1), (not dials, messages.Opened(), 1)]
+    lines: list[tuple[bool, messages.Message, int]] = [
+        (dials, opening(messages.Role.SOURCE), 1),
+        (not dials, messages.Opened(), 1),
+        (dials, SAMPLES[messages.Meet], 1),
+    ]
+    if state is messages.State.LISTING:
+        return lines
+    lines.append((not dials, SAMPLES[messages.Met], 1))
+    if dialler_is_source:
+        lines.append((dials, messages.Exchange(messages.Role.DESTINATION), 1))
+        lines.append((dials, messages.TurnEnd(0, 0, 0), 1))
+        lines.append((not dials, RESULT[0], 1))
+    return lines
+
+
 def _described(
     far_is_source: bool, state: messages.State, sample: type[messages.Message]
 ) -> list[tuple[bool, messages.Message, int]]:
     """As much of the tree's description as `state` and `sample` leave room for."""
     listing_state = far_is_source and state is messages.State.LISTING
+    if sample is messages.Selected and listing_state:
+        return []
     if sample is messages.TopTier and far_is_source:
         offered: list[tuple[bool, messages.Message, int]] = [
             (False, BY_DIGEST, 1),

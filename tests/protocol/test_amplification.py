@@ -13,7 +13,6 @@ import pytest
 import rdc.protocol
 from rdc.errors import ExitCode
 from rdc.limits import (
-    BUNDLE_CHUNKS,
     DATA_BYTES,
     FILES_PER_MESSAGE,
     ITEMS_PER_MESSAGE,
@@ -30,6 +29,7 @@ from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.protocol import messages
 from rdc.protocol.messages.field_types import Claims, Rows, Segment
+from rdc.protocol.messages.uniting import Subject
 
 TABLE = Path(rdc.protocol.__file__).with_name("AMPLIFICATION.md").read_text()
 
@@ -40,6 +40,7 @@ FIXED = 16 << 10
 """Bytes that any message may take: its record, the columns' heads, msgpack's own."""
 
 N = FILES_PER_MESSAGE
+LONGEST = b"x" * 16_384
 FILES = tuple(range(255, 255 + N))
 """A byte each on the wire, and an integer object of its own each once decoded: small ones are shared."""
 NODES = tuple(range(255, 255 + TIER_NODES))
@@ -123,10 +124,10 @@ WORST: dict[type[messages.Message], Callable[[], messages.Message]] = {
     messages.TreeAnswer: lambda: messages.TreeAnswer(1, 1, DIGEST, 1, None, bytes(1 << 19)),
     messages.NodeRequest: lambda: messages.NodeRequest(1, 1, FILES, 4),
     messages.NodeAnswer: lambda: messages.NodeAnswer(1, 1, FILES, (b"ab",) * N),
-    messages.BundleRequest: lambda: messages.BundleRequest(N, FILES[:256], 4, 256),
-    messages.BundleAnswer: lambda: messages.BundleAnswer(
-        1, tuple(range(256)), DIGEST, (300,) * BUNDLE_CHUNKS, b"", b""
-    ),
+    messages.LikelyRequest: lambda: messages.LikelyRequest(1 << 60, 8, 1024),
+    messages.LikelyAnswer: lambda: messages.LikelyAnswer(FILES[:16]),
+    messages.BundleRequest: lambda: messages.BundleRequest(N, FILES[:256], 256),
+    messages.BundleAnswer: lambda: messages.BundleAnswer(1, tuple(range(256)), DIGEST, bytes(99_840)),
     messages.BlockRequest: lambda: messages.BlockRequest(1, WIDE, WIDE, 65_536, 4),
     messages.BlockAnswer: lambda: messages.BlockAnswer(1, bytes(1 << 19)),
     messages.RangeRequest: lambda: messages.RangeRequest(
@@ -167,6 +168,33 @@ WORST: dict[type[messages.Message], Callable[[], messages.Message]] = {
         tuple(range(15_000)),
     ),
     messages.TurnEnd: lambda: messages.TurnEnd(1, 1, 1),
+    messages.Meet: lambda: messages.Meet(
+        bytes(16),
+        bytes(16),
+        (bytes(24),) * 2,
+        (bytes(8),) * 64,
+        255,
+        1,
+        1,
+        1,
+        LONGEST,
+        bytes(512 << 10),
+    ),
+    messages.Met: lambda: messages.Met(
+        bytes(16),
+        (bytes(24),) * 2,
+        (bytes(8),) * 64,
+        127,
+        bytes(16),
+        1,
+        1,
+        1,
+        1,
+        LONGEST,
+        bytes(512 << 10),
+    ),
+    messages.Page: lambda: messages.Page(Subject.ROWS, bytes(512 << 10), True),
+    messages.Exchange: lambda: messages.Exchange(messages.Role.SOURCE),
     messages.Condition: lambda: messages.Condition(messages.SourceState.LIMITED, "\u00e9" * 2048, 1),
 }
 

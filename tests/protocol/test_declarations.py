@@ -49,7 +49,12 @@ def test_requests_and_answers_come_from_the_two_roles() -> None:
 def test_what_may_be_unreadable_may_fail() -> None:
     may_fail = {kind for kind in REQUESTS if issubclass(kind, (AboutFile, AboutFiles))}
     assert set(messages.FileFailed.place.answers) == may_fail
-    assert set(REQUESTS) - may_fail == {messages.TierRequest, messages.RowsRequest, messages.Landed}
+    assert set(REQUESTS) - may_fail == {
+        messages.TierRequest,
+        messages.RowsRequest,
+        messages.LikelyRequest,
+        messages.Landed,
+    }
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=[kind.__name__ for kind in REQUESTS])
@@ -67,6 +72,6 @@ def test_the_type_of_answers_about_a_delta_is_what_is_declared() -> None:
 
 
 def test_features_and_costs_are_those_declared() -> None:
-    assert set(DIALECT.features["bundles"]) == {messages.BundleRequest, messages.BundleAnswer}
+    assert set(DIALECT.features["bundle"]) == {messages.BundleRequest, messages.BundleAnswer}
     assert purpose_of("TraitsAnswer") is Purpose.ROOTS
     assert purpose_of("Preamble") is Purpose.OVERHEAD

@@ -160,7 +160,7 @@ def test_only_listed_files_can_be_asked_for() -> None:
         messages.DigestRequest((0, 5)),
         messages.TraitsRequest((0, 5)),
         messages.FileRequest((5,)),
-        messages.BundleRequest(5, (0, 5), 4, 256),
+        messages.BundleRequest(5, (0, 5), 256),
         messages.NodeRequest(5, 0, (0,), 4),
         messages.BlockRequest(5, (0,), (1,), 16, 2),
         messages.RangeRequest(5, (0,), (1,)),
@@ -187,8 +187,8 @@ def refused_here_and_there(request: messages.Message, why: str, *before: message
 
 
 def test_bundles_are_numbered_from_where_entries_end() -> None:
-    first, second = messages.BundleRequest(2, (0, 1), 4, 256), messages.BundleRequest(3, (0,), 4, 256)
-    for wrong in (messages.BundleRequest(1, (1,), 4, 256), second):
+    first, second = messages.BundleRequest(2, (0, 1), 256), messages.BundleRequest(3, (0,), 256)
+    for wrong in (messages.BundleRequest(1, (1,), 256), second):
         refused_here_and_there(wrong, f"a bundle named {wrong.bundle}, expected 2")
     refused_here_and_there(first, "a bundle named 2, expected 3", first)
     refused_here_and_there(messages.BlockRequest(3, (0,), (9,), 16, 2), "file 3 was not listed", first)
@@ -211,7 +211,7 @@ def test_a_bundle_waits_for_the_last_entry() -> None:
     near.receive_data(PREAMBLE + described)
     everything(near)
     with pytest.raises(LocalProtocolError, match="there may be more entries"):
-        near.send(messages.BundleRequest(2, (0,), 4, 256), 2)
+        near.send(messages.BundleRequest(2, (0,), 256), 2)
 
 
 # What a source that dialled offers
@@ -280,3 +280,10 @@ def test_there_is_one_offer_and_it_comes_first() -> None:
     assert [destination.next(), destination.next()][1] is not None
     with pytest.raises(ProtocolError, match="Manifest"):
         destination.next()
+
+
+def test_likely_files_are_asked_for_once() -> None:
+    near = asked(WHOLE)
+    near.send(messages.LikelyRequest(5, 8, 1024), 2)
+    with pytest.raises(LocalProtocolError, match="it came already"):
+        near.send(messages.LikelyRequest(5, 8, 1024), 2)

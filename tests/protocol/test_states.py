@@ -41,6 +41,14 @@ def test_every_state_and_message_is_legal_or_refused(
         legal = legal and dials
     if sample is messages.Opened:
         legal = legal and not dials
+    if sample is messages.Selected:
+        legal = legal and dials and state is not messages.State.OPENING  # this Open asks for no list
+    if sample in {messages.Meet, messages.Page, messages.Exchange}:
+        legal = legal and dials
+    if sample is messages.Met:
+        legal = legal and not dials
+    if sample is messages.Rules:
+        legal = False  # and announces none
     number = 0 if sample is messages.Hello else 1
     end.receive_data(raw(message, number))
     if legal:
@@ -52,6 +60,10 @@ def test_every_state_and_message_is_legal_or_refused(
             end.next()
 
 
+def test_every_message_has_a_sample() -> None:
+    assert SAMPLES.keys() == set(messages.message_kinds().values())
+
+
 def test_done_waits_for_the_description_and_ends_the_other_side() -> None:
     places = {kind: kind.place for kind in messages.message_kinds().values()}
     assert {kind: place.needs for kind, place in places.items() if place.needs} == {
@@ -61,6 +73,7 @@ def test_done_waits_for_the_description_and_ends_the_other_side() -> None:
         messages.Describe: (messages.State.SERVING, messages.State.LISTING),
         messages.Done: (messages.State.SERVING, messages.State.CLOSED),
         messages.Turn: (messages.State.DONE, messages.State.ASKING),
+        messages.Met: (messages.State.ASKING, messages.State.DONE),
     }
     early = in_state(messages.Role.SOURCE, messages.State.LISTING, False, messages.Notice)
     with pytest.raises(LocalProtocolError, match="Done"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import msgpack
 import pytest
@@ -21,7 +22,7 @@ PARAMS = b"p" * 32
 
 
 def dialects() -> st.SearchStrategy[Dialect]:
-    words = st.sets(st.sampled_from(["bundles", "undo", "fold", "x"]))
+    words = st.sets(st.sampled_from(["bundle", "undo", "fold", "x"]))
     return st.builds(
         lambda oldest, more, names: Dialect(oldest, oldest + more, dict.fromkeys(names, ()), {}, {}),
         st.integers(8, 14),
@@ -92,7 +93,7 @@ def test_messages_of_a_feature_that_one_side_lacks_are_in_no_session() -> None:
     plain = Dialect(9, 9, {}, {}, {})
     near, far = ends(DIALECT, plain)
     opened(near, far)
-    request = messages.BundleRequest(0, [0], 4, 256)  # type: ignore[arg-type]
+    request = messages.BundleRequest(0, [0], 256)  # type: ignore[arg-type]
     with pytest.raises(LocalProtocolError, match="not in the version or features"):
         near.send(request, 0)
     # The rules on ordinals are the remote side's as well: a sender without any rules is needed.
@@ -115,16 +116,18 @@ def test_before_a_hello_only_messages_of_every_version_are_sent() -> None:
         near.send(messages.Plan(0, 0, 0), 0)
 
 
-@pytest.mark.parametrize("needs", ["undo", "bundles undo", "undo xattr2"])
+@pytest.mark.parametrize("needs", ["undo", "bundle undo", "undo xattr2"])
 def test_a_session_that_needs_what_the_far_side_lacks_is_refused_by_name(needs: str) -> None:
     near, far = ends(DIALECT, DIALECT)
     near.send(messages.Open(messages.Role.SOURCE, b"x", b"s" * 16, SyncOptions(), needs), 0)
     near.flush()
     far.receive_data(near.data_to_send())
     far.next()
-    with pytest.raises(IncompatiblePeerError, match=r"does not know .*undo.*; update rdc") as caught:
+    with pytest.raises(
+        IncompatiblePeerError, match=r"lacks what the session needs: .*undo.*; update rdc"
+    ) as caught:
         far.next()
-    assert not re.search(r"\bbundles\b", str(caught.value))
+    assert not re.search(r"\bbundle\b", str(caught.value))
 
 
 def test_what_later_versions_add_is_ignored() -> None:
@@ -142,6 +145,12 @@ def test_what_later_versions_add_is_ignored() -> None:
     assert needing.needs == "undo"
     with pytest.raises(ProtocolError, match="expected 6 fields, found 3"):
         messages.decode(messages.Open.kind, msgpack.packb(items[:3]))
+    done = messages.Done(1, 2, 3, 4, 5, 6, ExitCode.PARTIAL, 7)
+    items = msgpack.unpackb(messages.encode(done))
+    assert messages.decode(messages.Done.kind, msgpack.packb([*items, None, b"later"])) == done
+    assert messages.decode(messages.Done.kind, msgpack.packb(items[:-1])) == replace(done, created=None)
+    with pytest.raises(ProtocolError, match="expected 8 fields, found 6"):
+        messages.decode(messages.Done.kind, msgpack.packb(items[:-2]))
 
 
 def test_all_added_options_fit_into_one_open() -> None:

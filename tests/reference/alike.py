@@ -6,7 +6,7 @@ from array import array
 from itertools import combinations
 from operator import eq
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from tests.reference.number_column import number_column
 
 TYPE_CHECKING = False
@@ -74,8 +74,7 @@ def label_pairs(labels: ReadableBuffer, members: ReadableBuffer, counts: Readabl
     return found.tobytes()
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Record):
     samples: bytes
     labels: array[int]
     members: array[int]

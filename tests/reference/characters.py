@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, islice
 
 from rdc.kernel import unicode_data
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 
 __all__ = ["ALONE", "EXTEND", "SEPARATOR", "WORD", "Characters", "characters"]
 
@@ -32,8 +32,7 @@ EXTEND = 3
 _HANGUL, _LEADS, _VOWELS, _FINALS = 0xAC00, 0x1100, 0x1161, 0x11A7
 
 
-@dataclass(frozen=True, slots=True)
-class Characters:
+class Characters(Record):
     """The tables."""
 
     firsts: list[int]

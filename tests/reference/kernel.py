@@ -14,7 +14,7 @@ from tests.reference.masking import (
     put_displacements,
     take_displacements,
 )
-from tests.reference.names import name_ranks, short_references
+from tests.reference.names import name_ranks, short_references, text_ranks
 from tests.reference.nodes import node_columns, node_names
 from tests.reference.paths import row_paths
 from tests.reference.roots import node_messages, root_messages
@@ -54,5 +54,6 @@ __all__ = [
     "sum_words",
     "take_displacements",
     "take_rows",
+    "text_ranks",
     "unpack_varints",
 ]

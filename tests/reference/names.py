@@ -44,3 +44,26 @@ def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes:
             f"names each followed by NUL ({len(blob)} bytes)"
         )
     return b"".join(siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])
+
+
+def text_ranks(text: ReadableBuffer, digests: ReadableBuffer, /) -> bytes:
+    """Returns the ranks of all names of a manifest's text: for each directory NUL, its path, NUL, then its
+    names, each followed by NUL.
+
+    The key of a directory's names is the first half of its digest of 32 bytes. ValueError if the text is
+    none, or has another number of directories.
+    """
+    blob, keys = bytes(text), bytes(digests)
+    at, ranks, refused = 0, [], ValueError("text ranks: a digest of 32 bytes for each directory")
+    if len(keys) % 32 or (blob and blob[-1]):
+        raise refused
+    for start in range(0, len(keys), 32):
+        end = blob.find(b"\0", at + 1)
+        if end < 0 or blob[at]:
+            raise refused
+        stop = blob.find(b"\0\0", end)
+        at = stop + 1 if stop > end else len(blob) if stop < 0 else end + 1
+        ranks.append(name_ranks(keys[start : start + 16], blob[end + 1 : at]))
+    if at != len(blob):
+        raise refused
+    return b"".join(ranks)

@@ -10,7 +10,7 @@ length of the path times that of the pattern, whatever both are.
 
 from __future__ import annotations
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ _EVERY = frozenset(range(256))
 _NO_SLASH = _EVERY - {_SLASH}
 
 
-@dataclass(frozen=True, slots=True)
-class _Star:
+class _Star(Record):
     """Any text; without `slashes` none that has a '/'. `directories`: empty, or a text that ends in '/'."""
 
     slashes: bool = False

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from rdc.lean.records import dataclass, field
+from rdc.lean.records import Record, field
 from rdc.rabin import byte_table, degree, power_of_x, remainder, remainder_of_product
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Record):
     """Computes fingerprints modulo one polynomial of degree 8 to 64. Use a primitive polynomial."""
 
     polynomial: int

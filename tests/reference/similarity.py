@@ -12,7 +12,7 @@ import struct
 from array import array
 
 from rdc.kernel.constants import SKETCH_BYTES, TRAIT_COUNT
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
 
 TYPE_CHECKING = False
@@ -38,8 +38,7 @@ _STEP_PAIRS = 4096
 _Pair = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Record):
     size: int
     traits: bytes
 
@@ -148,8 +147,7 @@ def joins(min_matches: int) -> list[tuple[int, int]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Class:
+class _Class(Record):
     """Files of equal traits."""
 
     samples: tuple[int, ...]

@@ -38,6 +38,10 @@ class Run:
     def line(self, text: str) -> bool:
         return False
 
+    def hide(self) -> None: ...
+
+    def wait(self, word: str) -> None: ...
+
     def close(self) -> None:
         self.closed += 1
 

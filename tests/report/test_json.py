@@ -78,6 +78,7 @@ def test_a_whole_run() -> None:
         '{"v":1,"event":"summary","files":3,"changed":2,"deleted":1,"moved":0,"bytes_sent":48000,"bytes_received":1200,'
         '"literal_bytes":100,"reused_bytes":200,"round_trips":4,'
         '"bytes_by_purpose":{"manifest":0,"roots":0,"nodes":0,"sub-chunks":0,"literals":49000,"overhead":200},'
+        '"created":0,"updated":2,"unchanged":0,"content_bytes":300,'
         '"seconds":1.235,"exit":0}\n'
     )
     assert len(recorder.events) == 7

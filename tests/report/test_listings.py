@@ -247,6 +247,10 @@ class Bar:
     def line(self, text: str) -> bool:
         return False
 
+    def hide(self) -> None: ...
+
+    def wait(self, word: str) -> None: ...
+
     def close(self) -> None:
         self.closed = True
 

@@ -87,8 +87,7 @@ def run(style: TerminalStyle, report: SyncReport = REPORT) -> tuple[str, str]:
 TALK = (
     "rdc: x: permission denied\n"
     "rdc: note: s: a socket, skipped\n"
-    "12 entries changed, 1 deleted; "
-    "sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 4 round trips, 2.0 s, 24.6 KB/s\n"
+    "12 updated, 1 deleted; sent 49.2 KB of 1.2 GB (23,576x less) in 2.0 s\n"
 )
 
 
@@ -154,30 +153,44 @@ def test_stats() -> None:
     ("changes", "style", "line"),
     [
         (
-            {"round_trips": 1},
+            {"created": 9, "entries": 40_124},
             {},
-            "12 entries changed, 1 deleted; sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 1 round trip,"
-            " 0.50 s, 98.4 KB/s",
+            "9 new, 3 updated, 1 deleted, 40,112 unchanged; sent 49.2 KB of 1.2 GB (23,576x less) in 0.50 s",
+        ),
+        (
+            {"literal_bytes": 40_100, "reused_bytes": 58_299},
+            {"carried": "received"},
+            "12 updated, 1 deleted; received 49.2 KB of 98.4 KB in 0.50 s",
+        ),
+        (
+            {"literal_bytes": 40_100, "reused_bytes": 58_300},
+            {"carried": "transferred"},
+            "12 updated, 1 deleted; transferred 49.2 KB of 98.4 KB (2x less) in 0.50 s",
         ),
         (
             {"changed": 0, "deleted": 500},
-            {"local": True},
-            "500 entries deleted; copied 40.1 KB, reused 1.2 GB in 0.50 s, 2.3 GB/s",
+            {"carried": "copied"},
+            "500 deleted; copied 40.1 KB of 1.2 GB (28,926x less) in 0.50 s",
         ),
         (
-            {"changed": 1, "deleted": 0, "moved": 1, "literal_bytes": 0, "reused_bytes": 0},
-            {"local": True},
-            "1 entry moved; copied 0 B, reused 0 B in 0.50 s",
+            {"changed": 1, "deleted": 0, "moved": 1, "literal_bytes": 0, "reused_bytes": 9_000},
+            {"carried": "copied"},
+            "1 moved; copied 0 B of 9.0 KB in 0.50 s",
         ),
         (
-            {"changed": 0, "deleted": 0, "literal_bytes": 0, "reused_bytes": 0},
-            {"local": True},
-            "nothing changed; copied 0 B, reused 0 B in 0.50 s",
+            {"changed": 0, "deleted": 0, "literal_bytes": 0, "reused_bytes": 0, "entries": 7},
+            {"carried": "copied"},
+            "7 unchanged in 0.50 s",
         ),
         (
-            {"moved": 3},
-            {"local": True, "dry_run": True},
-            "9 entries to change, 1 to delete, 3 to move; 0.50 s (dry run: nothing was changed)",
+            {"changed": 0, "deleted": 0, "literal_bytes": 0, "reused_bytes": 0, "entries": 7},
+            {},
+            "7 unchanged; sent 49.2 KB in 0.50 s",
+        ),
+        (
+            {"created": 4, "moved": 3, "literal_bytes": 0, "reused_bytes": 0},
+            {"carried": "copied", "dry_run": True},
+            "dry run, nothing was changed: 4 new, 5 updated, 3 moved, 1 deleted in 0.50 s",
         ),
     ],
 )
@@ -188,9 +201,9 @@ def test_the_last_line(changes: dict[str, Any], style: dict[str, Any], line: str
 @pytest.mark.parametrize(
     ("report", "dry_run", "end"),
     [
-        (REPORT, True, "98.4 KB/s (dry run: nothing was changed)"),
-        (replace(REPORT, errors=1, exit=ExitCode.PARTIAL), False, "KB/s; 1 problem, exit code 23"),
-        (replace(REPORT, exit=ExitCode.MAX_DELETE), False, "KB/s; stopped early, exit code 25"),
+        (REPORT, True, "in 0.50 s"),
+        (replace(REPORT, errors=1, exit=ExitCode.PARTIAL), False, "s; 1 problem, exit code 23"),
+        (replace(REPORT, exit=ExitCode.MAX_DELETE), False, "s; stopped early, exit code 25"),
     ],
 )
 def test_the_end_of_the_last_line(report: SyncReport, dry_run: bool, end: str) -> None:
@@ -226,3 +239,54 @@ def test_counts() -> None:
     assert exact_text(1_234_567) == "1,234,567 bytes"
     assert counted(1, "entry", "entries") == "1 entry"
     assert counted(2_000, "entry", "entries") == "2,000 entries"
+
+
+def ended(style: TerminalStyle, report: SyncReport, *events: Event) -> str:
+    """What stderr gets of a run that nobody sees."""
+    said: list[str] = []
+    terminal = SyncTerminal(style, lambda _: None, said.append, unseen=True)
+    terminal.start()
+    for event in events:
+        terminal(event)
+    terminal.finish(report)
+    return "".join(said)
+
+
+def test_a_run_that_nobody_sees_and_that_went_well_says_nothing() -> None:
+    """cron mails what a job prints."""
+    item = ItemChanged(">f+++++++++", b"new")
+    assert ended(TerminalStyle(), REPORT, item) == ""
+    assert "12 updated" in ended(TerminalStyle(asked=True), REPORT, item)
+    assert "exit code 24" in ended(TerminalStyle(), replace(REPORT, exit=ExitCode.VANISHED), item)
+    notice = Problem(ExitCode.OK, b"s", "s: a socket, skipped")
+    assert ended(TerminalStyle(), REPORT, notice).startswith("rdc: note: s: a socket, skipped\n12 updated")
+
+
+class DrawnBar:
+    """A Bar that notes what is asked of it."""
+
+    def __init__(self, shown: list[str]) -> None:
+        self.shown = shown
+
+    def follow(self, event: object) -> None:
+        self.shown.append("bar")
+
+    def line(self, text: str) -> bool:
+        return False
+
+    def hide(self) -> None:
+        self.shown.append("hidden")
+
+    def wait(self, word: str) -> None:
+        self.shown.append(word)
+
+    def close(self) -> None: ...
+
+
+def test_the_bar_is_below_the_names() -> None:
+    shown: list[str] = []
+    terminal = SyncTerminal(TerminalStyle(names=True), shown.append, shown.append, DrawnBar(shown))
+    terminal.start()
+    terminal(Progressed("transfer", 1, 9))
+    terminal(ItemChanged(">f+++++++++", b"new"))
+    assert shown == ["connecting", "bar", "bar", "hidden", "new\n"]

@@ -111,6 +111,25 @@ def test_children_lead_down_to_every_record(chunk_items: list[tuple[bytes, int]]
         assert at == below.records
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(items, st.integers(1, 12), st.integers(1, 80))
+def test_a_low_level_that_describes_the_whole_file(
+    chunk_items: list[tuple[bytes, int]], repeats: int, most: int
+) -> None:
+    builder = TreeBuilder(PARAMS)
+    builder.add(*map(list, zip(*chunk_items * repeats, strict=True)) if chunk_items else ([], []))
+    tree = builder.finish()
+
+    def whole(number: int) -> bool:
+        level = tree.levels[number]
+        return tree.size == sum(level.lengths[i] * level.counts[i] for i in range(level.records))
+
+    fitting = [n for n, level in enumerate(tree.levels) if level.records <= most and whole(n)]
+    found = tree.described_by(most)
+    assert whole(found)
+    assert found == (fitting[0] if fitting else tree.height)
+
+
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(fresh, st.integers(1, 5)), min_size=1, max_size=60))
 def test_repeat_is_the_same_as_adding_one_by_one(spans: list[tuple[bytes, int]]) -> None:

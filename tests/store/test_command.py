@@ -67,8 +67,9 @@ def test_damage_is_exit_code_23(source: Path, tmp_path: Path, capfd: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "rdc store is followed by put, list, verify"),
-        (("forget", "st"), "rdc store is followed by put, list, verify"),
+        ((), "rdc store is followed by put, list, forget, gc, verify"),
+        (("prune", "st"), "rdc store is followed by put, list, forget, gc, verify"),
+        (("list", "--apply", "st"), "--apply means nothing to rdc store list"),
         (("put", "a"), "rdc store put takes SRC and STORE, 1 were given"),
         (("list",), "rdc store list takes STORE, 0 were given"),
         (("list", "a", "b"), "rdc store list takes STORE, 2 were given"),

@@ -55,10 +55,11 @@ def test_the_worked_example_is_that_store(store: Path) -> None:
     with PackStore.open(os.fsencode(store)) as opened:
         reader = StoreReader(opened)
         (second,) = [one for one in reader.packs if one.size == len(data)]
-        assert [frame.stored for frame in second.directory.frames] == [28, 35, 195]
+        directory = reader.directory(second)
+        assert list(directory.stored_sizes) == [28, 35, 195]
         assert opened.head.id.hex() in MANUAL
         assert opened.head.key.hex() in MANUAL
-        for key in (second.directory.keys[:16], second.directory.frames[0].bases):
+        for key in (directory.keys[:16], directory.bases_of(0)):
             assert key.hex() in MANUAL
         assert opened.snapshot(2).tree.keys.hex() in MANUAL
         reader.close()

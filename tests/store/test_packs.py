@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from array import array
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,16 +15,28 @@ from rdc.errors import FileError
 from rdc.lean.records import replace
 from rdc.lean.zstd import zstandard
 from rdc.store.directory import (
+    BASES_MOST,
     DEPTH_MOST,
     DIRECTORY_BYTES,
     KEY_BYTES,
     Directory,
+    DirectoryBuilder,
     FrameRow,
+    chunks_at_most,
     decode_directory,
     encode_directory,
 )
 from rdc.store.frames import FRAME_BYTES, FrameKind, StoredFrame
-from rdc.store.pack_file import OpenPack, PackWriter, open_pack, pack_path
+from rdc.store.pack_file import (
+    FinishedPack,
+    LocalPack,
+    PackEnd,
+    PackWriter,
+    pack_path,
+    read_directory,
+    read_end,
+    read_frame,
+)
 
 KEY = bytes(range(32))
 
@@ -37,31 +48,35 @@ def row(kind: FrameKind = FrameKind.STORED, size: int = 5, **changes: object) ->
 
 @st.composite
 def directories(draw: st.DrawFn) -> Directory:
-    frames, lengths = [], array("I")
+    builder = DirectoryBuilder()
     for _ in range(draw(st.integers(0, 6))):
-        sizes = draw(st.lists(st.integers(1, 9000), min_size=1, max_size=5))
-        lengths.extend(sizes)
-        size, chunks = sum(sizes), len(sizes)
-        kind = draw(st.sampled_from(FrameKind))
-        if kind is FrameKind.STORED:
-            frames.append(FrameRow(kind, size, size, chunks, 0, 0, b""))
-            continue
-        stored = draw(st.integers(1, size))
-        if kind is FrameKind.PACKED:
-            frames.append(FrameRow(kind, stored, size, chunks, 0, 0, b""))
-            continue
-        bases = draw(st.binary(min_size=KEY_BYTES, max_size=3 * KEY_BYTES))
-        bases = bases[: len(bases) // KEY_BYTES * KEY_BYTES]
-        generation, depth = draw(st.integers(1, 0xFFFF)), draw(st.integers(1, DEPTH_MOST))
-        frames.append(FrameRow(kind, stored, size, chunks, generation, depth, bases))
-    return Directory(
-        tuple(frames), draw(st.binary(min_size=16 * len(lengths), max_size=16 * len(lengths))), lengths
-    )
+        lengths = draw(st.lists(st.integers(1, 9000), min_size=1, max_size=5))
+        size, chunks = sum(lengths), len(lengths)
+        keys = [draw(st.binary(min_size=KEY_BYTES, max_size=KEY_BYTES)) for _ in lengths]
+        kind = draw(st.sampled_from([*FrameKind]))
+        stored = size if kind is FrameKind.STORED else draw(st.integers(1, size))
+        frame = FrameRow(kind, stored, size, chunks, 0, 0, b"")
+        if kind is FrameKind.DELTA:
+            bases = draw(st.binary(min_size=KEY_BYTES, max_size=3 * KEY_BYTES))
+            bases = bases[: len(bases) // KEY_BYTES * KEY_BYTES]
+            generation, depth = draw(st.integers(1, 0xFFFF)), draw(st.integers(1, DEPTH_MOST))
+            frame = FrameRow(kind, stored, size, chunks, generation, depth, bases)
+        builder.add(frame, keys, lengths)
+    return builder.directory()
 
 
 @given(directories())
 def test_a_directory_is_read_as_it_was_written(directory: Directory) -> None:
-    assert decode_directory(encode_directory(directory), directory.stored) == directory
+    encoded = encode_directory(directory)
+    found = decode_directory(encoded, directory.stored)
+    assert encode_directory(found) == encoded
+    assert [found.row(at) for at in range(found.frames)] == [
+        directory.row(at) for at in range(directory.frames)
+    ]
+    assert [found.keys_of(at) for at in range(found.frames)] == [
+        directory.keys_of(at) for at in range(directory.frames)
+    ]
+    assert chunks_at_most(encoded[:18]) >= found.chunks
 
 
 @given(directories(), st.integers(0), st.integers(1, 255))
@@ -76,9 +91,10 @@ def test_a_changed_directory_is_refused_or_sound(directory: Directory, place: in
         return
     assert found.stored == directory.stored
     assert len(found.keys) == KEY_BYTES * len(found.lengths)
-    assert sum(frame.chunks for frame in found.frames) == len(found.lengths)
-    assert sum(frame.size for frame in found.frames) == sum(found.lengths)
-    assert all(frame.depth <= DEPTH_MOST for frame in found.frames)
+    rows = [found.row(at) for at in range(found.frames)]
+    assert sum(frame.chunks for frame in rows) == len(found.lengths)
+    assert sum(frame.size for frame in rows) == sum(found.lengths)
+    assert all(frame.depth <= DEPTH_MOST for frame in rows)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +109,13 @@ def test_a_changed_directory_is_refused_or_sound(directory: Directory, place: in
         row(stored=4),
         row(FrameKind.PACKED, size=6),
         row(FrameKind.PACKED, stored=FRAME_BYTES + 1),
+        row(FrameKind.DELTA, bases=bytes(16 * (BASES_MOST + 1)), generation=1, depth=1),
     ],
 )
 def test_a_frame_that_no_writer_makes_is_refused(frame: FrameRow) -> None:
-    directory = Directory((frame,), bytes(KEY_BYTES), array("I", [5]))
+    builder = DirectoryBuilder()
+    builder.add(frame, [bytes(KEY_BYTES)], [5])
+    directory = builder.directory()
     with pytest.raises(ValueError, match="expected"):
         decode_directory(encode_directory(directory), directory.stored)
 
@@ -114,25 +133,28 @@ def place(tmp_path: Path) -> int:
     return os.open(tmp_path, os.O_RDONLY)
 
 
-def written(place: int) -> OpenPack:
+def written(place: int) -> FinishedPack:
     writer = PackWriter(place, b"st", KEY)
     writer.add(StoredFrame(FrameKind.STORED, b"first"), row(), [b"k" * 16], [5])
     writer.add(StoredFrame(FrameKind.STORED, b"second"), row(size=6), [b"l" * 16], [6])
     return writer.finish()
 
 
-def opened(place: int, name: bytes, key: bytes = KEY) -> OpenPack:
+def opened(place: int, name: bytes, key: bytes = KEY) -> tuple[LocalPack, PackEnd, Directory]:
     path = pack_path(name)
-    return open_pack(name, os.open(path, os.O_RDONLY, dir_fd=place), b"st/" + path, key)
+    file = LocalPack(os.open(path, os.O_RDONLY, dir_fd=place), b"st/" + path)
+    end = read_end(name, file, b"st/" + path)
+    return file, end, read_directory(file, end, b"st/" + path, key)
 
 
 def test_a_pack_is_read_as_it_was_written(place: int, tmp_path: Path) -> None:
     pack = written(place)
-    again = opened(place, pack.name)
-    assert again.directory == pack.directory
-    assert again.size == pack.size == (tmp_path / pack_path(pack.name).decode()).stat().st_size
-    assert again.read(8, 5) == b"first"
-    assert again.read(13, 6) == b"second"
+    fd, end, directory = opened(place, pack.name)
+    assert end == pack.end
+    assert encode_directory(directory) == encode_directory(pack.directory)
+    assert end.size == (tmp_path / pack_path(pack.name).decode()).stat().st_size
+    assert read_frame(fd, directory.offsets[0], 5, b"") == b"first"
+    assert read_frame(fd, directory.offsets[1], 6, b"") == b"second"
     assert [path.name for path in (tmp_path / "packs").rglob("*") if path.is_file()] == [
         f"{pack.name.hex()}.pack"
     ]

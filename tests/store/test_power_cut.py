@@ -8,9 +8,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -20,8 +17,8 @@ from rdc.store.place import PackStore
 from tests.support.power.power_cut import History, State
 from tests.support.power.power_log import Ordering, Snapshot, snapshot
 from tests.support.power.recorded_writes import Call, built_recorder, record
-from tests.support.running.syncing import RDC
 from tests.support.store.stores import put_tree, state_of
+from tests.support.store.trials import kill_at_once
 
 NOISE = random.Random(3).randbytes(150_000)
 
@@ -88,6 +85,53 @@ def test_after_a_power_cut_each_listed_snapshot_is_whole(
     assert found == ({0, 1} if not earlier else {1, 2})
 
 
+FORGOTTEN = ("1", "2", "3")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("forget", "--apply"), ("forget", "--retain=1y", "--apply"), ("gc",)],
+    ids=["forget two", "forget by retention", "gc"],
+)
+def test_after_a_power_cut_of_forget_or_gc_each_listed_snapshot_is_whole(
+    recorder: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """gc writes what the last snapshot needs again, as the first pack is mostly bases."""
+    source, top = tmp_path / "tree", tmp_path / "top"
+    top.mkdir()
+    for version in range(1, 5):
+        write_tree(source, version)
+        scattered = bytearray(NOISE)
+        for at_byte in range(version, len(NOISE), 10_000):
+            scattered[at_byte] ^= 1
+        (source / "docs" / "scattered").write_bytes(scattered)
+        put_tree(source, top / "st")
+    trees = trees_of(top / "st")
+    operands = ["@1", "@3"] if words == ("forget", "--apply") else []
+    if words == ("gc",):
+        rdc.forget_snapshots(top / "st", rdc.ForgetOptions(numbers=(1, 2, 3), apply=True))
+        for number in FORGOTTEN:
+            os.utime(top / "st" / "forgotten" / number, (1_000_000_000, 1_000_000_000))
+    before: Snapshot = snapshot(top)
+    packs = set(top.rglob("*.pack"))
+    calls: list[Call] = record(recorder, top, tmp_path / "log", "store", *words, str(top / "st"), *operands)
+    left = len(trees_of(top / "st"))
+    if words == ("gc",):
+        assert not packs & set(top.rglob("*.pack")), "everything is written again"
+    history = History(before, calls)
+    assert history.differences(snapshot(top).tree) == []
+    found = set()
+    for seed, ordering in enumerate(Ordering):
+        for cut in history.cuts(ordering, seed, subsets=2):
+            at = tmp_path / "at"
+            shutil.rmtree(at, ignore_errors=True)
+            at.mkdir()
+            history.state(cut).write(at)
+            found.add(check_state(at, trees))
+            assert left in found or cut.prefix < len(history)
+    assert found <= set(range(left, 5))
+
+
 def test_after_a_power_cut_the_next_put_goes_on(recorder: Path, tmp_path: Path) -> None:
     source, top = tmp_path / "tree", tmp_path / "top"
     top.mkdir()
@@ -110,35 +154,10 @@ def test_after_a_power_cut_the_next_put_goes_on(recorder: Path, tmp_path: Path) 
         assert state_of(out) == state_of(source)
 
 
-def test_kills_of_two_puts_at_once(tmp_path: Path) -> None:
-    """Each put is killed somewhere, or ends. Every snapshot that is listed afterwards is whole, and later
-    puts go on."""
-    store, drawn = tmp_path / "st", random.Random(4)
-    sources = [tmp_path / "one", tmp_path / "two"]
-    environ = {**os.environ, "RDC_CATALOG": "off"}
-    for turn in range(12):
-        for source in sources:
-            write_tree(source, turn)
-        running = [
-            subprocess.Popen([*RDC, "store", "put", "-q", source, store], env=environ, stderr=subprocess.PIPE)
-            for source in sources
-        ]
-        time.sleep(drawn.uniform(0.05, 0.5))
-        for one in running:
-            if drawn.random() < 0.7:
-                one.send_signal(signal.SIGKILL)
-        for one in running:
-            assert one.wait() in (0, -signal.SIGKILL), one.communicate()[1]
-            one.communicate()
-        if (store / "store").exists():
-            problems: list[str] = []
-            report = rdc.verify_store(store, 1.0, reporter=lambda event, to=problems: to.append(str(event)))
-            assert report.damaged == 0, problems
-    for source in sources:
-        put_tree(source, store, rdc.StoreOptions(name=source.name))
-        out = tmp_path / f"out {source.name}"
-        rdc.sync(f"{store}/@{source.name}/latest/", str(out), catalog=None)
-        assert state_of(out) == state_of(source)
+def test_kills_of_two_puts_and_a_gc_at_once(tmp_path: Path) -> None:
+    """Each is killed somewhere, or ends. Every snapshot that is listed afterwards is whole, and later puts
+    go on."""
+    assert kill_at_once(tmp_path, 4, kills=20)
 
 
 def test_what_a_killed_put_left_is_removed(tmp_path: Path) -> None:

@@ -164,8 +164,9 @@ def test_a_thousand_generations_stay_ten_frames_deep(tmp_path: Path) -> None:
 
     with PackStore.open(os.fsencode(store)) as opened:
         reader = StoreReader(opened)
-        assert max(frame.generation for frame in reader.frames) > 60
-        assert max(frame.depth for frame in reader.frames) <= 8
+        frames = [reader.frame(number) for number in range(reader.frames)]
+        assert max(frame.generation for frame in frames) > 60
+        assert max(frame.depth for frame in frames) <= 8
         reader.close()
     assert restored(store, 100, tmp_path) == state_of(top)
 

@@ -5,13 +5,26 @@ from __future__ import annotations
 from array import array
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rdc.lean.records import replace
+from rdc.model import preserved
 from rdc.model.entries import DEVICE_LIMIT, DEVICES, Kind, Listing, little_endian
-from rdc.model.preserved import pack_attributes
-from rdc.store.tree_rows import LENGTH, DirectoryRows, FileRef, StreamRef, decode_rows, encode_rows
+from rdc.model.preserved import END_NS, FIRST_NS, STAMPED_BYTES, pack_attributes, packed_time, real_time
+from rdc.store.tree_rows import (
+    LENGTH,
+    STREAM_BYTES,
+    DirectoryRows,
+    FileRef,
+    StreamRef,
+    decode_rows,
+    decode_traits,
+    distant_times,
+    encode_rows,
+)
+
+TIMES = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-(10**27), 10**27)
 
 KINDS = [kind for kind in Kind if kind is not Kind.SPECIAL]
 
@@ -24,7 +37,9 @@ def rows_of_directories(draw: st.DrawFn) -> DirectoryRows:
     names = tuple(sorted(draw(st.sets(name, max_size=6))))
     count = len(names)
     kinds = [draw(st.sampled_from(KINDS)) for _ in names]
-    limits = [1 << 63 if kind is Kind.FILE else DEVICE_LIMIT if kind in DEVICES else 1 for kind in kinds]
+    limits = [
+        STREAM_BYTES + 1 if kind is Kind.FILE else DEVICE_LIMIT if kind in DEVICES else 1 for kind in kinds
+    ]
     sizes = [draw(st.integers(0, limit - 1)) for limit in limits]
     targets = tuple(b"target" for kind in kinds if kind is Kind.SYMLINK)
     u32 = st.integers(0, (1 << 32) - 1)
@@ -33,7 +48,7 @@ def rows_of_directories(draw: st.DrawFn) -> DirectoryRows:
         bytes(kinds),
         array("H", [draw(st.integers(0, 0o7777)) for _ in names]),
         array("Q", sizes),
-        array("q", [draw(st.integers(-(1 << 63), (1 << 63) - 1)) for _ in names]),
+        array("q", [packed_time(draw(TIMES)) for _ in names]),
         array("I", [draw(u32) for _ in names]),
         array("I", [draw(u32) for _ in names]),
         targets,
@@ -59,6 +74,9 @@ def rows_of_directories(draw: st.DrawFn) -> DirectoryRows:
 
 @given(rows_of_directories())
 def test_a_directory_is_decoded_as_it_was_encoded(rows: DirectoryRows) -> None:
+    traits = decode_traits(encode_rows(rows)[LENGTH.size :])
+    assert list(traits.sizes) == [one.content.size for one in rows.files]
+    assert list(traits.traits) == [one.traits if any(one.traits) else b"" for one in rows.files]
     record = encode_rows(rows)
     assert LENGTH.unpack_from(record)[0] == len(record) - LENGTH.size
     found = decode_rows(record[LENGTH.size :])
@@ -90,8 +108,31 @@ def test_a_changed_record_is_refused_or_sound(rows: DirectoryRows, place: int, c
 @given(rows_of_directories(), st.integers(0))
 def test_a_short_record_is_refused(rows: DirectoryRows, length: int) -> None:
     record = encode_rows(rows)[LENGTH.size :]
-    with pytest.raises(ValueError, match="expected"):
-        decode_rows(record[: length % len(record)])
+    kept = length % len(record)
+    # Without any of its distant times, a record is one of an older version.
+    assume(kept != len(record) - len(distant_times(rows.listing.mtimes)))
+    with pytest.raises(ValueError, match=r"expected|distant"):
+        decode_rows(record[:kept])
+
+
+def of_one_time(time: int) -> DirectoryRows:
+    none = array("I", [0])
+    listing = Listing((b"f",), b"\1", array("H", none), array("Q", none), array("q", [time]), none, none, ())
+    return DirectoryRows(b"", listing.packed(), b"", (), b"", ())
+
+
+@pytest.mark.parametrize("time", [FIRST_NS - 1, END_NS, -(10**27), 10**27])
+def test_distant_times_are_known_to_another_process(time: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = encode_rows(of_one_time(packed_time(time)))[LENGTH.size :]
+    monkeypatch.setattr(preserved, "_times", {})
+    (found,) = decode_rows(record).listing.unpacked().mtimes
+    assert real_time(found) == time
+    monkeypatch.setattr(preserved, "_times", {})
+    # A record of an older version has no time for the stamp.
+    (near,) = decode_rows(record[:-STAMPED_BYTES]).listing.unpacked().mtimes
+    assert near == (FIRST_NS if time < 0 else END_NS - 1)
+    with pytest.raises(ValueError, match="distant time"):
+        decode_rows(record[:-STAMPED_BYTES] + bytes(8) + b"\1" + bytes(3))
 
 
 @pytest.mark.parametrize("name", [b"..", b".", b"a/b", b""])

@@ -11,7 +11,7 @@ SCHEMAS: dict[str, Schema] = {
     "start": {},
     "plan": {"files": int, "bytes": int, "deletes": int},
     "item": {"change": str, "path": str},
-    "progress": {"phase": str, "done": int, "total": int},
+    "progress": {"phase": str, "done": int, "total": int, "line_bytes": int},
     "error": {"code": int, "path": str, "message": str},
     "summary": {
         "files": int,
@@ -24,12 +24,16 @@ SCHEMAS: dict[str, Schema] = {
         "reused_bytes": int,
         "round_trips": int,
         "bytes_by_purpose": dict,
+        "created": int,
+        "updated": int,
+        "unchanged": int,
+        "content_bytes": int,
         "seconds": (int, float),
         "exit": int,
     },
 }
 OPTIONAL = {"item": {"path_b64"}, "error": {"path_b64"}}
-MAY_LACK = {"progress": {"total"}}
+MAY_LACK = {"progress": {"total", "line_bytes"}}
 
 
 def check_event(line: str) -> dict[str, Any]:

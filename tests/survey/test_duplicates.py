@@ -98,7 +98,7 @@ def inode_of(path: bytes) -> bytes:
 
 def found_in(found: Duplicates) -> set[frozenset[bytes]]:
     """Each file by its inode, since any of its names may represent it."""
-    return {frozenset(inode_of(file.path) for file in group.files) for group in found}
+    return {frozenset(inode_of(file.path_bytes) for file in group.files) for group in found}
 
 
 def no_problems(event: Event) -> None:
@@ -130,12 +130,14 @@ def test_any_tree(
         assert found.summary.waste == sum(group.waste for group in groups)
         for group in groups:
             for file in group.files:
-                assert os.path.getsize(file.path) == group.size
+                assert os.path.getsize(file.path_bytes) == group.size
                 # Exactly the names of the tree.
                 same = [n for n in (top / "x").parent.rglob("*") if n.is_file() and not n.is_symlink()]
-                names = {os.fsencode(n) for n in same if inode_of(os.fsencode(n)) == inode_of(file.path)}
-                assert {file.path, *file.links} == names
-                assert len(file.links) == len(names) - 1
+                names = {
+                    os.fsencode(n) for n in same if inode_of(os.fsencode(n)) == inode_of(file.path_bytes)
+                }
+                assert {file.path_bytes, *file.links_bytes} == names
+                assert len(file.links_bytes) == len(names) - 1
         keys = {
             DuplicateOrder.WASTE: [group.waste for group in groups],
             DuplicateOrder.SIZE: [group.size for group in groups],
@@ -222,7 +224,7 @@ def test_places_that_overlap_count_once(tmp_path: Path, monkeypatch: pytest.Monk
     ):
         found = find_duplicates(paths, DuplicateOptions(links=True), no_problems)
         assert {frozenset(names) for names in names_in(found)} == expected
-        assert not any(file.links for group in found for file in group.files)
+        assert not any(file.links_bytes for group in found for file in group.files)
 
 
 def test_names_are_shown_as_they_were_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +233,7 @@ def test_names_are_shown_as_they_were_reached(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "file").symlink_to("e/w")
     monkeypatch.chdir(tmp_path)
     [group] = find_duplicates([b"a/", b"link", b"z", b"file"])
-    shown = sorted(file.path for file in group.files)
+    shown = sorted(file.path_bytes for file in group.files)
     assert shown == sorted([b"a/x", b"link/y", b"z", os.fsencode(tmp_path.resolve()) + b"/e/w"])
 
 

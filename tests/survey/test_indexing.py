@@ -92,7 +92,7 @@ def test_a_file_that_fails_is_one_error_and_the_rest_is_signed(
 
     monkeypatch.setattr(TreeIndexer, "_small", change)
     done = index(top, tmp_path / "cache")
-    assert sorted(one.error.path for one in done if one.error is not None) == [b"3", b"large"]
+    assert sorted(one.error.path_bytes for one in done if one.error is not None) == [b"3", b"large"]
     assert counts(done, known=False) == (19, 18 * 100 + 1_300)
 
 

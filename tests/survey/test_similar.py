@@ -49,7 +49,7 @@ def search(paths: list[bytes], *, more_pairs: bool = False) -> tuple[ReadFiles, 
 
 
 def names(found: Similar) -> list[list[str]]:
-    return [[os.path.basename(os.fsdecode(file.path)) for file in group.files] for group in found]
+    return [[os.path.basename(os.fsdecode(file.path_bytes)) for file in group.files] for group in found]
 
 
 def truth(first: bytes, second: bytes) -> Resemblance:
@@ -85,21 +85,21 @@ def test_groups_are_what_all_pairs_give(seed: int, versions: list[tuple[int, int
             connected.remove(other)
             near |= other
         connected.append(near)
-    in_groups = [{os.path.basename(os.fsdecode(file.path)) for file in group.files} for group in groups]
+    in_groups = [{os.path.basename(os.fsdecode(file.path_bytes)) for file in group.files} for group in groups]
     # At 0.8 and more, a candidate is missed once in 10,000 pairs. Below, more files may be connected.
     for certain in connected:
         assert len(certain) == 1 or any(certain <= group for group in in_groups)
     for group in groups:
         for file in group.files:
-            mine = contents[os.path.basename(os.fsdecode(file.path))]
-            theirs = contents[os.path.basename(os.fsdecode(file.like))]
+            mine = contents[os.path.basename(os.fsdecode(file.path_bytes))]
+            theirs = contents[os.path.basename(os.fsdecode(file.like_bytes))]
             real = truth(mine, theirs)
             assert file.similarity == about(real.jaccard, len(mine))
             assert file.contained == about(real.first_in_second, len(mine))
             assert file.similarity >= 0.5
-            assert {os.path.basename(os.fsdecode(copy)) for copy in file.copies} == {
+            assert {os.path.basename(os.fsdecode(copy)) for copy in file.copies_bytes} == {
                 name for name, data in contents.items() if data == mine
-            } - {os.path.basename(os.fsdecode(file.path))}
+            } - {os.path.basename(os.fsdecode(file.path_bytes))}
 
 
 def test_traits_are_those_of_the_signature(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_identical_files_stand_as_one(tmp_path: Path) -> None:
     near = edited(data, 2, 2)
     _, found = search(make(tmp_path, {"a": data, "b": near, "c": data, "sub/d": near, "e": text(3, 8_000)}))
     [group] = found
-    copies = [[os.path.basename(copy) for copy in file.copies] for file in group.files]
+    copies = [[os.path.basename(copy) for copy in file.copies_bytes] for file in group.files]
     assert (names(found), copies) == ([["a", "b"]], [[b"c"], [b"d"]])
     assert (found.summary.files, found.summary.grouped, found.summary.candidates) == (3, 2, 1)
 
@@ -185,9 +185,9 @@ def test_what_resembles_one_file(tmp_path: Path) -> None:
         found = rank_similar(sought, read, limit, options, no_problems)
         assert [file.similarity for file in found] == sorted((f.similarity for f in found), reverse=True)
         for file in found:
-            name = os.path.basename(file.path).decode()
+            name = os.path.basename(file.path_bytes).decode()
             assert file.similarity == about(truth(files[name], data).jaccard, len(data))
-        return [os.path.basename(file.path).decode() for file in found]
+        return [os.path.basename(file.path_bytes).decode() for file in found]
 
     assert ranked(10) == ["copy", "near", "more", "half"]
     assert ranked(2) == ["copy", "near"]
@@ -249,7 +249,7 @@ def test_what_vanishes_or_changes_before_it_is_compared_is_named_once(tmp_path: 
 
     def report(event: Event) -> None:
         if isinstance(event, Problem):
-            problems.append((event.code, os.path.basename(event.path)))
+            problems.append((event.code, os.path.basename(event.path_bytes)))
 
     read = read_files(paths, SimilarOptions(), report, NoCatalog())
     (tmp_path / "a").unlink()
@@ -267,7 +267,7 @@ def test_what_changes_before_its_traits_are_read_is_named(
 
     def report(event: Event) -> None:
         if isinstance(event, Problem):
-            problems.append(os.path.basename(event.path))
+            problems.append(os.path.basename(event.path_bytes))
 
     real = read_traits
 

@@ -37,7 +37,10 @@ def tree(top: Path, seed: int, spacing: int = 150) -> list[Path]:
 
 def shown(report: SimilarReport) -> str:
     """All of a report but for how many entries were visited."""
-    groups = [[(f.path, f.similarity, f.contained, f.like, f.copies) for f in g.files] for g in report.groups]
+    groups = [
+        [(f.path_bytes, f.similarity, f.contained, f.like_bytes, f.copies_bytes) for f in g.files]
+        for g in report.groups
+    ]
     return json.dumps([repr(groups), [repr(pair) for pair in report.folders]])
 
 

@@ -71,7 +71,7 @@ def test_a_directory_that_goes_is_reported_and_a_root_raised(tmp_path: Path) -> 
     assert [found.path for found in walk] == [b"here"]
     [problem] = events
     assert isinstance(problem, Problem)
-    assert (problem.code, problem.path) == (ExitCode.VANISHED, b"gone")
+    assert (problem.code, problem.path_bytes) == (ExitCode.VANISHED, b"gone")
     root = Root.open(os.fsencode(top))
     (top / "here").rmdir()
     top.rmdir()

@@ -27,7 +27,7 @@ PATTERNS = st.one_of(
 RULES = st.lists(
     st.builds(
         FilterRule,
-        st.sampled_from(RuleAction),
+        st.sampled_from([*RuleAction]),
         st.tuples(PATTERNS, st.sampled_from([b"", b"", b"", b"/"])).map(b"".join),
         st.builds(
             RuleModifiers,

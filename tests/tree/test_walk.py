@@ -6,6 +6,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Problem
 from rdc.tree import walk
 from rdc.tree.filters import FilterList
+from rdc.tree.manifest import Manifest
 from rdc.tree.walk import Walk
 from tests.files.root.root_entries import as_nobody
 from tests.support.share import examples
@@ -160,7 +162,7 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     assert walking.read_errors == 1
     os.chmod(tmp_path / "a" / "secret", 0o700)
     (problem,) = reports.problems
-    assert (problem.code, problem.path) == (ExitCode.PARTIAL, b"a/secret")
+    assert (problem.code, problem.path_bytes) == (ExitCode.PARTIAL, b"a/secret")
 
 
 def swapped(change: Callable[[Path], object], tmp_path: Path) -> tuple[list[bytes], list[Problem]]:
@@ -181,7 +183,7 @@ def swapped(change: Callable[[Path], object], tmp_path: Path) -> tuple[list[byte
 def test_a_directory_that_vanishes_meanwhile(tmp_path: Path) -> None:
     seen, (problem,) = swapped(lambda a: a.rename(a.parent.parent / "moved"), tmp_path)
     assert seen == [b"", b"b"]
-    assert (problem.code, problem.path) == (ExitCode.VANISHED, b"a")
+    assert (problem.code, problem.path_bytes) == (ExitCode.VANISHED, b"a")
 
 
 def test_a_link_in_a_directorys_place_is_not_followed(tmp_path: Path) -> None:
@@ -191,7 +193,7 @@ def test_a_link_in_a_directorys_place_is_not_followed(tmp_path: Path) -> None:
 
     seen, (problem,) = swapped(swap, tmp_path)
     assert seen == [b"", b"b"]
-    assert problem.path == b"a"
+    assert problem.path_bytes == b"a"
 
 
 def test_links_to_directories_make_no_cycles(tmp_path: Path) -> None:
@@ -264,7 +266,7 @@ def test_bad_entries_are_reported_unless_they_are_excluded(
     monkeypatch.setattr(Root, "list_unviewed", listed)
     found, reports = walked(top)
     assert found == {b"": [b"d", b"e"], b"d": [b"f", b"g"], b"e": [b"f"]}
-    assert [(problem.code, problem.path) for problem in reports.problems] == [
+    assert [(problem.code, problem.path_bytes) for problem in reports.problems] == [
         (ExitCode.PARTIAL, b"d/" + name) for name, _, _ in calls
     ]
     for problem, shown in zip(reports.problems, ("long", "ENOTCONN", "EIO", "kind"), strict=True):
@@ -272,7 +274,63 @@ def test_bad_entries_are_reported_unless_they_are_excluded(
         assert shown in problem.message
     assert walked(top, exclude(b"mount/", b"long*", b"/d/link", b"odd"))[1].problems == []
     # A rule for directories takes what its directory calls one.
-    assert [one.path for one in walked(top, exclude(b"*/"))[1].problems] == []
+    assert [one.path_bytes for one in walked(top, exclude(b"*/"))[1].problems] == []
     walking = Walk(Root.open(top), NO_RULES, Reports())
     list(walking)
     assert walking.read_errors == 4
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(st.data())
+def test_many_directories_are_those_of_the_walk(data: st.DataObject) -> None:
+    """Whatever reports or rules there are: the same rows, reports and order."""
+    parts = st.sampled_from(["a", "b", "c.x", os.fsdecode(temporary_name(b"t")), ".rdc-undo"])
+    paths = st.lists(parts, min_size=1, max_size=4).map("/".join)
+    entries = data.draw(st.lists(st.tuples(paths, st.sampled_from(["", "/", "@", "|"])), max_size=12))
+    rules = data.draw(st.sampled_from([NO_RULES, NO_RULES, exclude(b"b"), exclude(b"*.x")]))
+    with tempfile.TemporaryDirectory() as place:
+        for path, kind in entries:
+            with suppress(OSError):
+                build(Path(place), path + kind)
+        root = Root.open(os.fsencode(place))
+        one, many, reports = Manifest(), Manifest(), (Reports(), Reports())
+        inodes = b""
+        count = 0
+        for walked_one in Walk(root, rules, reports[0]):
+            one.add(walked_one.path, walked_one.listing)
+            inodes += walked_one.inodes.inodes
+            count += 1
+        single = data.draw(st.booleans())
+        for listed in Walk(root, rules, reports[1]).many(single=single):
+            assert not single or listed.walked == 1
+            many.add_many(listed)
+            inodes = inodes.removeprefix(listed.inodes.inodes)
+            count -= listed.walked
+        assert (count, inodes) == (0, b"")
+        assert (many.text, many.firsts, many.directories) == (one.text, one.firsts, one.directories)
+        assert (many.mtimes, many.targets, many.links) == (one.mtimes, one.targets, one.links)
+        assert reports[0].problems == reports[1].problems
+        root.release()
+
+
+def test_many_directories_without_one_that_vanished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    top = build(tmp_path, *(f"d{number:03}/f" for number in range(100)))
+    plain = Root.list_many
+    victims = [b"d000", b"d050", b"d099"]
+
+    def before(self: Root, todo: list[bytes], **more: Any) -> Any:
+        for victim in set(todo) & set(victims):
+            with suppress(FileNotFoundError):
+                os.rename(top + b"/" + victim, top + b"/gone-" + victim)
+        return plain(self, todo, **more)
+
+    monkeypatch.setattr(Root, "list_many", before)
+    reports = Reports()
+    walk = Walk(Root.open(top), NO_RULES, reports)
+    found = [path for listed in walk.many() for path in listed.paths]
+    gone = [problem.path_bytes for problem in reports.problems]
+    assert found == [b"", *(b"d%03d" % number for number in range(100) if b"d%03d" % number not in gone)]
+    assert set(gone) <= set(victims)
+    assert b"d099" in gone
+    assert {problem.code for problem in reports.problems} == {ExitCode.VANISHED}
+    assert walk.read_errors == len(gone)

@@ -26,6 +26,7 @@ from rdc.uniting.rows import (
     RIGHT,
     SYMLINK,
     Ancestor,
+    Doubt,
     Node,
     Row,
     Stamp,
@@ -149,7 +150,7 @@ class World:
     def row(self, thing: Thing) -> Row:
         return Row(
             thing.kind, thing.content, thing.mode, thing.mtime, thing.inode,
-            None, thing.stamp,
+            None, thing.stamp, Doubt.NONE, False,
         )  # fmt: skip
 
     def plan(self, *, exchanged: bool = False, rules: Rules | None = None) -> Plan:

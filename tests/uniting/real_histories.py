@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from rdc.errors import StreamError
 from rdc.lean.records import replace
+from rdc.session.runtime.commands import Conversation
 from rdc.uniting.plan import Rules
 from rdc.uniting.records import UniteItem
 from rdc.uniting.rows import FILE, LEFT, RIGHT, SYMLINK
-from rdc.uniting.run import unite
 from tests.uniting.histories import PATHS, USERS_STEPS, populate, take_step
 from tests.uniting.real_world import (
     QUICK,
@@ -27,6 +28,7 @@ from tests.uniting.real_world import (
     shown,
     snapshot,
 )
+from tests.uniting.remote_runs import Wrap
 
 
 def users_steps(rng: random.Random, world: RealWorld, most: int = 8) -> None:
@@ -35,10 +37,10 @@ def users_steps(rng: random.Random, world: RealWorld, most: int = 8) -> None:
         take_step(world, step)
 
 
-def history_beside_memory(seed: int, top: Path) -> None:
+def history_beside_memory(seed: int, top: Path, *, remote: bool = False) -> None:
     """Check that real runs do what the plan in memory does, and that a second run writes nothing."""
     rng = random.Random(seed)
-    world = RealWorld(top)
+    world = RealWorld(top, random.Random(~seed) if remote else None)
     populate(world)
     world.run_real(replace(QUICK, checksum=True))
     for _ in range(4):
@@ -89,14 +91,40 @@ class Lives:
 def killed_run(world: RealWorld, rng: random.Random, exchanged: bool) -> None:
     """Run in a child that ends itself at a step, or at one of its calls."""
     steps, calls = rng.choice([(rng.randint(0, 6), 1 << 30), (1 << 30, rng.randint(20, 400))])
-    left, right = (os.fsencode(top) for top in (world.tops[::-1] if exchanged else world.tops))
+    wrap = None
+    if world.remote is not None and rng.random() < 0.5:
+        steps = calls = 1 << 30
+        wrap = one_ends_at(rng.randrange(2), rng.randint(1, 60))
     child = os.fork()
     if child == 0:
         try:
-            _end_at(steps, calls, lambda report: unite(left, right, QUICK, report))
+            _end_at(steps, calls, lambda report: world.unite(QUICK, report, exchanged=exchanged, wrap=wrap))
         finally:
             os._exit(0)
     os.waitpid(child, 0)
+
+
+def one_ends_at(side: int, commands: int) -> Wrap:
+    """One end of a session stops for good at one of its commands, and the other one loses it."""
+    dead: list[object] = []
+
+    def wrap(conversation: Conversation[object], number: int) -> Conversation[object]:
+        if number != side:
+            return conversation
+        dead.append(conversation)  # it does not even clean up
+        return ending(conversation)
+
+    def ending(conversation: Conversation[object]) -> Conversation[object]:
+        answer = None
+        for _ in range(commands):
+            try:
+                command = conversation.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            answer = yield command
+        raise StreamError("the other side was killed")
+
+    return wrap
 
 
 def _end_at(steps: int, calls: int, run: Callable[[Callable[[object], None]], object]) -> None:
@@ -136,10 +164,11 @@ def lose_state(world: RealWorld, rng: random.Random, saved: dict[int, Path]) -> 
         shutil.copytree(saved[side], state)
 
 
-def history_with_kills(seed: int, loses: bool, top: Path) -> None:
-    """Check that no content is lost that both sides did not have in common. `loses`: state is lost, too."""
+def history_with_kills(seed: int, loses: bool, top: Path, *, remote: bool = False) -> None:
+    """Check that no content is lost that both sides did not have in common. `loses`: state is lost, too.
+    `remote`: runs are as between two machines, and a kill may be of one side alone."""
     rng = random.Random(seed)
-    world = RealWorld(top)
+    world = RealWorld(top, random.Random(~seed) if remote else None)
     populate(world)
     world.run_real()
     lives = Lives(world)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UniteRep
 from rdc.uniting.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK
 from rdc.uniting.run import unite
 from tests.uniting.pure_world import Disk, World
+from tests.uniting.remote_runs import Wrap, unite_in_turns
 
 SIDES = ("left", "right")
 QUICK = UniteOptions(keep_undo=None, fsync=False, guard=100, force_empty=True)
@@ -52,8 +55,10 @@ def every_stat(top: Path) -> dict[str, tuple[int, ...]]:
 class RealWorld(World):
     """A World whose steps are done on disk, too."""
 
-    def __init__(self, top: Path) -> None:
+    def __init__(self, top: Path, remote: random.Random | None = None) -> None:
+        """`remote`: runs are as between two machines, and it chooses which side dials."""
         super().__init__()
+        self.remote = remote
         self.tops = (top / "left", top / "right")
         for each in self.tops:
             each.mkdir()
@@ -140,9 +145,21 @@ class RealWorld(World):
     ) -> tuple[UniteReport, list[object]]:
         """One real run, with the right side as the left one if wanted."""
         events: list[object] = []
-        left, right = (os.fsencode(top) for top in (self.tops[::-1] if exchanged else self.tops))
-        report = unite(left, right, options, events.append)
-        return report, events
+        return self.unite(options, events.append, exchanged=exchanged), events
+
+    def unite(
+        self,
+        options: UniteOptions,
+        report: Callable[[object], None],
+        *,
+        exchanged: bool = False,
+        wrap: Wrap | None = None,
+    ) -> UniteReport:
+        left, right = self.tops[::-1] if exchanged else self.tops
+        if self.remote is None:
+            return unite(os.fsencode(left), os.fsencode(right), options, report)
+        near = self.remote.randrange(2)
+        return unite_in_turns(left, right, options, report, near=near, wrap=wrap).report
 
 
 def shown(disk: Disk) -> Snapshot:
@@ -154,7 +171,7 @@ def shown(disk: Disk) -> Snapshot:
 
 
 def conflicts_of(events: list[object]) -> set[tuple[bytes, str]]:
-    return {(event.path, event.about) for event in events if isinstance(event, UniteConflict)}
+    return {(event.path_bytes, event.about) for event in events if isinstance(event, UniteConflict)}
 
 
 def items_of(events: list[object]) -> list[UniteItem]:

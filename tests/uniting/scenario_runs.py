@@ -18,6 +18,7 @@ from rdc.uniting.rows import (
     RIGHT,
     SYMLINK,
     Ancestor,
+    Doubt,
     Row,
     Stamp,
     is_below,
@@ -38,7 +39,7 @@ def with_parents(values: Values) -> dict[str, str]:
 
 def row_of(value: str, inode: int) -> Row:
     if value in BARRED_VALUES:
-        return Row(BARRED, value.encode(), 0, 0, 0, None, Stamp(0, 0, 0, 0, 0))
+        return Row(BARRED, value.encode(), 0, 0, 0, None, Stamp(0, 0, 0, 0, 0), Doubt.NONE, False)
     if value == "d":
         kind, content, mode, time = DIRECTORY, "", 0o755, 0
     elif value.startswith("l:"):
@@ -47,7 +48,17 @@ def row_of(value: str, inode: int) -> Row:
         text, _, when = value[2:].partition("@")
         content, _, executable = text.partition("+")
         kind, mode, time = FILE, 0o755 if executable else 0o644, int(when or 1)
-    return Row(kind, content.encode(), mode, time, inode, None, Stamp(len(content), mode, time, inode, 1))
+    return Row(
+        kind,
+        content.encode(),
+        mode,
+        time,
+        inode,
+        None,
+        Stamp(len(content), mode, time, inode, 1),
+        Doubt.NONE,
+        False,
+    )
 
 
 def value_of(row: Row) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rdc.uniting.plan import Plan, Rules
@@ -117,6 +117,14 @@ cuts = st.lists(
 
 
 @given(cuts, inode_numbers)
+@example(
+    [
+        ([("write", 0, 0, 0)], None, False),
+        ([("write", 0, 0, 9), ("mkdir", 0, 0, 8), ("link", 1, 0, 0), ("same", 0, 18, 0)], 1, False),
+        ([("back", 0, 5, 0)], 0, False),
+    ],
+    0,
+)
 def test_after_any_kill_no_step_of_a_user_is_overwritten(
     history: list[tuple[list[Step], int | None, bool]], inodes: int
 ) -> None:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.uniting.ancestor_file import DamagedError, Head, SharedRow, decode, encode
+from rdc.lean.records import replace
+from rdc.uniting.ancestor_file import DamagedError, Head, decode, encode
+from rdc.uniting.columns import SharedRow
 from rdc.uniting.rows import DIRECTORY, FILE, NO_STAMP, SYMLINK, Stamp
 from rdc.uniting.state import OpenPlan, read_plans
 from tests.support.project_paths import TOP
@@ -37,7 +39,8 @@ def test_an_ancestor_is_read_as_it_was_written(drawn: list[tuple[bytes, bytes | 
     rows = [SharedRow(FILE, digest, b"", mode, time) for _, digest, mode, time in drawn]
     stamps = [Stamp(abs(time), mode, time, abs(time), time) for _, _, mode, time in drawn]
     found = decode(encode(HEAD, paths, rows, stamps))
-    assert (found.head, found.paths, found.rows, found.stamps) == (HEAD, paths, rows, stamps)
+    head = replace(found.head, listing=b"")  # computed from the rows
+    assert (head, found.paths, found.rows, found.stamps) == (HEAD, paths, rows, stamps)
 
 
 def test_all_kinds_are_read_again() -> None:

@@ -117,7 +117,7 @@ def test_whole_trees_are_compared_from_time_to_time(source: Path, tmp_path: Path
 def test_a_file_that_changes_while_it_is_read_is_tried_again(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user hears nothing of it, and the rest is in step meanwhile."""
+    """The user hears nothing of it, and the rest is in sync meanwhile."""
     ages(source)
     check, busy = SourceFile.check_unchanged, [True]
     path = source / "d/busy"
@@ -154,7 +154,9 @@ def test_trouble_at_the_destination_is_told_once_and_the_trees_are_compared_soon
         (tmp_path / "d/new/mine").mkdir(parents=True)
         (source / "new").write_bytes(b"a file in a directory's place")
         followed.change(b"")
-        assert [(problem.code, problem.path) for problem in followed.problems] == [(ExitCode.PARTIAL, b"new")]
+        assert [(problem.code, problem.path_bytes) for problem in followed.problems] == [
+            (ExitCode.PARTIAL, b"new")
+        ]
         before = len(followed.told)
         followed.pass_by(EARLY_SECONDS)
         assert [event.whole for event in followed.told[before:] if isinstance(event, InStep)] == [True]

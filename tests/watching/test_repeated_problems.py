@@ -22,7 +22,7 @@ turns = st.lists(st.tuples(st.booleans(), st.lists(problems, max_size=6)), max_s
 
 def is_unrest(problem: Problem) -> bool:
     """A file changed while it was read."""
-    return problem.code is ExitCode.VANISHED and problem.path != b""
+    return problem.code is ExitCode.VANISHED and problem.path_bytes != b""
 
 
 @given(turns)
@@ -38,11 +38,11 @@ def test_the_user_hears_of_each_once_between_two_comparisons(told: list[tuple[bo
         for problem in found:
             if troubles.take(problem):
                 heard[-1].append(problem)
-        met[-1] |= {(problem.path, problem.message) for problem in found if not is_unrest(problem)}
+        met[-1] |= {(problem.path_bytes, problem.message) for problem in found if not is_unrest(problem)}
     for here, there in zip(heard, met, strict=True):
         # None twice, none of a file that is tried again, and of all others each.
         assert not any(map(is_unrest, here))
-        keys = [(problem.path, problem.message) for problem in here]
+        keys = [(problem.path_bytes, problem.message) for problem in here]
         assert len(set(keys)) == len(keys)
         assert set(keys) == there
 
@@ -56,7 +56,7 @@ def test_what_a_turn_is_to_try_again(told: list[tuple[bool, list[Problem]]]) -> 
         assert (troubles.failed, troubles.errors) == (set(), False)
         for problem in found:
             troubles.take(problem)
-        assert troubles.failed == {problem.path for problem in found if is_unrest(problem)}
+        assert troubles.failed == {problem.path_bytes for problem in found if is_unrest(problem)}
         errors = [problem for problem in found if problem.code is not ExitCode.OK and not is_unrest(problem)]
         assert troubles.errors == bool(errors)
 

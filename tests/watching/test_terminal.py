@@ -80,19 +80,19 @@ def in_step(changed: int = 1, sent: int = 500, seconds: float = 0.085, files: in
 
 def test_the_line_says_how_things_stand() -> None:
     shown = Shown(120)
-    wanted = "in step: 1 file  last 12:34:56, 85 ms  1 changed  0 deleted  sent 500 B  received 90 B"
+    wanted = "in sync: 1 file  last 12:34:56, 85 ms  1 changed  0 deleted  sent 500 B  received 90 B"
     assert shown.emit(in_step()) == wanted
     assert shown.emit(Halted("src is gone\x1b[2J")) == "halted: src is gone\\x1b[2J"
     assert shown.emit(Resumed()) == wanted
     assert shown.emit(Disconnected("cut", 0.5)) == "interrupted: cut  next try in 0.5 s"
     assert shown.emit(Disconnected("cut", 60)) == "interrupted: cut  next try in 60 s"
-    assert shown.emit(in_step()).startswith("in step: 1 file")
+    assert shown.emit(in_step()).startswith("in sync: 1 file")
     # Each once, however often it was tried.
     assert shown.screen.lines == [
         "rdc: halted: src is gone\\x1b[2J",
         "rdc: resumed: the source is back",
         "rdc: interrupted: cut",
-        "in step again: 1 file; watching",
+        "in sync again: 1 file; watching",
     ]
     shown.terminal.close()
     assert shown.bottom == ""
@@ -102,7 +102,7 @@ def test_counters_of_a_long_run_are_readable() -> None:
     shown = Shown(200)
     shown.emit(in_step(changed=12_345_678, sent=5 * 10**15, seconds=4_000, files=1_000_000))
     assert shown.bottom == (
-        "in step: 1,000,000 files  last 12:34:56, 1:06:40  12,345,678 changed  0 deleted  sent 5.0 PB"
+        "in sync: 1,000,000 files  last 12:34:56, 1:06:40  12,345,678 changed  0 deleted  sent 5.0 PB"
         "  received 90 B"
     )
 
@@ -124,14 +124,14 @@ def test_a_long_turn_shows_how_far_it_is() -> None:
         shown.now = seconds
         shown.terminal(Progressed("transfer", int(seconds * 10_000_000), 10_000_000))
     assert shown.bottom == "transferring: 6.0 MB of 10.0 MB"
-    assert shown.emit(in_step()).startswith("in step")
+    assert shown.emit(in_step()).startswith("in sync")
 
 
 def test_trouble_is_a_line_above_and_the_end_a_summary() -> None:
     shown = Shown(120)
     shown.emit(in_step())
     shown.terminal(Problem(ExitCode.PARTIAL, b"x", "x: [bold]denied[/bold]\x1b"))
-    assert shown.bottom.startswith("in step")
+    assert shown.bottom.startswith("in sync")
     shown.terminal.finish(WatchReport(3, 3, 0, 1200, 300, 0))
     assert shown.bottom == ""
     assert shown.screen.lines == [
@@ -178,30 +178,30 @@ def terminal(request: pytest.FixtureRequest, place: Path) -> Iterator[Terminal]:
 
 def test_a_watch_from_its_start_to_its_end(place: Path, terminal: Terminal) -> None:
     source = place / "src"
-    terminal.wait(lambda screen: screen.bottom.startswith("in step: 20 files  last"))
+    terminal.wait(lambda screen: screen.bottom.startswith("in sync: 20 files  last"))
     (source / "n\x1b[31m\x07ew").write_bytes(b"new")
-    terminal.wait(lambda screen: screen.bottom.startswith("in step: 21 files"))
+    terminal.wait(lambda screen: screen.bottom.startswith("in sync: 21 files"))
     terminal.resize(30)
-    terminal.wait(lambda screen: screen.bottom == "in step: 21 files")
+    terminal.wait(lambda screen: screen.bottom == "in sync: 21 files")
     terminal.resize(10)
-    terminal.wait(lambda screen: screen.bottom == "in step:…")
+    terminal.wait(lambda screen: screen.bottom == "in sync:…")
     terminal.resize(120)
     terminal.wait(lambda screen: "received" in screen.bottom)
     source.rename(place / "away\x1b")
     terminal.wait(lambda screen: screen.bottom.startswith("halted: "))
     (place / "away\x1b").rename(source)
-    terminal.wait(lambda screen: screen.bottom.startswith("in step: 21 files"))
+    terminal.wait(lambda screen: screen.bottom.startswith("in sync: 21 files"))
     children = Path(f"/proc/{terminal.process.pid}/task/{terminal.process.pid}/children").read_text()
     os.kill(int(children.split()[0]), signal.SIGKILL)
     # Not for long: whoever looks late sees only that it was there.
     terminal.wait(
         lambda screen: (
             any(bottom.startswith("interrupted: ") for bottom in screen.shown)
-            and screen.bottom.startswith("in step: 21 files")
+            and screen.bottom.startswith("in sync: 21 files")
         )
     )
     terminal.process.send_signal(signal.SIGINT)
     terminal.wait(lambda screen: any(line.startswith("stopped after") for line in screen.lines))
     assert terminal.process.wait(WAIT_SECONDS) == 0
     assert terminal.screen.bottom == ""
-    assert [line.partition(":")[0] for line in terminal.screen.lines[:-1]] == ["rdc"] * 3 + ["in step again"]
+    assert [line.partition(":")[0] for line in terminal.screen.lines[:-1]] == ["rdc"] * 3 + ["in sync again"]

@@ -8,18 +8,19 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parsed_value
+from rdc.cli.environment import RSH_EXAMPLE, Environment, OptionGroup, Words, parsed_value, read_command
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import FILTER_BYTES, RATE_LEAST, SCAN_SLICES
+from rdc.model.location import RemoteShell
 from rdc.model.options import Option
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 from rdc.model.sync import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.catalog.catalog import Catalog, UserCatalog
-    from rdc.catalog.store import SignatureStore
+    from rdc.catalog.catalog import Catalog
+    from rdc.catalog.store import SignatureStore, UserCatalog
     from rdc.cluster.engines import EngineUrl
     from rdc.model.scan import ScanSlice
     from rdc.tree.rule_text import RuleDefaults
@@ -27,20 +28,19 @@ if TYPE_CHECKING:
 
 CATALOG_OPTION = Option(
     ("--catalog",),
-    "keep it in DIR (default: RDC_CATALOG, or your cache directory)",
+    "directory of the catalog (default: RDC_CATALOG, or your cache directory)",
     "DIR",
     note="""A directory that you name is made, with those above it. `RDC_CATALOG` sets it for all
                 runs, and `off` means none. See [The catalog](../../explanation/catalog.md).""",
 )
 
 CATALOG_GROUP = OptionGroup(
-    "The catalog (signatures of files that were read before, on this side)",
-    (CATALOG_OPTION, Option(("--no-catalog",), "read every file again and remember nothing")),
+    "Catalog (signatures of files that were read before, on this machine)",
+    (CATALOG_OPTION, Option(("--no-catalog",), "read every file; do not use a catalog")),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogChoice:
+class CatalogChoice(Record):
     """The catalog that a command line chose."""
 
     directory: str | None = None
@@ -50,7 +50,7 @@ class CatalogChoice:
     @contextlib.contextmanager
     def store(self) -> Iterator[SignatureStore | UserCatalog | None]:
         """Open the chosen catalog for one job. Yields the `catalog` argument of rdc.sync."""
-        from rdc.catalog.catalog import USER_CATALOG
+        from rdc.catalog.store import USER_CATALOG
 
         if self.off:
             yield None
@@ -90,56 +90,73 @@ def read_choice(words: Words) -> CatalogChoice:
 ReadRuleFile = Callable[[str], bytes]
 """Maps the name of a rule file to its content; '-' is stdin. Raises RdcError."""
 
+CHOOSE = "Choose (rules form one list in the order given; the first rule that matches decides)"
+"""The title of the options that choose files in a short help."""
+
 FILTER_GROUP = OptionGroup(
-    "Choosing files (one list in the order given, the first rule that matches decides)",
-    (
+    "Choosing files (rules form one list in the order given; the first rule that matches decides)",
+    stage=CHOOSE,
+    options=(
         Option(
             ("--exclude",),
-            "leave out what matches",
+            "leave out entries that match",
             "PATTERN",
+            common=True,
             note="""The patterns are rsync's: see [Filters](../filters.md). What is excluded is not deleted
                 either, unless with `--delete-excluded`.""",
         ),
         Option(
             ("--include",),
-            "take what matches",
+            "take entries that match, although a later rule leaves them out",
             "PATTERN",
+            common=True,
             example="--include='*.c' --exclude='*' src/ backup/",
         ),
         Option(
             ("--exclude-from",),
-            "one pattern a line, ';' and '#' begin comments",
+            "read exclude patterns from FILE, one per line",
             "FILE",
+            common=True,
             note="`-` is stdin.",
         ),
         Option(
             ("--include-from",),
-            "the same for --include ('-' is stdin)",
+            "read include patterns from FILE, one per line",
             "FILE",
             example="--include-from=keep.txt --exclude='*' src/ backup/",
         ),
         Option(
             ("-f", "--filter"),
-            "a rule: '- PATTERN', 'P PATTERN', '. FILE', ': FILE' and others",
+            "add a rule: '- PATTERN', 'P PATTERN', '. FILE', ': FILE' and others",
             "RULE",
             rsync="see [Filters](filters.md)",
         ),
         Option(
             ("-F",),
-            "rules in the .rsync-filter of each directory; -FF also leaves these files out",
+            "read rules from .rsync-filter in each directory; -FF also leaves these files out",
             note="""The same as `--filter=': /.rsync-filter'`, and the second time `--filter='-
                 .rsync-filter'`.""",
         ),
         Option(
             ("--gitignore",),
-            "rules in the .gitignore of each directory",
+            "read rules from .gitignore in each directory",
+            common=True,
             note="""The lines mean what they mean to git: the last line that matches decides, and a file
                 counts before those of the directories above it. git's own files, settings and index are
                 not looked at, and `.git` itself is taken unless `--exclude=.git/` is there, too.""",
         ),
         Option(
+            ("--rdcignore",),
+            "read rules from .rdcignore in each directory, in the language of .gitignore",
+            note="""As `--gitignore`, with files of another name, so that a repository's own rules stay out
+                of a backup. Without this option, `.rdcignore` is a file like any other. Entries that it
+                leaves out stay at DST, also if the file is new there: the rules are read again before
+                deletions, as with `--delete-after`. With `--delete-excluded`, such entries are deleted,
+                and a warning says so.""",
+        ),
+        Option(
             ("--exclude-caches",),
-            "leave out what is beside a CACHEDIR.TAG with its signature",
+            "leave out the contents of directories with a CACHEDIR.TAG",
             note="""As in tar: the directory and its tag are taken, and nothing else in it. The tag is a
                 regular file `CACHEDIR.TAG` that begins with `Signature:
                 8a477f597d28d172789f06886806bc55`.""",
@@ -161,6 +178,7 @@ _KEYS = frozenset(option.key for option in FILTER_GROUP.options)
 
 _RULE_FILES = {
     "--gitignore": (b".gitignore", RuleSyntax.GIT),
+    "--rdcignore": (b".rdcignore", RuleSyntax.GIT),
     "--exclude-caches": (b"CACHEDIR.TAG", RuleSyntax.CACHE_TAG),
 }
 
@@ -220,8 +238,7 @@ def _own_cvs_lists(read_rule_file: ReadRuleFile) -> list[bytes]:
     return [*found, os.fsencode(os.environ.get("CVSIGNORE", ""))]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFiles:
+class RuleFiles(Record):
     """Reads the rule files of one run. A ReadRuleFile."""
 
     environment: Environment
@@ -265,26 +282,29 @@ MAX_MEMORY = OPTIONS["max_memory"].options[0]
 
 DEPTH = OPTIONS["depth"].options[0]
 
-MAX_RATE = Option(("--max-rate",), "read at most this much a second, for storage that others need", "SIZE")
+MAX_RATE = Option(
+    ("--max-rate",), "read at most SIZE per second, such as 50M, for storage that others use", "SIZE"
+)
 
 CLUSTER = Option(
     ("--cluster",),
-    "work in slices, as tasks of an engine: processes:N here, dask://HOST:PORT, ray://HOST:PORT or ray:local;"
-    " -o names the directory of their parts, which all machines see",
+    "divide the work into slices, run by processes:N here, dask://HOST:PORT, ray://HOST:PORT or ray:local;"
+    " -o is the directory of their parts, which all machines share",
     "URL",
 )
 
 SLICES = Option(
-    ("--slices",), "their number (default: four a worker thread, or as the parts that are there)", "N"
+    ("--slices",), "number of slices (default: four per worker thread, or that of the existing parts)", "N"
 )
 
-OVERWRITE = Option(("--overwrite",), "let results also replace files that are none; never one that is read")
+OVERWRITE = Option(("--overwrite",), "replace existing files with results, but never a file that is read")
 
-SLICE = Option(("--slice",), "read slice I of N alone, 1/N to N/N, each in a job of its own; needs -o", "I/N")
+SLICE = Option(
+    ("--slice",), "read only slice I of N, from 1/N to N/N, as one of N separate jobs; needs -o", "I/N"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class OneSlice:
+class OneSlice(Record):
     """A job of one slice."""
 
     slice: ScanSlice
@@ -292,8 +312,7 @@ class OneSlice:
     """The file that gets what the job found."""
 
 
-@dataclass(frozen=True, slots=True)
-class OnCluster:
+class OnCluster(Record):
     """A job whose slices are the tasks of an engine."""
 
     engine: EngineUrl
@@ -379,3 +398,52 @@ def _slice(text: str) -> ScanSlice:
         return ScanSlice(int(found[1]), int(found[2]))
     except UsageError as error:
         raise UsageError(f"--slice={text}: {error}") from error
+
+
+# Options about the machine of a remote side.
+
+RSH = Option(
+    ("-e", "--rsh"),
+    "the remote shell (default: ssh)",
+    "CMD",
+    common=True,
+    example="-e 'ssh -p 2222' src/ host:backup/",
+    note="The command is split into words. It is never given to a shell here.",
+)
+
+REMOTE_PATH = Option(
+    ("--remote-path",),
+    "the rdc program on the remote side (default: rdc)",
+    "PROGRAM",
+    example="--remote-path=/usr/local/bin/rdc src/ host:backup/",
+    note="Use it where the remote shell does not find rdc.",
+)
+
+KEYS = Option(
+    ("--keys",),
+    "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)",
+    "DIR",
+    example="--keys=/etc/rdc/keys src/ rdc://host/data/",
+)
+
+FAR_OPTIONS = (RSH, REMOTE_PATH, KEYS)
+
+
+def read_keys(words: Words) -> str | None:
+    """Return the key directory that --keys names. Raises UsageError."""
+    given = words.last("--keys")
+    if given is None:
+        return None
+    if not given.value:
+        raise UsageError("--keys needs a directory, such as: --keys=/etc/rdc/keys")
+    return given.value
+
+
+def read_shell(words: Words) -> RemoteShell:
+    """Return the remote shell that the options name. Raises UsageError."""
+    command, program = words.value("--rsh"), words.last("--remote-path")
+    shell = RemoteShell()
+    argv = shell.command if command is None else read_command(command, f"-e {command}", RSH_EXAMPLE)
+    if program is not None and not program.value:
+        raise UsageError("--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc")
+    return RemoteShell(argv, shell.program if program is None else program.value)

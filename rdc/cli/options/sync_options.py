@@ -8,27 +8,32 @@ that several options make (_READERS).
 from __future__ import annotations
 
 import os
-import time
 
 from rdc.cli.environment import (
-    RSH_EXAMPLE,
+    HELP,
     Given,
     OptionGroup,
     Words,
     parse_words,
     parsed_value,
-    read_command,
 )
+from rdc.cli.options.deadlines import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
+    CHOOSE,
     FILTER_GROUP,
+    KEYS,
+    REMOTE_PATH,
+    RSH,
     CatalogChoice,
     ReadRuleFile,
     read_choice,
+    read_keys,
     read_rules,
+    read_shell,
 )
-from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.lean.records import dataclass, replace
+from rdc.errors import UsageError
+from rdc.lean.records import Record, replace
 from rdc.limits import ALTERNATE_DIRECTORIES
 from rdc.model import sync as model
 from rdc.model.location import FarList, Location, RemoteShell, parse_location
@@ -42,299 +47,174 @@ from rdc.model.options import (
     parse_number,
     parse_share,
 )
-from rdc.model.selection import FilterRule, RuleAction, has_rule_files
+from rdc.model.selection import FilterRule, RuleAction, has_rule_files, listed_names
 from rdc.model.sync import OPTIONS, SyncOptions
-from rdc.report.sync_terminal import Copy, LogChoice, OutFormat, TerminalStyle
+from rdc.report.sync_terminal import (
+    DEFAULT_LOG_FORMAT,
+    Copy,
+    LogChoice,
+    OutFormat,
+    TerminalStyle,
+    parse_format,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import date
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
+
+    _Options: TypeAlias = tuple[Option, ...]
 
 
-ENDING_GROUP = OptionGroup(
-    "Ending",
-    (
-        Option(
-            ("--stop-after", "--time-limit"),
-            "end with 30 after this many minutes, as if interrupted",
-            "MINUTES",
-            note="""Nothing is lost: files that are complete are in place, and the next run goes on from
-                the others. The last of `--stop-after` and `--stop-at` counts. One long file that SRC
-                reads may take until its end.""",
-            example="--stop-after=60 src/ host:backup/",
-            watch=False,
-        ),
-        Option(
-            ("--stop-at",),
-            "the same at that time, such as 23:59 or 2030-12-31T23:59",
-            "TIME",
-            note="""TIME is local and lies ahead. Parts may be left out, and the next possible time counts:
-                `14:00`, `:59`, `31`, `1-30` or `2030/12/31T23:59`.""",
-            example="--stop-at=06:00 src/ host:backup/",
-            watch=False,
-        ),
+_OUTPUT = (
+    Option(
+        ("-v", "--verbose"),
+        "print each changed entry; twice: unchanged ones, too",
+        common=True,
+        note="""As in rsync, a file of which only permissions or times changed is named by `-vv` and
+            `-i`, not by `-v`. Unchanged entries are not listed where `-c`, `-I`, `-H`, `-A` or `-X`
+            compares more than names and times.""",
+        rsync="names are listed as rsync lists them; the totals at the end are rdc's",
     ),
-)
+    Option(
+        ("-i", "--itemize-changes"),
+        "print each change with rsync's 11-character code; twice: all entries",
+        common=True,
+        note="The code is rsync's. A moved file is one line: `*renaming   old -> new`.",
+        rsync="""`-ii` lists no unchanged entries beside `-c`, `-I`, `-H`, `-A`, `-X` and `-U`; beside
+            other changes, `-A`, `-X` and `-U` have no letters""",
+    ),
+    Option(("-q", "--quiet"), "print only errors"),
+    Option(
+        ("-h", "--human-readable"),
+        "print sizes in units of 1000, twice: of 1024 (alone: use --help)",
+        note="""By default the digits of sizes are grouped. The last `--no-human-readable`
+            starts again.""",
+        example="--stats -h src/ backup/",
+        rsync="in the text of `--stats`; the line at the end is always rounded",
+        watch=False,
+    ),
+    Option(
+        ("--no-human-readable", "--no-h"),
+        "print sizes in digits without separators",
+        example="--stats --no-h src/ backup/",
+        watch=False,
+    ),
+    Option(
+        ("--stats",),
+        "print what was sent, received and reused, and the bytes of each kind of message",
+        note="""The totals come with the bytes that each kind of message took through the
+            connection.""",
+        rsync="the same totals in rdc's words, and the bytes of each kind of message",
+        watch=False,
+    ),
+    Option(
+        ("--info",),
+        "choose what is printed, such as progress2 or stats2,name0",
+        "FLAGS",
+        note="""FLAGS are names with a level, separated by commas: `name` (2: unchanged, too), `del`,
+            `stats` (0: no last line, 2: as `--stats`), `progress`, `none` and `all`. Other flags of
+            rsync are rejected.""",
+        values=("progress2", "stats2", "stats0", "name", "name2", "del", "none", "all"),
+        example="--info=progress2,stats2 src/ host:backup/",
+        rsync="`name`, `del`, `stats`, `progress`, `none` and `all`; others are rejected",
+        watch=False,
+    ),
+    Option(
+        ("--progress",),
+        "show progress, as lines where no bar can be drawn",
+        note="A line a second at most appears where no bar can be drawn.",
+        rsync="one bar for the whole run, as of `--info=progress2`",
+        watch=False,
+    ),
+    Option(
+        ("-P",),
+        "show progress; the same as --partial --progress",
+        common=True,
+        example="-P src/ host:backup/",
+        rsync="the same as `--progress`, since `--partial` is always on",
+        watch=False,
+    ),
+    Option(
+        ("--out-format", "--log-format"),
+        "print a line for each change, such as '%i %l %n%L'",
+        "FORMAT",
+        note="""| escape | what it shows |
+            |---|---|
+            | `%i` | the 11-character code of `-i` |
+            | `%n`, `%f` | the name at DST; the path here |
+            | `%L` | ` -> TARGET` of a symlink, ` => NAME` of a hard link |
+            | `%o` | `send`, `recv` or `del.` |
+            | `%l`, `%M`, `%B` | size, time, permissions of the entry here; unknown with `-n` from afar |
+            | `%U`, `%G` | its user and group, the same |
+            | `%t`, `%p` | the time now, and the number of the process |
+            | `%%` | a percent sign |
 
-MINUTES = 10**7
-"""The most minutes: nineteen years. A longer time is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """A StopSignal that is set at a time."""
-
-    given: str
-    """The option as the user wrote it."""
-    at: float
-    """Seconds on `clock`."""
-    clock: Callable[[], float]
-
-    def is_set(self) -> bool:
-        return self.clock() >= self.at
-
-    @property
-    def error(self) -> RdcError:
-        """The error of a run that it ended."""
-        return RdcError(
-            f"stopped by {self.given}; what is done stays, and the next run goes on from there",
-            code=ExitCode.TIMEOUT,
-        )
-
-
-def read_deadline(words: Words) -> Deadline | None:
-    """When the run has to end; None for no such time. The last of the options counts. Raises UsageError."""
-    given = words.last("--stop-after", "--stop-at")
-    if given is None:
-        return None
-    shown = f"{given.key}={given.value}"
-    if given.key == "--stop-at":
-        at = next_time(given.value, time.time())
-        if at is None:
-            raise UsageError(f"{shown}: a time to come is expected, such as 23:59 or 2030-12-31T23:59")
-        return Deadline(shown, at, time.time)
-    # isascii() excludes the digits of other scripts. The length bounds the time of int().
-    text = given.value
-    if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
-        raise UsageError(f"{shown}: a number of minutes is expected, 1 or more")
-    return Deadline(shown, time.monotonic() + 60 * min(int(text), MINUTES), time.monotonic)
-
-
-# Parse a time as rsync's --stop-at does: leading parts may be omitted.
-#
-# Regular expressions and dates load when such a time is given.
-
-_PARTS = (
-    r"(?:(?:(?P<year>\d{4}|\d{2})[-/])?(?P<month>\d{1,2})[-/])?(?P<day>\d{1,2})"
-    r"(?:T(?P<hour>\d{1,2}):(?P<minute>\d{2}))?|T?(?P<at_hour>\d{1,2})?:(?P<at_minute>\d{2})"
-)
-
-YEARS = 9
-"""Years ahead in which a day is looked for: the 29th of February may be eight years away."""
-
-
-def next_time(text: str, now: float) -> float | None:
-    """Return the first time after `now` that `text` describes, in seconds since the epoch.
-
-    `text` is [[[YEAR-]MONTH-]DAY[THOUR:MINUTE]] or [HOUR]:MINUTE, in local time; slashes may separate a date.
-    A year of two digits lies in this century. None: no such time, or `text` has another form.
-    """
-    import re
-    from datetime import datetime
-
-    match = re.fullmatch(_PARTS, text, re.ASCII)
-    if match is None:
-        return None
-    year, month, day, hour, minute = _numbers(match)
-    days = _days(datetime.fromtimestamp(now).date(), year)
-    fitting = (one for one in days if month in (None, one.month) and day in (None, one.day))
-    hours = range(24) if hour is None else (hour,)
-    times = (_at(one, at_hour, minute) for one in fitting for at_hour in hours)
-    return next((found for found in times if found is not None and found > now), None)
-
-
-def _numbers(match: re.Match[str]) -> tuple[int | None, int | None, int | None, int | None, int]:
-    """Year, month, day, hour and minute; None for any. A date alone means midnight."""
-    year, month, day = (_number(match[name]) for name in ("year", "month", "day"))
-    hour, minute = _number(match["hour"] or match["at_hour"]), _number(match["minute"] or match["at_minute"])
-    if minute is None:
-        hour = minute = 0
-    if year is not None and year < 100:
-        year += 2000
-    return year, month, day, hour, minute
-
-
-def _number(text: str | None) -> int | None:
-    return None if text is None else int(text)
-
-
-def _days(today: date, year: int | None) -> Iterator[date]:
-    """Yield the days that may be meant, in order."""
-    from datetime import date, timedelta
-
-    if year is None:
-        first, last = today, today + timedelta(days=366 * YEARS)
-    elif today.year <= year <= today.year + 1000:
-        first, last = max(today, date(year, 1, 1)), date(year, 12, 31)
-    else:
-        return
-    yield from map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1))
-
-
-def _at(day: date, hour: int, minute: int) -> float | None:
-    from datetime import datetime
-
-    try:
-        return datetime(day.year, day.month, day.day, hour, minute).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-OUTPUT_GROUP = OptionGroup(
-    "What is shown",
-    (
-        Option(
-            ("-v", "--verbose"),
-            "name each changed entry; twice: unchanged ones, too",
-            note="""As in rsync, a file of which only permissions or times changed is named by `-vv` and
-                `-i`, not by `-v`. Unchanged entries are not listed where `-c`, `-I`, `-H`, `-A` or `-X`
-                compares more than names and times.""",
-            rsync="names are listed as rsync lists them; the totals at the end are rdc's",
-        ),
-        Option(
-            ("-i", "--itemize-changes"),
-            "the same with rsync's 11-character code; twice: unchanged, too",
-            note="The code is rsync's. A moved file is one line: `*renaming   old -> new`.",
-            rsync="""`-ii` lists no unchanged entries beside `-c`, `-I`, `-H`, `-A`, `-X` and `-U`; beside
-                other changes, `-A`, `-X` and `-U` have no letters""",
-        ),
-        Option(("-q", "--quiet"), "show nothing but errors"),
-        Option(
-            ("-h", "--human-readable"),
-            "show sizes in units of 1000, twice of 1024 (alone: use --help)",
-            note="""By default the digits of sizes are grouped. The last `--no-human-readable`
-                starts again.""",
-            example="--stats -h src/ backup/",
-            rsync="in the text of `--stats`; the line at the end is always rounded",
-            watch=False,
-        ),
-        Option(
-            ("--no-human-readable", "--no-h"),
-            "show sizes as mere digits",
-            example="--stats --no-h src/ backup/",
-            watch=False,
-        ),
-        Option(
-            ("--stats",),
-            "show what was sent, received and reused, and by which messages",
-            note="""The totals come with the bytes that each kind of message took through the
-                connection.""",
-            rsync="the same totals in rdc's words, and the bytes of each kind of message",
-            watch=False,
-        ),
-        Option(
-            ("--info",),
-            "choose what is shown, such as progress2 or stats2,name0",
-            "FLAGS",
-            note="""FLAGS are names with a level, separated by commas: `name` (2: unchanged, too), `del`,
-                `stats` (0: no last line, 2: as `--stats`), `progress`, `none` and `all`. Other flags of
-                rsync fail by name.""",
-            example="--info=progress2,stats2 src/ host:backup/",
-            rsync="`name`, `del`, `stats`, `progress`, `none` and `all`; others fail by name",
-            watch=False,
-        ),
-        Option(
-            ("--progress",),
-            "show progress, by lines where no bar can be drawn",
-            note="A line a second at most appears where no bar can be drawn.",
-            rsync="one bar for the whole run, as of `--info=progress2`",
-            watch=False,
-        ),
-        Option(
-            ("-P",),
-            "the same as --partial --progress",
-            example="-P src/ host:backup/",
-            rsync="the same as `--progress`, since `--partial` is always on",
-            watch=False,
-        ),
-        Option(
-            ("--out-format", "--log-format"),
-            "a line for each change, such as '%i %l %n%L'",
-            "FORMAT",
-            note="""| escape | what it shows |
-                |---|---|
-                | `%i` | the 11-character code of `-i` |
-                | `%n`, `%f` | the name at DST; the path here |
-                | `%L` | ` -> TARGET` of a symlink, ` => NAME` of a hard link |
-                | `%o` | `send`, `recv` or `del.` |
-                | `%l`, `%M`, `%B` | size, time, permissions of the entry here; unknown with `-n` from afar |
-                | `%U`, `%G` | its user and group, the same |
-                | `%t`, `%p` | the time now, and the number of the process |
-                | `%%` | a percent sign |
-
-                A number after `%` is the least width, and one below 0 pads on the right. One to three `'`
-                before it group the digits of `%l`, or round in units of 1000 or 1024. Without `%i` the same
-                entries are listed as by `-v`. Control characters are escaped. Other escapes fail by name.""",
-            example="--out-format='%i %l %n%L' src/ backup/",
-            rsync="without `%a`, `%b`, `%c`, `%C`, `%h`, `%m`, `%P` and `%u`, which fail by name",
-            watch=False,
-        ),
-        Option(
-            ("--list-only",),
-            "list SRC and copy nothing; the same as to leave out DST",
-            note="""Permissions, size, time and name of each entry that would be synced, by directories.
-                Filter rules apply; DST takes no part. Directories have no size of their own here.""",
-            example="--list-only host:data/ .",
-            rsync="always recursive; in another order, and with 0 as the size of directories",
-            watch=False,
-        ),
-        Option(
-            ("--log-file",),
-            "append what happens to this file",
-            "FILE",
-            note="""Each line has time and process. The file is made for its owner only. It may lie neither
-                below DST nor behind a symlink.""",
-            example="--log-file=/var/log/rdc.log src/ backup/",
-            rsync="never below DST, and never through a symlink",
-            watch=False,
-        ),
-        Option(
-            ("--log-file-format",),
-            "the lines about changes in it (default: '%i %n%L')",
-            "FORMAT",
-            note="""FORMAT is as in `--out-format`. An empty one logs no changes, but begin, problems and
-                totals.""",
-            example="--log-file=/var/log/rdc.log --log-file-format='%o %n' src/ backup/",
-            rsync="with the escapes of `--out-format`",
-            watch=False,
-        ),
-        Option(
-            ("--outbuf",),
-            "write stdout unbuffered, by lines or by blocks: N, L or B",
-            "MODE",
-            example="-i --outbuf=L src/ backup/ | tee list",
-            watch=False,
-        ),
-        Option(
-            ("--stderr",),
-            "where output goes: errors or client (default), or all to stderr",
-            "MODE",
-            example="-v --stderr=all src/ backup/",
-            rsync="`errors` is the same as `client`",
-            watch=False,
-        ),
-        Option(("--msgs2stderr",), "the same as --stderr=all", watch=False),
-        Option(("-8", "--8-bit-output"), "show the letters of all languages in names; always on"),
-        Option(
-            ("--json",),
-            "one JSON event a line on stdout instead",
-            note="See [JSON events](../events.md).",
-            example="--json src/ host:backup/ | jq .",
-        ),
-        Option(("--help",), "show this text", rsync="rdc's own text; `-h` alone is no help"),
+            A number after `%` is the least width, and one below 0 pads on the right. One to three `'`
+            before it group the digits of `%l`, or round in units of 1000 or 1024. Without `%i` the same
+            entries are listed as by `-v`. Control characters are escaped. Other escapes are rejected.""",
+        example="--out-format='%i %l %n%L' src/ backup/",
+        rsync="without `%a`, `%b`, `%c`, `%C`, `%h`, `%m`, `%P` and `%u`, which are rejected",
+        watch=False,
+    ),
+    Option(
+        ("--list-only",),
+        "list SRC and copy nothing; the same as omitting DST",
+        note="""Permissions, size, time and name of each entry that would be synced, by directories.
+            Filter rules apply; DST takes no part. Directories have no size of their own here.""",
+        example="--list-only host:data/ .",
+        rsync="always recursive; in another order, and with 0 as the size of directories",
+        watch=False,
+    ),
+    Option(
+        ("--log-file",),
+        "append a log of the run to FILE",
+        "FILE",
+        note="""Each line has time and process. The file is made for its owner only. It may lie neither
+            below DST nor behind a symlink.""",
+        example="--log-file=/var/log/rdc.log src/ backup/",
+        rsync="never below DST, and never through a symlink",
+        watch=False,
+    ),
+    Option(
+        ("--log-file-format",),
+        "the format of its lines about changes (default: '%i %n%L')",
+        "FORMAT",
+        note="""FORMAT is as in `--out-format`. An empty one logs no changes, but begin, problems and
+            totals.""",
+        example="--log-file=/var/log/rdc.log --log-file-format='%o %n' src/ backup/",
+        rsync="with the escapes of `--out-format`",
+        watch=False,
+    ),
+    Option(
+        ("--outbuf",),
+        "buffer stdout not at all, by lines or by blocks: N, L or B",
+        "MODE",
+        values=("N", "L", "B"),
+        example="-i --outbuf=L src/ backup/ | tee list",
+        watch=False,
+    ),
+    Option(
+        ("--stderr",),
+        "where output goes: errors or client (default), or all of it to stderr",
+        "MODE",
+        values=("errors", "client", "all"),
+        example="-v --stderr=all src/ backup/",
+        rsync="`errors` is the same as `client`",
+        watch=False,
+    ),
+    Option(("--msgs2stderr",), "the same as --stderr=all", watch=False),
+    Option(("-8", "--8-bit-output"), "print the letters of all languages in names (always on)", sets=ALWAYS),
+    Option(
+        ("--json",),
+        "print one JSON event per line on stdout instead",
+        note="See [JSON events](../events.md).",
+        example="--json src/ host:backup/ | jq .",
+    ),
+    replace(
+        HELP,
+        help="show the options used most; --help=all shows all of them",
+        rsync="rdc's own text; `-h` alone is no help",
     ),
 )
 
@@ -354,7 +234,8 @@ def read_style(words: Words, source: Location, destination: Location) -> Termina
         level=_level(words),
         quiet=words.has("--quiet"),
         dry_run=words.has("--dry-run"),
-        local=source.host is None and destination.host is None,
+        carried=_carried(source, destination),
+        asked=words.has(*_ASKING),
         progress=words.has("--progress") or words.has("-P"),
         on_stderr=_goes_to_stderr(words),
     )
@@ -370,6 +251,25 @@ def read_style(words: Words, source: Location, destination: Location) -> Termina
     return style
 
 
+_ASKING = (
+    "--verbose",
+    "--itemize-changes",
+    "--stats",
+    "--info",
+    "--progress",
+    "-P",
+    "--out-format",
+    "--dry-run",
+)
+"""Options that ask for more than errors."""
+
+
+def _carried(source: Location, destination: Location) -> str:
+    if source.host is not None:
+        return "received" if destination.host is None else "transferred"
+    return "copied" if destination.host is None else "sent"
+
+
 def read_log(words: Words, source: Location, destination: Location) -> LogChoice | None:
     """The log file; None for none. Raises UsageError."""
     file, format_ = words.last("--log-file"), words.last("--log-file-format")
@@ -381,8 +281,6 @@ def read_log(words: Words, source: Location, destination: Location) -> LogChoice
         raise UsageError("--log-file needs a file, such as: --log-file=sync.log")
     if destination.host is None and _is_within(os.fsencode(file.value), destination.path):
         raise UsageError(f"--log-file={file.value}: this is inside DST; choose a file elsewhere")
-    from rdc.report.sync_terminal import DEFAULT_LOG_FORMAT, LogChoice
-
     text = DEFAULT_LOG_FORMAT if format_ is None else format_.value
     parsed = _format(given=text, name="--log-file-format", words=words, source=source) if text else None
     return LogChoice(file.value, parsed, _copy(source, destination))
@@ -444,8 +342,6 @@ def _informed(style: TerminalStyle, flag: str, given: str) -> TerminalStyle:
 
 
 def _format(*, given: str, name: str, words: Words, source: Location) -> OutFormat:
-    from rdc.report.sync_terminal import parse_format
-
     try:
         parsed = parse_format(given)
     except ValueError as error:
@@ -457,8 +353,6 @@ def _format(*, given: str, name: str, words: Words, source: Location) -> OutForm
 
 def _copy(source: Location, destination: Location) -> Copy:
     """Return what this machine sees of the copied entries: of the source, or of what was fetched."""
-    from rdc.report.sync_terminal import Copy
-
     if source.host is not None:
         return Copy("recv", destination.path)
     inner = source.path.endswith(b"/") or os.path.basename(source.path) in (b".", b"..")
@@ -473,64 +367,71 @@ def _is_within(path: bytes, top: bytes) -> bool:
 
 
 _CONNECTION = (
-    Option(
-        ("-e", "--rsh"),
-        "the remote shell (default: ssh)",
-        "CMD",
-        example="-e 'ssh -p 2222' src/ host:backup/",
-        note="The command is split into words. It is never given to a shell here.",
-    ),
+    RSH,
     Option(
         ("-s", "--secluded-args", "--protect-args"),
-        "no path goes through that shell; always on",
+        "pass no path through the remote shell (always on)",
+        sets=ALWAYS,
         example="-s 'src dir/' host:backup/",
     ),
     Option(
         ("--inc-recursive", "--i-r"),
-        "fetch contents while the tree is being listed; always on",
+        "transfer contents while the tree is being listed (always on)",
+        sets=ALWAYS,
         example="--i-r src/ host:backup/",
     ),
-    Option(
-        ("--remote-path",),
-        "rdc on the remote side (default: rdc)",
-        "PROGRAM",
-        example="--remote-path=/usr/local/bin/rdc src/ host:backup/",
-        note="Use it where the remote shell does not find rdc.",
-    ),
-    Option(
-        ("--keys",),
-        "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)",
-        "DIR",
-        example="--keys=/etc/rdc/keys src/ rdc://host/data/",
-    ),
+    REMOTE_PATH,
+    KEYS,
 )
 
 
-def _group(title: str, *options: Option) -> OptionGroup:
-    """The options of one title: `options`, and those that the fields declare."""
-    declared = [(each.group, option) for each in OPTIONS.values() for option in each.options]
-    found = (option for group, option in declared if (option.group or group) == title)
-    return OptionGroup(title, (*options, *found))
+DELETE, KEEP, CONNECT, SHOW = "Delete", "Keep", "Connect", "Show"
+"""The stages of use after CHOOSE. Help texts have the options in this order."""
+
+_DEFAULT_TITLE = "Always on, or the default (these cancel an earlier option, or do nothing)"
+
+
+def _group(title: str, stage: str, *, before: _Options = (), after: _Options = ()) -> OptionGroup:
+    """Return the options of one title: those that the fields declare, `before` and `after` others. Those that
+    only restore a default are in the group of `_DEFAULT_TITLE`."""
+    declared = [
+        option
+        for name, each in OPTIONS.items()
+        for option in each.options
+        if (option.group or each.group) == title and not model.is_default(name, option)
+    ]
+    options = (option for option in (*before, *declared, *after) if option.sets is not ALWAYS)
+    return OptionGroup(title, tuple(options), stage)
+
+
+def _defaults(*options: Option) -> OptionGroup:
+    """Return the options that only restore a default: of the fields, and of `options`."""
+    declared = (
+        option for name, each in OPTIONS.items() for option in each.options if model.is_default(name, option)
+    )
+    without_field = (option for option in options if option.sets is ALWAYS)
+    return OptionGroup(_DEFAULT_TITLE, (*declared, *without_field), names_only=True)
 
 
 SYNC_OPTIONS = (
-    _group(model.DONE),
-    _group(model.COMPARING),
-    _group(model.DELETING),
-    _group(model.OLD_VERSIONS),
-    _group(model.TAKEN),
-    _group(model.ALTERNATES),
-    _group(model.WRITING),
     FILTER_GROUP,
-    _group(model.KINDS),
-    _group(model.OWNERS),
-    _group(model.CONNECTION, *_CONNECTION),
+    _group(model.TAKEN, CHOOSE),
+    _group(model.COMPARING, CHOOSE),
+    _group(model.DELETING, DELETE),
+    _group(model.METADATA, KEEP),
+    _group(model.KINDS, KEEP),
+    _group(model.OWNERS, KEEP),
+    _group(model.OLD_VERSIONS, KEEP),
+    _group(model.ALTERNATES, KEEP),
+    _group(model.WRITING, KEEP),
+    _group(model.CONNECTION, CONNECT, before=_CONNECTION),
     ENDING_GROUP,
     CATALOG_GROUP,
-    OUTPUT_GROUP,
+    _group(model.SHOWN, SHOW, after=_OUTPUT),
+    _defaults(*_CONNECTION, *_OUTPUT),
 )
 
-# --- options of rsync that rdc refuses by name, each with advice: from rsync(1), version 3.5 ----------------
+# --- options of rsync that rdc rejects, each with advice: from rsync(1), version 3.5 ----------------
 
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
@@ -572,8 +473,7 @@ _FIELDS = {option.key: (name, option) for name, each in OPTIONS.items() for opti
 """The field that each option is declared at, by the option's key."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRequest:
+class SyncRequest(Record):
     """The checked command line of `rdc sync`."""
 
     sources: tuple[Location, ...]
@@ -622,18 +522,20 @@ def read_request(
         raise UsageError("--no-implied-dirs means nothing without --relative or --files-from")
     values |= _listed(words, read_list or read_rule_file, far)
     values["rules"] = (*rules, _OLD_DIRS) if _dirs(words) == "--old-dirs" else rules
-    values["rules_after"] = words.has("--delete-after") and has_rule_files(rules)
+    # A .rdcignore that is new must not delete at DST what it leaves out at SRC.
+    after = words.has("--delete-after") or (command == "rdc sync" and words.has("--rdcignore"))
+    values["rules_after"] = after and has_rule_files(rules)
     values["items"] = style.lists or log is not None or words.has("--json")
     values["list_unchanged"] = style.unchanged and style.lists
     return SyncRequest(
         sources=sources,
         destination=destination,
         options=SyncOptions(**values),
-        shell=_shell(words),
+        shell=read_shell(words),
         style=style,
         json=words.has("--json"),
         catalog=read_choice(words),
-        keys=_keys(words),
+        keys=read_keys(words),
         deadline=read_deadline(words),
         log=log,
         buffering=read_buffering(words),
@@ -811,8 +713,6 @@ def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict
     far_list = _far_list(given.value, far, nul=nul)
     if far_list is not None:
         return {"files_from": far_list}
-    from rdc.model.selection import listed_names
-
     return {"files": FileList(listed_names(read_file(given.value), nul=nul))}
 
 
@@ -856,12 +756,12 @@ def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location
         )
     sources: list[Location] = []
     for operand in operands[:-1]:
-        sources.append(_source(operand, sources))
+        sources.append(_source(operand, sources, published=command == "rdc sync"))
     return tuple(sources), parse_location(operands[-1])
 
 
-def _source(operand: str, before: Sequence[Location]) -> Location:
-    """A SRC; `:PATH` is on the host of the one before it, as in rsync."""
+def _source(operand: str, before: Sequence[Location], *, published: bool) -> Location:
+    """A SRC; `:PATH` is on the host of the one before it, as in rsync. `published`: as in parse_location."""
     if operand.startswith(":") and not operand.startswith("::") and before:
         host = before[-1]
         if host.host is None or host.port is not None:
@@ -869,22 +769,4 @@ def _source(operand: str, before: Sequence[Location]) -> Location:
                 f"{operand}: there is no HOST:PATH before it; a file of this name is ./{operand}"
             )
         return replace(host, path=parse_location(f"host{operand}").path)
-    return parse_location(operand)
-
-
-def _keys(words: Words) -> str | None:
-    given = words.last("--keys")
-    if given is None:
-        return None
-    if not given.value:
-        raise UsageError("--keys needs a directory, such as: --keys=/etc/rdc/keys")
-    return given.value
-
-
-def _shell(words: Words) -> RemoteShell:
-    command, program = words.value("--rsh"), words.last("--remote-path")
-    shell = RemoteShell()
-    argv = shell.command if command is None else read_command(command, f"-e {command}", RSH_EXAMPLE)
-    if program is not None and not program.value:
-        raise UsageError("--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc")
-    return RemoteShell(argv, shell.program if program is None else program.value)
+    return parse_location(operand, published=published)

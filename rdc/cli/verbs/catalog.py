@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import CATALOG_OPTION, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
@@ -30,10 +30,14 @@ OPTIONS = (
         "Options",
         (
             CATALOG_OPTION,
-            Option(("--unused",), f"prune: drop what was not used for N days (default: {UNUSED_DAYS})", "N"),
-            Option(("--max-size",), "prune: drop the least recently used above SIZE (500M, 2G)", "SIZE"),
-            Option(("--all",), "forget: everything"),
-            Option(("--help",), "show this text"),
+            Option(("--unused",), f"prune: drop entries unused for N days (default: {UNUSED_DAYS})", "N"),
+            Option(
+                ("--max-size",),
+                "prune: drop least recently used entries until the catalog fits SIZE (500M, 2G)",
+                "SIZE",
+            ),
+            Option(("--all",), "forget: drop all entries"),
+            HELP,
         ),
     ),
 )
@@ -44,11 +48,11 @@ Usage: rdc catalog show
        rdc catalog forget PATH...
        rdc catalog forget --all
 
-rdc remembers the signatures of files it has read, so that an unchanged file need not be read again. The
-catalog keeps itself below 512 MB; it can be removed at any time and costs nothing but the reading it spared.
+The catalog stores the signatures of files that rdc has read, so that unchanged files need not be read again.
+It never grows beyond 512 MB. You can remove it at any time; files are then read again.
 
-show says where it is and what it holds. prune drops entries of files that are gone, and old ones. forget
-drops those of a file, or of all that was below a directory.
+show prints its path and size. prune drops entries of deleted files and unused entries. forget drops the
+entries of files and of everything below directories.
 """
 
 

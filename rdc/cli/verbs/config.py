@@ -6,31 +6,35 @@ import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import (
+    HELP,
     SETTINGS,
     Environment,
     OptionGroup,
     chosen_settings,
+    host_settings,
     parse_words,
     settings_file,
 )
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.model.options import Option
 
-SUMMARY = "show the settings that hold for all runs, and where each comes from"
+SUMMARY = "show the settings for all runs, and where each comes from"
 
 SUBVERBS = ("show",)
 
-OPTIONS = (OptionGroup("Options", (Option(("--help",), "show this text"),)),)
+OPTIONS = (OptionGroup("Options", (HELP,)),)
 
 
 _INTRODUCTION = """\
 Usage: rdc config show
 
-What an option says overrides the environment, and that the file ~/.config/rdc/config.toml (or
-rdc/config.toml in $XDG_CONFIG_HOME), in which a line is such as: timeout = 60
+Options override environment variables, and these override the file ~/.config/rdc/config.toml (or
+rdc/config.toml in $XDG_CONFIG_HOME). A line of the file is, for example: timeout = 60
 
-Settings, and the variables that set the same:
+A table [hosts.NAME] of the file has settings for connections to NAME: bwlimit, compress, keys, remote-path,
+rsh and timeout.
+
+Settings and their environment variables:
 
 """ + "".join(f"  {setting.key:<14}{setting.variable:<18}{setting.help}\n" for setting in SETTINGS)
 
@@ -53,4 +57,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         found = chosen.get(setting.key)
         value, source = (found.value, found.source) if found is not None else ("-", "default")
         environment.data(f"{setting.key:<14}{printable(value):<30} {printable(source)}\n")
+    for host, settings in host_settings(environment.environ).items():
+        environment.data(f"\n[hosts.{printable(host)}]\n")
+        for each in settings:
+            environment.data(f"{each.setting.key:<14}{printable(each.value)}\n")
     return ExitCode.OK

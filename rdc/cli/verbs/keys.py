@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.limits import KEY_FILE_BYTES
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.transport.keys import Certificate
 
 
-SUMMARY = "make and show this machine's key, and trust those of others (rdc://)"
+SUMMARY = "create and show this machine's key, and trust keys of other machines (rdc://)"
 
 SUBVERBS = ("new", "show", "trust", "distrust")
 
@@ -28,12 +28,12 @@ OPTIONS = (
         "Options",
         (
             KEYS_OPTION,
-            Option(("--name",), "new: what the key calls itself (default: the host's name)", "NAME"),
-            Option(("--days",), "new: days until it expires (default: 3650)", "N"),
-            Option(("--force",), "new, trust: replace what is there"),
-            Option(("--add",), "trust: beside what is there, while a key is being replaced"),
-            Option(("--pem",), "show: print the certificate itself, for others to trust"),
-            Option(("--help",), "show this text"),
+            Option(("--name",), "new: name in the certificate (default: the host name)", "NAME"),
+            Option(("--days",), "new: days until the key expires (default: 3650)", "N"),
+            Option(("--force",), "new, trust: replace the existing key or certificate"),
+            Option(("--add",), "trust: add a second certificate, while a key is being replaced"),
+            Option(("--pem",), "show: print the certificate, for other machines to trust"),
+            HELP,
         ),
     ),
 )
@@ -45,22 +45,24 @@ Usage: rdc keys new [--name=NAME] [--days=N] [--force]
        rdc keys distrust NAME
 
 Examples:
-  rdc keys new                                   once on each machine
-  rdc keys show --pem > laptop.pem               to be copied to the other side
-  rdc keys trust laptop laptop.pem               on the daemon's side: a name for its modules to allow
-  rdc keys trust backup.example.org server.pem   on this side: the host as rdc://HOST/ names it
+  rdc keys new                                   create a key, once on each machine
+  rdc keys show --pem > laptop.pem               print the certificate; copy it to the other side
+  rdc keys trust laptop laptop.pem               on the daemon: trust it under a name that modules allow
+  rdc keys trust backup.example.org server.pem   here: trust the daemon, under the host name of rdc://HOST/
   ssh nas.example.org rdc keys show --pem | rdc keys trust nas.example.org -
+                                                 fetch the daemon's certificate over ssh and trust it
 
-Over rdc:// each side shows a certificate, and each must trust the other's beforehand. NAME is a host, with
-:PORT behind it where that is not 8730, or what a daemon's modules allow. FILE may be -, stdin.
+Over rdc:// each side must trust the certificate of the other before the first sync. For a daemon, NAME is its
+host, followed by :PORT if the port is not 8730. For a client, NAME is a name in the daemon's modules. If FILE
+is -, the certificate is read from stdin.
 
-To replace a key that will expire, without a moment in which it is not known:
+To replace a key that will expire, without an interruption:
 
-  rdc keys new --keys=next                       the new one, beside the one in use
-  rdc keys show --pem --keys=next > new.pem      goes to all who trust the old one; there:
-  rdc keys trust --add laptop new.pem            both are trusted (a daemon learns it by SIGHUP)
-  mv next/identity.pem ~/.config/rdc/keys/       once all have it; a daemon here needs SIGHUP too
-  rdc keys trust --force laptop new.pem          there again: the old one is trusted no more
+  rdc keys new --keys=next                       create a new key next to the old one
+  rdc keys show --pem --keys=next > new.pem      copy new.pem to all machines that trust the old one
+  rdc keys trust --add laptop new.pem            there: trust both; send SIGHUP to a daemon
+  mv next/identity.pem ~/.config/rdc/keys/       then use the new key here; send SIGHUP to a daemon
+  rdc keys trust --force laptop new.pem          there: trust only the new one
 """
 
 DAYS_MOST = 36_500

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import MAX_MEMORY, read_max_memory
 from rdc.cli.verb import HelpText, keep_freed_memory
 from rdc.errors import ExitCode, RdcError, UsageError, printable
@@ -15,9 +15,14 @@ from rdc.model.options import Option
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import TypeAlias
 
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.serve import Admission, FollowedTree, Following
+    from rdc.session.serve import Admission, FollowedTree, Following, InvitedTree, Meeting
+
+    ServeStdio: TypeAlias = Callable[
+        [Following | None, Admission | None, int | None, Meeting | None], ExitCode
+    ]
 
 
 SUMMARY = "answer syncs: one through a remote shell, or many as a daemon (rdc://)"
@@ -26,12 +31,12 @@ OPTIONS = (
     OptionGroup(
         "Options",
         (
-            Option(("--stdio",), "answer one session on stdin and stdout; started by the other side"),
-            Option(("--config",), "run a daemon as FILE says, until SIGTERM", "FILE"),
-            Option(("--check",), "only read FILE and the keys, and say whether they are right"),
+            Option(("--stdio",), "answer one session on stdin and stdout; the other side starts this"),
+            Option(("--config",), "run a daemon with the settings in FILE, until SIGTERM", "FILE"),
+            Option(("--check",), "only check FILE and the keys, and start nothing"),
             Option(("--allow-root",), "stay root, so that modules can keep owners"),
             MAX_MEMORY,
-            Option(("--help",), "show this text"),
+            HELP,
         ),
     ),
     OptionGroup(
@@ -39,16 +44,16 @@ OPTIONS = (
         (
             Option(
                 ("--root",),
-                "DIR is all that the session reaches: paths begin at it, '..' and symbolic links do not lead"
-                " out, owners are not kept",
+                "limit the session to DIR: paths are relative to it, '..' and symlinks do not lead out of it,"
+                " owners are not kept",
                 "DIR",
             ),
-            Option(("--read-only",), "nothing below DIR is changed; it can be fetched"),
-            Option(("--write-only",), "nothing is fetched, and nothing deleted"),
-            Option(("--no-delete",), "--delete is refused; files can still be replaced"),
+            Option(("--read-only",), "change nothing below DIR; it can be fetched"),
+            Option(("--write-only",), "let nothing be fetched or deleted"),
+            Option(("--no-delete",), "reject --delete; files can still be replaced"),
             Option(
                 ("--append-only",),
-                "new entries can be made; what exists is never replaced, changed, renamed or deleted",
+                "only create new entries; never replace, change, rename or delete existing ones",
             ),
         ),
     ),
@@ -59,30 +64,30 @@ Usage: rdc serve --config=FILE [--check] [--allow-root]
        rdc serve --stdio [--max-memory=SIZE]
                  [--root=DIR [--read-only | --write-only] [--no-delete] [--append-only]]
 
-A daemon listens on a TCP port (8730 where FILE does not say), speaks TLS 1.3, and knows its peers by their
-keys (see rdc keys --help). The least that FILE needs:
+A daemon listens on a TCP port (8730 by default), uses TLS 1.3, and identifies its peers by their keys (see
+rdc keys --help). FILE needs at least:
 
   [modules.data]
   path = "/srv/data"
   allow = ["laptop"]           # trusted with: rdc keys trust laptop FILE
-  read-only = false            # true where it is not said
+  read-only = false            # default: true
 
-Peers then write rdc sync rdc://HOST/data/ ... SIGHUP reads FILE and the keys again. rdc/daemon/DAEMON.md has
-all settings, limits and log fields.
+A peer then runs, for example, rdc sync rdc://HOST/data/ copy/. On SIGHUP the daemon reads FILE and the keys
+again. rdc serve --man lists all settings and limits.
 
 rdc sync SRC HOST:DST starts rdc serve --stdio on HOST through the remote shell. Without --root such a session
-is not confined: it reads and writes all that the account can, its own ~/.ssh/authorized_keys too. To allow a
-key one directory, put this line into ~/.ssh/authorized_keys on HOST:
+is not confined: it can read and write all that the account can, including ~/.ssh/authorized_keys. To limit a
+key to one directory, put this line into ~/.ssh/authorized_keys on HOST:
 
   restrict,command="rdc serve --stdio --root=/srv/backup --write-only" ssh-ed25519 AAAA...
 
-restrict forbids the key terminals and forwarding. command runs in place of whatever the client asks for.
---root confines the session to /srv/backup, where HOST:a and HOST:/a are both /srv/backup/a. --write-only
-keeps the client from reading and deleting; it can still replace files, unless --append-only is there too.
-What the client asks for beyond that is refused with exit code 5. A session with --root uses no catalog.
+restrict disables terminals and forwarding for the key. command runs instead of the client's command. --root
+confines the session to /srv/backup: HOST:a and HOST:/a are both /srv/backup/a. With --write-only the client
+can neither read nor delete; it can still replace files, unless --append-only is given, too. Any other request
+is rejected with exit code 5. A session with --root uses no catalog.
 
-With --append-only a file that differs at the source is named, stays as it is, and makes the exit code 23;
-all else goes on. The time of a directory that exists is not set, which is no error.
+With --append-only, an existing file that differs at the source is reported and stays unchanged; the exit code
+is 23, and the rest is synced. The times of existing directories are not set; that is no error.
 """
 
 
@@ -93,7 +98,7 @@ def run(
     words: Sequence[str],
     environment: Environment,
     *,
-    serve_stdio: Callable[[Following | None, Admission | None, int | None], ExitCode] | None = None,
+    serve_stdio: ServeStdio | None = None,
 ) -> ExitCode:
     """Runs `rdc serve` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
@@ -121,7 +126,7 @@ def run(
 
         keep_freed_memory()
         serve_stdio = serve.serve_stdio
-    return serve_stdio(_following, admit, read_max_memory(parsed))
+    return serve_stdio(_following, admit, read_max_memory(parsed), _meeting)
 
 
 _CONFINING = ("--read-only", "--write-only", "--no-delete", "--append-only")
@@ -172,6 +177,13 @@ def _following(tree: FollowedTree) -> Conversation[None]:
     return following(tree)
 
 
+def _meeting(invited: InvitedTree) -> Conversation[None]:
+    """Brings a directory together with the dialler's. Loads the modules on the first request."""
+    from rdc.uniting.far_side import answer_meeting
+
+    return answer_meeting(invited)
+
+
 def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bool) -> ExitCode:
     if check:
         from rdc.daemon.config import read_config
@@ -187,6 +199,7 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
         return ExitCode.OK
 
     from rdc.daemon.serving import serve
+    from rdc.uniting.far_side import answer_meeting
 
     following: Following | None = None
     # Imported before the sessions fork, because a session may lack the right to read the program's files.
@@ -199,4 +212,11 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
         environment.data(f"listening on rdc://{address}/\n")
         environment.flush()
 
-    return serve(path, environment.environ, allow_root=allow_root, announce=announce, following=following)
+    return serve(
+        path,
+        environment.environ,
+        allow_root=allow_root,
+        announce=announce,
+        following=following,
+        meeting=answer_meeting,
+    )

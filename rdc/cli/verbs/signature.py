@@ -7,11 +7,12 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 
-from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words, read_size
 from rdc.cli.options.shared_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.model.options import Option
+from rdc.progress import silent
 from rdc.report.json_output import path_fields
 from rdc.report.output import exact_text, size_text
 
@@ -30,9 +31,9 @@ OPTIONS = (
     OptionGroup(
         "Options",
         (
-            Option(("--json",), "one JSON object on stdout"),
+            Option(("--json",), "print one JSON object on stdout"),
             Option(("--mean",), "mean chunk size, such as 4096 or 16K (default: what rdc sync uses)", "SIZE"),
-            Option(("--help",), "show this text"),
+            HELP,
         ),
     ),
     CATALOG_GROUP,
@@ -42,8 +43,8 @@ _INTRODUCTION = """\
 Usage: rdc signature [OPTIONS] FILE
 
 Examples:
-  rdc signature disk.img                   root digest, similarity traits, and the size of each level
-  rdc signature --json --mean 8192 x.tar   the same for programs, with smaller chunks
+  rdc signature disk.img                   root digest, similarity traits and size of each level
+  rdc signature --json --mean 8192 x.tar   the same for scripts, with smaller chunks
 
 Two files with the same root and parameters have the same content.
 """
@@ -88,8 +89,7 @@ def _check_is_file(path: bytes) -> None:
 
 def _signed(path: bytes, params: ChunkParams, choice: CatalogChoice) -> SignatureTree:
     from rdc.catalog.catalog import opened_catalog
-    from rdc.catalog.signer import sign_file
-    from rdc.progress import silent
+    from rdc.library.streams import sign_file
 
     with choice.store() as chosen, opened_catalog(chosen, silent) as catalog:
         return sign_file(path, params, catalog)

@@ -7,17 +7,30 @@ the listing of a source, for `rdc sync SRC` and --list-only.
 from __future__ import annotations
 
 import os
+import stat
+import time
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment, Words
 from rdc.cli.options.shared_options import read_rule_file
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
-from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
-from rdc.errors import ExitCode, StoppedError, UsageError, printable
+from rdc.cli.verb import (
+    HelpText,
+    ShortHelp,
+    json_output,
+    keep_freed_memory,
+    perform,
+    reporting,
+    reporting_usage,
+)
+from rdc.errors import ExitCode, RdcError, StoppedError, UsageError, one_line, printable
 from rdc.lean.records import replace
 from rdc.limits import SELECTED_LIST_BYTES
-from rdc.report.output import Output, TerminalOutput
-from rdc.report.sync_terminal import SyncTerminal
+from rdc.model.entries import Kind
+from rdc.model.runs import DEFAULT_SHARE, is_stop
+from rdc.progress import Problem, Progressed
+from rdc.report.output import Output, TerminalOutput, size_text
+from rdc.report.sync_terminal import LoggedOutput, SyncTerminal, grouped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,37 +47,58 @@ if TYPE_CHECKING:
 
 OPTIONS = SYNC_OPTIONS
 
-SUMMARY = "bring a directory or file up to another, here or on another host"
+SUMMARY = "update a directory or file from another one, here or on another host"
 
 _INTRODUCTION = """\
 Usage: rdc sync [OPTIONS] SRC... DST
 
 Examples:
-  rdc sync src/ backup/                  make backup/ hold what src/ holds, sending only what differs
+  rdc sync src/ backup/                  update backup/ from src/; only the differences are sent
   rdc sync -n -i src/ backup/            show what that would change
-  rdc sync --delete src/ host:backup/    over ssh, and remove there what src/ no longer has
+  rdc sync --delete src/ host:backup/    over ssh; delete there what src/ no longer has
   rdc sync host:data .                   fetch the directory data from host
-  rdc sync notes photos/ host:backup/    the directory notes and what photos/ holds
-  rdc sync src/ rdc://host/module/       to a module of a daemon (rdc serve, rdc keys)
-  rdc sync --delete one:src/ two:copy/   from one other host to another, through this machine
+  rdc sync notes photos/ host:backup/    the directory notes and the contents of photos/
+  rdc sync src/ rdc://host/module/       to a module of a daemon (see rdc serve and rdc keys)
+  rdc sync --delete one:src/ two:copy/   from one remote host to another, through this machine
   rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
 
-A '/' at the end of SRC means its content, without it the directory itself, as in rsync. Several SRC are on
-one host, such as HOST:a :b; of equal names the first file counts, and directories become one. HOST:PATH is
-relative to the home directory there; rdc must be installed on both sides. With SRC and DST on other hosts all
-content passes through this machine, and none is written here. Options of rsync that rdc does not have fail by
-name. Without DST, SRC is listed.
+SRC/ means the contents of the directory, SRC the directory itself, as in rsync. Several SRC must be on one
+host, such as HOST:a :b. If they contain the same path, directories are merged, and the first file is taken.
+HOST:PATH is relative to the home directory there. rdc must be installed on both sides (see rdc install). If
+SRC and DST are on two other hosts, all content passes through this machine, which stores none of it. An
+unsupported option of rsync is rejected with a message that names the replacement. Without DST, rdc lists SRC.
 """
 
 _CLOSING = """
-Exit codes: 0 done, 1 usage, 2 the remote side is no rdc of this version, 11 disk full or
-read-only, or no such place as DST, 12 connection lost, 20 interrupted, 23 some files failed, 24 source files
-changed meanwhile, 25 stopped by --max-delete, 30 nothing came for --timeout seconds or --stop-at ended
-it, 127 no rdc on the remote side. Of a daemon: 5 it refused, 10 it cannot be reached, 35 it did not answer.
+Exit codes: 0 success, 1 wrong usage, 2 no rdc there, or none that speaks the same protocol, 11 disk full or
+read-only, or the parent of DST is missing, 12 connection lost, 20 interrupted, 23 some files failed, 24 files
+of SRC changed while they were read, 25 stopped by --max-delete or --guard, 30 stopped by --timeout,
+--stop-after or --stop-at, 127 rdc not found on the remote side. From a daemon: 5 it refused, 10 it cannot be
+reached, 35 it did not answer.
 """
 
+_SHORT = """\
+Usage: rdc sync [OPTIONS] SRC... DST
 
-help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+Examples:
+  rdc sync src/ backup/                  update backup/ from src/; only the differences are sent
+  rdc sync -n -i src/ backup/            show what that would change
+  rdc sync --delete src/ host:backup/    over ssh; delete there what src/ no longer has
+  rdc sync host:data .                   fetch the directory data from host
+
+SRC/ means the contents of the directory, SRC the directory itself. Subdirectories, symlinks, permissions,
+times and partial files are always included, so -a and --partial need not be given.
+"""
+
+_SHORT_CLOSING = """
+All options and exit codes: rdc sync --help=all. The man page: rdc sync --man | man -l -
+"""
+
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING, ShortHelp(_SHORT, _SHORT_CLOSING))
+
+_IGNORED_ARE_DELETED = (
+    "rdc: warning: --delete-excluded deletes at DST what .rdcignore leaves out; see what that is with -n\n"
+)
 
 ANSWER_BYTES = 64
 """The longest answer to a question."""
@@ -94,6 +128,8 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         request = read_request(parsed, read_rules, read_list=read_list)
         if request.log is not None:
             _check_log(request.log.path, request, named)
+    if parsed.has("--rdcignore") and request.options.delete_excluded and not request.style.quiet:
+        environment.talk(_IGNORED_ARE_DELETED)
     if syncer is None:
         from rdc.library.trees import sync
 
@@ -117,13 +153,12 @@ def _output(request: SyncRequest, environment: Environment) -> Output:
     if request.json:
         output = json_output(environment)
     else:
-        scrolling = environment.stdout_is_terminal and style.lists
-        progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
-        output = SyncTerminal(style, environment.data, environment.talk, progress, environment.clock)
+        progress = environment.progress(quiet=style.quiet, lines=style.progress)
+        output = SyncTerminal(
+            style, environment.data, environment.talk, progress, environment.clock, unseen=environment.unseen
+        )
     if request.log is None:
         return output
-    from rdc.report.sync_terminal import LoggedOutput
-
     return LoggedOutput(output, request.log)
 
 
@@ -133,6 +168,7 @@ def _perform(request: SyncRequest, output: Output, environment: Environment, syn
 
 
 def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncReport:
+    arrived = _Arrived(reporter)
     try:
         with request.catalog.store() as catalog:
             return syncer(
@@ -140,15 +176,42 @@ def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncRep
                 request.destination,
                 request.options,
                 shell=request.shell,
-                reporter=reporter,
+                reporter=arrived,
                 catalog=catalog,
                 keys=request.keys,
                 stop=request.deadline,
             )
+    except KeyboardInterrupt:
+        raise arrived.interrupted(dry_run=request.options.dry_run) from None
     except StoppedError as error:
         if request.deadline is None:
             raise
         raise request.deadline.error from error
+
+
+class _Arrived:
+    """Passes events on, and keeps what the user wants to know of an interrupted run."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._last: Progressed | None = None
+        """The last event of the transfer."""
+
+    def __call__(self, event: Event, /) -> None:
+        if isinstance(event, Progressed) and event.phase == "transfer":
+            self._last = event
+        self._reporter(event)
+
+    def interrupted(self, *, dry_run: bool) -> RdcError:
+        """Return the error of a run that Ctrl-C or a signal ended: what came, and what the next run does."""
+        text = "interrupted; nothing was changed"
+        if not dry_run:
+            came = ""
+            if self._last is not None:
+                total = "" if self._last.total is None else f" of {size_text(self._last.total)}"
+                came = f"{size_text(self._last.done)}{total} arrived; "
+            text = f"interrupted: {came}complete files are in place, and the next run resumes from there"
+        return RdcError(text, code=ExitCode.INTERRUPTED)
 
 
 def _perform_guarded(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
@@ -156,19 +219,20 @@ def _perform_guarded(request: SyncRequest, environment: Environment, syncer: Syn
 
     What the first run did is done, so the second one has only the rest to do.
     """
-    from rdc.model.runs import is_stop
-
-    stopped = False
+    stopped = ""
 
     def watched(*operands: object, reporter: Reporter, **others: object) -> SyncReport:
         def report(event: Event, /) -> None:
             nonlocal stopped
-            stopped = stopped or is_stop(event)
+            if isinstance(event, Problem) and is_stop(event):
+                stopped = one_line(event.message)
             reporter(event)
 
         return syncer(*operands, reporter=report, **others)
 
     code = _perform(request, _output(request, environment), environment, watched)
+    if stopped and request.json:
+        environment.talk(f"rdc: {stopped}\n")
     if request.options.guard is None or not stopped or not _agrees(environment):
         return code
     request = replace(request, options=replace(request.options, guard=None))
@@ -185,22 +249,20 @@ def _agrees(environment: Environment) -> bool:
 
 
 def _asks(words: Words, environment: Environment) -> bool:
-    """Return whether someone is there who can be asked, and no program reads what is said."""
-    silent = words.has("--json", "--dry-run", "--quiet", "--no-guard")
-    return not silent and environment.stdin.isatty()
+    """Return whether someone is there who can be asked. --quiet and --json do not keep a guard from asking:
+    the question is on stderr, and the answer decides about data."""
+    return not words.has("--dry-run", "--no-guard") and environment.stdin.isatty()
 
 
 def _with_default_guard(request: SyncRequest, words: Words) -> SyncRequest:
     """The request with the guard that applies where someone can be asked."""
-    from rdc.model.runs import DEFAULT_SHARE
-
     if not request.options.delete or words.has("--guard", "--no-guard"):
         return request
     return replace(request, options=replace(request.options, guard=DEFAULT_SHARE))
 
 
 class _Listing(TerminalOutput):
-    """What a listing prints: entries on stdout, as rsync --list-only prints them, problems on stderr."""
+    """The output of a listing: entries on stdout, as rsync --list-only prints them, problems on stderr."""
 
     def __init__(self, environment: Environment, *, level: int, quiet: bool) -> None:
         """`level`: of readability, as in `grouped`."""
@@ -209,11 +271,6 @@ class _Listing(TerminalOutput):
 
     def entry(self, entry: ListedEntry) -> None:
         """Print permissions, size, time and name."""
-        import stat
-
-        from rdc.model.entries import Kind
-        from rdc.report.sync_terminal import grouped
-
         mode = 0o777 if entry.kind is Kind.SYMLINK else entry.metadata.mode
         kind = {Kind.FILE: "-", Kind.DIRECTORY: "d", Kind.SYMLINK: "l"}.get(entry.kind, "?")
         size = entry.size if entry.link is None else len(entry.link)
@@ -259,8 +316,6 @@ def _list(words: Words, environment: Environment) -> ExitCode:
 
 
 def _time(entry: ListedEntry) -> str:
-    import time
-
     from rdc.model.preserved import real_time
 
     seconds = real_time(entry.metadata.mtime_ns) // 10**9

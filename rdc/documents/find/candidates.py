@@ -14,7 +14,7 @@ from rdc.documents.parts.open_parts import NamelessFile
 from rdc.documents.parts.part_file import SAMPLE_BYTES, SAMPLES
 from rdc.kernel import alike_counts, alike_pairs, label_pairs, missing_pairs, neighbour_pairs, sorted_pairs
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
     COMPARED,
     COMPARED_LEAST,
@@ -330,8 +330,7 @@ class _Level:
                     yield band, equal_groups(chosen, 8).of(members)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(Record):
     groups: Groups
     first: int
     """The position of the first member that comes first in a pair."""

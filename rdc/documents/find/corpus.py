@@ -11,7 +11,7 @@ from array import array
 from itertools import groupby
 
 from rdc.documents.parts.part_file import DIGEST_BYTES, SAMPLE_BYTES, Block
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 from rdc.model.similar import Document
 
@@ -46,8 +46,7 @@ class _Entry(NamedTuple):
         return self.path, self.row
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record):
     """Documents that lie one after another in one block."""
 
     block: Block
@@ -56,8 +55,7 @@ class Run:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Record):
     """The names of the documents of a run."""
 
     paths: list[bytes]
@@ -228,7 +226,7 @@ class Corpus:
         return self._parts.bytes(run.block, at, DIGEST_BYTES * run.count)
 
     def shingle_bounds(self, run: Run) -> array[int]:
-        """Where the shingles of each document of a run start, and where the last one's end."""
+        """Return where the shingles of each document of a run start, and where the last one's end."""
         if run.first:
             return self._parts.numbers(
                 run.block, "Q", run.block.layout.shingle_ends, run.first - 1, run.count + 1
@@ -280,5 +278,5 @@ class Corpus:
         return found
 
     def is_old(self, number: int) -> bool:
-        """Whether a document is of the older corpus."""
+        """Return whether a document is of the older corpus."""
         return self._blocks[self._positions[number] >> 32].part in self._old

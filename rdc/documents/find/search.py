@@ -17,7 +17,7 @@ from rdc.documents.find.corpus import Corpus
 from rdc.documents.parts.part_file import SAMPLES
 from rdc.errors import ExitCode
 from rdc.kernel import ranked_numbers, set_resemblances
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Generic, TypeVar
 from rdc.limits import OVERLAP_BYTES
 from rdc.model.similar import (
@@ -67,7 +67,7 @@ class Forest:
             self._next = None
 
     def is_top(self, position: int) -> bool:
-        """Whether it is the least of its set."""
+        """Return whether it is the least of its set."""
         return self._above[position] == position
 
     def members(self, top: int) -> Iterator[int]:
@@ -95,8 +95,7 @@ class Forest:
 COPY, COPIED = 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Record):
     """Documents of different texts. The least of several equal ones stands for all."""
 
     compared: array[int]
@@ -210,7 +209,7 @@ class ShingleSets:
         return room
 
     def offsets(self, positions: Sequence[int]) -> array[int]:
-        """Where each set begins in values(), and where the last one ends: typecode 'q'."""
+        """Return where each set begins in values(), and where the last one ends: typecode 'q'."""
         starts, ends = self._starts, self._ends
         return array("q", accumulate([(ends[at] - starts[at]) // 4 for at in positions], initial=0))
 
@@ -233,8 +232,7 @@ _SLICE = 1 << 16
 """Pairs whose documents are looked up together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Record):
     """Some candidate pairs."""
 
     pairs: array[int]
@@ -253,8 +251,7 @@ def compared_pairs(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
+class _Ranked(Record):
     """Numbers as positions among the different ones of them. Typecode 'I'."""
 
     different: array[int]
@@ -268,8 +265,7 @@ class _Ranked:
         return cls(array("I", different), array("I", ranks))
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(Record):
     """Pairs whose shingles are in memory together."""
 
     sets: ShingleSets
@@ -410,8 +406,8 @@ class Search:
                 yield self._similar(position)
 
     def kept(self) -> Iterator[Document]:
-        """What a training set keeps, in order: of each group its label, and all other documents. Across: the
-        new documents that resemble no old one."""
+        """Return what a training set keeps, in order: of each group its label, and all other documents.
+        Across: the new documents that resemble no old one."""
         compared, distinct = self.distinct.compared, self.distinct
         position = 0
         dropped: set[int] = set()

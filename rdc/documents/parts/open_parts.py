@@ -13,9 +13,9 @@ from collections import OrderedDict
 
 from rdc.documents.parts.part_file import Block, Part, read_part
 from rdc.errors import ExitCode, RdcError, printable
-from rdc.files.base.paths import failure
+from rdc.files.base.spool import temporary_failure
 from rdc.files.root.source_file import read_ranges_into
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import OPEN_PARTS
 from rdc.model.entries import little_endian_integers
 
@@ -41,7 +41,7 @@ class NamelessFile:
             with tempfile.TemporaryFile(buffering=0) as file:
                 self.fd = os.dup(file.fileno())
         except OSError as error:
-            raise _failure(error, "make it") from error
+            raise temporary_failure(error, "make it") from error
 
     def __del__(self) -> None:
         if self.fd >= 0:
@@ -57,7 +57,7 @@ class NamelessFile:
                     self.size += count
                     left = left[count:]
         except OSError as error:
-            raise _failure(error, "write it") from error
+            raise temporary_failure(error, "write it") from error
 
     def mapped(self) -> memoryview:
         """Map all bytes, read-only. Raises RdcError."""
@@ -66,7 +66,7 @@ class NamelessFile:
         try:
             return memoryview(mmap.mmap(self.fd, self.size, access=mmap.ACCESS_READ))
         except OSError as error:
-            raise _failure(error, "map it") from error
+            raise temporary_failure(error, "map it") from error
 
     def read(self, at: int, size: int) -> bytes:
         """Exactly `size` bytes from `at` on. Raises RdcError."""
@@ -80,21 +80,14 @@ class NamelessFile:
                 at += len(part)
                 size -= len(part)
         except OSError as error:
-            raise _failure(error, "read it") from error
+            raise temporary_failure(error, "read it") from error
         return b"".join(parts)
-
-
-def _failure(error: OSError, doing: str) -> RdcError:
-    # tempfile chooses the directory; this names the usual one.
-    shown = b"temporary file in " + os.fsencode(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - only shown
-    return failure(error, b"", shown, doing)
 
 
 # OpenParts: the columns of many parts, of which only some are open at a time.
 
 
-@dataclass(frozen=True, slots=True)
-class PartSource:
+class PartSource(Record):
     """One part file: a path, or a file without a name."""
 
     name: str

@@ -19,7 +19,7 @@ from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import OutputKind
 from rdc.kernel import upper_halves
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
     PART_BLOCK_BYTES,
     PART_NAMES,
@@ -76,8 +76,7 @@ SLICE_BYTES = 256 << 10
 """Bytes of texts whose features are made and used before those of others. They take about as much."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLayout:
+class BlockLayout(Record):
     """Where the columns of a block are, from its start."""
 
     sources: int
@@ -191,8 +190,7 @@ NUMBER_LIMIT = (1 << 64) - 1
 """The largest of these numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentHead:
+class DocumentHead(Record):
     name: str
     """The part in messages."""
     unit: str
@@ -268,8 +266,7 @@ _FAILURE = len(ProblemKind)
 """The kind of a problem of the file itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRange:
+class FoundRange(Record):
     outcome: RangeOutcome
     blocks: int
     """The number of blocks that it has, just before it in the part."""
@@ -344,8 +341,7 @@ _PROBLEM = struct.Struct("<IIQ")
 """Exit code, bytes of the path, rows left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Record):
     """A block of a part, checked, and where it is."""
 
     part: int
@@ -357,9 +353,8 @@ class Block:
     """Added to each row: the rows of the same file before the range that the block is of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What a part has, without its columns."""
+class Part(Record):
+    """The head of a part, without its columns."""
 
     head: DocumentHead
     blocks: list[Block]
@@ -369,8 +364,7 @@ class Part:
     ranges: list[PartRange]
 
 
-@dataclass(frozen=True, slots=True)
-class PartRange:
+class PartRange(Record):
     """A range of a file, and its blocks."""
 
     outcome: RangeOutcome
@@ -401,9 +395,9 @@ def part_end(problems: Iterable[Problem], left_out: int) -> Iterator[bytes]:
     """Encodes what comes after the blocks. `left_out`: rows and files that could not be used."""
     for problem in problems:
         message = problem.message.encode("utf-8", "surrogateescape")
-        head = _PROBLEM.pack(problem.code, len(problem.path), left_out)
+        head = _PROBLEM.pack(problem.code, len(problem.path_bytes), left_out)
         left_out = 0
-        yield from encode_section(b"FAIL", [head, problem.path, message])
+        yield from encode_section(b"FAIL", [head, problem.path_bytes, message])
     yield from encode_section(b"LAST", [])
 
 
@@ -551,7 +545,7 @@ class _Reader:
 
 
 def _is_sound(columns: bytes, shingle_ends: bytes, layout: BlockLayout) -> bool:
-    """Whether names and documents increase, and every number points into its column."""
+    """Return whether names and documents increase, and every number points into its column."""
     name_ends = little_endian_integers("Q", columns[layout.name_ends : layout.names])
     names = columns[layout.names : layout.source_of]
     sources = little_endian_integers("I", columns[layout.source_of : layout.rows])
@@ -570,7 +564,7 @@ def _is_sound(columns: bytes, shingle_ends: bytes, layout: BlockLayout) -> bool:
 
 
 def is_document_part(path: str) -> bool:
-    """Whether the file starts as a part of documents of any version. False if it cannot be read."""
+    """Return whether the file starts as a part of documents of any version. False if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a file holds, by its name, and for .json by its first line; and which files, and which ranges
+"""The format of a file, by its name, and for .json by its first line; and which files, and which ranges
 of large ones, one slice of a search reads.
 """
 
@@ -8,7 +8,7 @@ import json
 from enum import Enum
 
 from rdc.kernel import name_ranks
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import RANGE_BYTES, READ_BYTES
 from rdc.limits import TEXT_LINE_BYTES as LINE_BYTES
 from rdc.model.entries import Kind, PackedListing, little_endian_integers, strings
@@ -35,8 +35,7 @@ def _number(_: str) -> int:
 # FileRange: bytes of a JSONL or Parquet file that one slice reads.
 
 
-@dataclass(frozen=True, slots=True)
-class FileRange:
+class FileRange(Record):
     """One of the ranges of bytes that a file is divided into.
 
     What begins in the range belongs to it: lines of a JSONL file, row groups of a Parquet file.
@@ -99,13 +98,13 @@ def kind_of(path: bytes, format_: str) -> FileKind:
 
 
 def is_divided(path: bytes, format_: str) -> bool:
-    """Whether slices share a large file. A packed one can only be read from its start."""
+    """Return whether slices share a large file. A packed one can only be read from its start."""
     kind = kind_of(path, format_)
     return kind is FileKind.PARQUET or (kind is FileKind.LINES and packing_of(path) is Packing.NONE)
 
 
 def begins_json_lines(stream: BinaryIO, field: str) -> bool:
-    """Whether the first line that is not empty is a JSON object with the field. Reads no more than
+    """Return whether the first line that is not empty is a JSON object with the field. Reads no more than
     LINE_BYTES. Raises OSError and what the stream raises."""
     line = b""
     while not line:
@@ -161,11 +160,11 @@ class SliceFiles:
 
     @property
     def totals(self) -> WalkTotals:
-        """What was walked, whichever slice it belongs to."""
+        """Return what was walked, whichever slice it belongs to."""
         return WalkTotals(self._files, self._bytes, self._directories, self._number + 1)
 
     def has_path(self, path: bytes) -> bool:
-        """Whether a path that cannot be listed belongs here."""
+        """Return whether a path that cannot be listed belongs here."""
         return self._first(path) == self._number
 
     def has_file(self, path: bytes, size: int) -> bool:

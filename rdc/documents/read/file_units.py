@@ -14,7 +14,7 @@ from rdc.documents.read.parquet_rows import check_pyarrow
 from rdc.errors import FileError, RdcError, UsageError, printable
 from rdc.files.objects.object_file import ObjectFile
 from rdc.files.objects.object_store import ObjectStore, is_url, parse_url
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import strings
 from rdc.model.selection import are_plain
 from rdc.progress import Problem, Reporter, StopSignal, check_stop
@@ -122,8 +122,6 @@ def list_objects(
     urls = [parse_url(path) for path in paths]
     if not are_plain(options.rules):
         raise UsageError(f"{printable(paths[0])}: rules of files in directories are not read from a store")
-    from rdc.files.objects.object_store import ObjectStore
-
     filters = filter_list(options.rules)
     store = ObjectStore(rate)
     found = ObjectColumns(store)
@@ -140,7 +138,7 @@ def list_objects(
     for url in urls:
         for listed in store.walk(url, enter):
             if isinstance(listed, FileError):
-                reporter(Problem(listed.code, listed.path, str(listed)))
+                reporter(Problem(listed.code, listed.path_bytes, str(listed)))
                 continue
             if listed.nameless:
                 reporter(listed.nameless_problem())
@@ -162,22 +160,20 @@ UNIT_BYTES = 64 << 20
 """Bytes of the plain files of one unit, unless it is a single one."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileUnit:
+class FileUnit(Record):
     rows: list[int]
     """Numbers of the files in the columns, in the order of their paths."""
     paths: list[bytes]
-    """As the user would type them."""
+    """The names as the user would type them."""
     bytes: int
     """Bytes to read."""
     kind: FileKind
-    """What its files hold. A file with rows is a unit of its own."""
+    """The format of its files. A file with rows is a unit of its own."""
     range: FileRange | None = None
     """The part of its only file that a slice reads; None: the unit is read whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitList:
+class UnitList(Record):
     """All files of a search."""
 
     files: FileColumns | JoinedFiles
@@ -269,7 +265,7 @@ def _lines(files: FileColumns | JoinedFiles, rows: Sequence[int], options: Docum
 
 
 def _begins_lines(files: FileColumns | JoinedFiles, row: int, field: str) -> bool:
-    """Whether a file .json holds JSON lines. What cannot be read is reported when it is read."""
+    """Return whether a file .json holds JSON lines. What cannot be read is reported when it is read."""
     try:
         with files.open(row) as source, opened_stream(source) as stream:
             return begins_json_lines(stream, field)

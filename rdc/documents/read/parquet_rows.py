@@ -79,7 +79,7 @@ def read_parquet(
 
 
 def _begins_in(group: Any, range_: FileRange) -> bool:
-    """Whether a row group begins in a range. Each begins in one, also if the file lies about where."""
+    """Return whether a row group begins in a range. Each begins in one, also if the file lies about where."""
     column = group.column(0) if group.num_columns else None
     starts = [] if column is None else [column.dictionary_page_offset, column.data_page_offset]
     start = min([at for at in starts if at is not None], default=0)

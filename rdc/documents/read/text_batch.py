@@ -1,4 +1,4 @@
-"""What reading documents gives: texts of several documents, in batches and within bounds, and what is
+"""The result of reading documents: texts of several documents, in batches and within bounds, and what is
 wrong with rows.
 """
 
@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import accumulate
 
 from rdc.errors import ExitCode, FileError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 # TextBatch: texts of several documents.
 
 
-@dataclass(frozen=True, slots=True)
-class TextSpan:
+class TextSpan(Record):
     """Texts in Arrow's layout: those between the offsets, one after another."""
 
     text: Buffer
@@ -58,8 +57,7 @@ class TextSpan:
         return memoryview(self.text)[self.offsets[0] : self.offsets[-1]]
 
 
-@dataclass(frozen=True, slots=True)
-class TextBatch:
+class TextBatch(Record):
     """Texts, and the document of each. Documents are in increasing order."""
 
     paths: list[bytes]
@@ -196,8 +194,7 @@ class ProblemKind(IntEnum):
     """Every range of the file meets it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowProblem:
+class RowProblem(Record):
     kind: ProblemKind
     row: int
     """0 if it is of no single row."""
@@ -258,8 +255,7 @@ class RowProblems:
 # RangeOutcome: what reading one range of a file found, besides texts.
 
 
-@dataclass(frozen=True, slots=True)
-class RangeOutcome:
+class RangeOutcome(Record):
     path: bytes
     range: FileRange
     lines: int

@@ -16,7 +16,7 @@ from rdc.errors import ExitCode, FileChangedError, RdcError, one_line, printable
 from rdc.files.objects.object_file import ObjectFile
 from rdc.files.objects.object_store import is_url
 from rdc.files.root.source_file import SourceFile
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 from rdc.progress import Problem
 from rdc.survey.read import in_order
@@ -178,8 +178,7 @@ class UnitReader:
         return _Whole(row, path, None, problems.problems())
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
+class _Whole(Record):
     """A plain file that was read."""
 
     row: int

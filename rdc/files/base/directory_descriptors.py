@@ -14,6 +14,8 @@ from rdc.model.entries import ALL_FIELDS, ComparedFields, Identity, is_same_entr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from rdc.model.preserved import FileSystemFacts
 
 
@@ -227,3 +229,16 @@ def _segments(path: bytes) -> list[bytes]:
         path = path[cut + 1 :]
     segments.append(path)
     return segments
+
+
+class Closing:
+    """A context manager that closes itself, for classes that hold descriptors."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -119,6 +119,28 @@ static PyObject *refresh_stat(PyObject *Py_UNUSED(module), PyObject *args)
     return done(failed);
 }
 
+static PyObject *birth_time(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    /* Values of linux/stat.h: the mask comes first, and the time of birth behind 80 bytes. */
+    enum { BIRTH = 0x800, SECONDS_AT = 80, NANOSECONDS_AT = 88 };
+    unsigned char found[256] = {0};
+    uint32_t mask, nanoseconds;
+    int64_t seconds;
+    int fd;
+    long failed;
+    if (!PyArg_ParseTuple(args, "i:birth_time", &fd))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = syscall(SYS_statx, fd, "", AT_EMPTY_PATH, BIRTH, found);
+    Py_END_ALLOW_THREADS
+    if (failed)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    memcpy(&mask, found, sizeof mask);
+    memcpy(&seconds, found + SECONDS_AT, sizeof seconds);
+    memcpy(&nanoseconds, found + NANOSECONDS_AT, sizeof nanoseconds);
+    return PyLong_FromLongLong(mask & BIRTH ? (long long)seconds * 1000000000 + nanoseconds : 0);
+}
+
 static PyObject *set_access_time(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long long seconds;
@@ -218,6 +240,7 @@ PyMethodDef rdc_libc_functions[] = {
     {"fstatfs_type", fstatfs_type, METH_VARARGS, NULL},
     {"openat2", openat2_, METH_VARARGS, NULL},
     {"refresh_stat", refresh_stat, METH_VARARGS, NULL},
+    {"birth_time", birth_time, METH_VARARGS, NULL},
     {"renameat2", renameat2_, METH_VARARGS, NULL},
     {"set_access_time", set_access_time, METH_VARARGS, NULL},
     {"syncfs", syncfs_, METH_VARARGS, NULL},

@@ -12,7 +12,7 @@ from functools import partial
 
 from rdc.files.base.paths import at_entry, leading_to
 from rdc.files.base.syscalls import chmod_no_follow
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import ALL_FIELDS, ComparedFields, Identity, Kind, Metadata, is_same_entry
 from rdc.model.preserved import (
     ACCESS_ACL,
@@ -41,7 +41,7 @@ STOPS_THE_RUN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class Shortfall(Enum):
-    """What failed. The values are the words of messages."""
+    """The operation that failed. The values are the words of messages."""
 
     OWNER = "owner and group"
     MODE = "permissions"
@@ -50,8 +50,7 @@ class Shortfall(Enum):
     NODE = "special file"
 
 
-@dataclass(frozen=True, slots=True)
-class Shortfalls:
+class Shortfalls(Record):
     """The entries for which one thing failed."""
 
     count: int
@@ -357,9 +356,10 @@ class Storage:
         """The facts were found out by this run, not by an earlier one or from the type."""
         self.shortfalls: dict[Shortfall, Shortfalls] = {}
         self.preserved: Preserved = EVERYTHING
-        """What both ends preserve, as far as is known."""
+        """The metadata that both ends preserve, as far as is known."""
         self._made: Preserved = EVERYTHING
-        """What is set of an entry that the run makes. Bits of a mode that only the source lacks are."""
+        """The metadata that are set on an entry that the run makes. Bits of a mode that only the source lacks
+        are."""
         self._makes_whole = True
         """That is all of what is wanted, as it is."""
         self.times_files = True
@@ -399,41 +399,42 @@ class Storage:
 
     @property
     def is_plain(self) -> bool:
-        """Whether everything is set of new entries, and each call does what it says."""
+        """Return whether everything is set of new entries, and each call does what it says."""
         made = self._made
         return not self.settles and made.keeps_all_modes and made.group and not made.untimed
 
     @property
     def sets_found_whole(self) -> bool:
-        """Whether all of the metadata is set of entries that were there, but for owners that nobody sets."""
+        """Return whether all of the metadata is set of entries that were there, but for owners that nobody
+        sets."""
         both = self.preserved
         return both.keeps_all_modes and both.keeps_all_times and (both.group or not both.owner)
 
     # What is set
 
     def of_made(self, wanted: Metadata, now: os.stat_result) -> Metadata:
-        """What is set of an entry that the run has made, of which `now` is the stat."""
+        """Return what is set of an entry that the run has made, of which `now` is the stat."""
         if self._makes_whole:
             return wanted
         return self._made.onto(wanted, metadata_of(now), kind_of(now.st_mode))
 
     def of_settled(self, wanted: Metadata, now: os.stat_result) -> Metadata:
-        """What is still to be set of an entry that was given `wanted` and has now the stat `now`."""
+        """Return what is still to be set of an entry that was given `wanted` and has now the stat `now`."""
         wanted = self.of_made(wanted, now)
         as_kept = self.facts.keeps.granularity.alike(wanted.mtime_ns, now.st_mtime_ns)
         return replace(wanted, mtime_ns=now.st_mtime_ns) if as_kept else wanted
 
     def of_found(self, wanted: Metadata, now: os.stat_result) -> Metadata:
-        """What is set of an entry that was there, of which `now` is the stat."""
+        """Return what is set of an entry that was there, of which `now` is the stat."""
         return self.onto_found(wanted, metadata_of(now), kind_of(now.st_mode))
 
     def onto_found(self, wanted: Metadata, now: Metadata, kind: int) -> Metadata:
-        """What is set of an entry that was there, of this Kind and with the metadata `now`."""
+        """Return what is set of an entry that was there, of this Kind and with the metadata `now`."""
         return wanted if self._asked is None else self.preserved.onto(wanted, now, kind)
 
     def of_directory(self, path: bytes, wanted: Metadata, now: os.stat_result) -> Metadata:
-        """What is set of the directory at `path` when the work in it is done: as `of_found`, and it gets back
-        the mode that it had before its owner borrowed permissions."""
+        """Return what is set of the directory at `path` when the work in it is done: as `of_found`, and it
+        gets back the mode that it had before its owner borrowed permissions."""
         if self._asked is None:
             return wanted
         mode = self.borrowed.pop(path, None)
@@ -545,11 +546,11 @@ class Anything(Enum):
 
 
 ANYTHING: Final = Anything.ANYTHING
-"""As what is expected: any entry or none, for those who act on what they did not list. A directory is still
+"""Expect any entry or none, for callers who act on what they did not list. A directory is still
 not replaced by another kind of entry."""
 
 Expected: TypeAlias = "Identity | Anything | None"
-"""What a path is to have right before it changes: an entry as it was listed, anything, or nothing."""
+"""The expected state of a path right before it changes: an entry as it was listed, anything, or nothing."""
 
 
 def identity_of(found: os.stat_result) -> Identity:
@@ -588,7 +589,8 @@ class EntryCheck:
 
     def __init__(self, fields: ComparedFields = ALL_FIELDS) -> None:
         self.fields = fields
-        """What counts of identities: what the file system keeps stable and every view shows as it is."""
+        """The parts of identities that count: those that the file system keeps stable and every view shows.
+        """
         self._chains: dict[tuple[int, int], list[Identity]] = {}
         """By device and inode number of the last identity in it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import struct
@@ -12,7 +13,7 @@ from functools import cache, partial
 
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
 from rdc.files.base.syscalls import unshare_working_directory
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH
 
@@ -479,9 +480,8 @@ _FLAGS = ((0x10, "immutable", "i"), (0x20, "append-only", "a"))
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """What is so, and what to do about it."""
+class Cause(Record):
+    """The state, and what to do about it."""
 
     found: str
     advice: str
@@ -554,8 +554,6 @@ def _flag_of(name: bytes, directory: int) -> Cause | None:
 
 
 def _flags(name: bytes, directory: int) -> int:
-    import fcntl
-
     kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         return 0  # to open a device may have effects

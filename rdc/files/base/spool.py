@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
-from types import TracebackType
 
 from rdc.errors import RdcError
+from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.paths import failure
 from rdc.limits import SPOOL_MEMORY_BYTES
 
@@ -20,7 +20,7 @@ TAIL_BYTES = 1 << 20
 each."""
 
 
-class Spool:
+class Spool(Closing):
     """Append-only bytes. `view` maps the file, so the kernel decides what stays in memory.
 
     A view shows the bytes present when it was taken. It stays valid when more is appended and when the spool
@@ -66,7 +66,7 @@ class Spool:
                 try:
                     mapped = mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
                 except OSError as error:
-                    raise self._failure(error, "map it") from error
+                    raise temporary_failure(error, "map it") from error
                 self._view = memoryview(mapped)
         return self._view
 
@@ -79,14 +79,6 @@ class Spool:
             self._file.close()
             self._file = None
 
-    def __enter__(self) -> Spool:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _write_tail(self) -> None:
         try:
             if self._file is None:
@@ -97,11 +89,12 @@ class Spool:
             while left:
                 left = left[os.write(self._file.fileno(), left) :]
         except OSError as error:
-            raise self._failure(error, "write it") from error
+            raise temporary_failure(error, "write it") from error
         self._tail = bytearray()
 
-    @staticmethod
-    def _failure(error: OSError, doing: str) -> RdcError:
-        # tempfile chooses the directory; this names the usual one.
-        shown = b"temporary file in " + os.fsencode(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - only shown
-        return failure(error, b"", shown, doing)
+
+def temporary_failure(error: OSError, doing: str) -> RdcError:
+    """Return the RdcError for a failed call on a file that tempfile made."""
+    # tempfile chooses the directory; this names the usual one.
+    shown = b"temporary file in " + os.fsencode(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - only shown
+    return failure(error, b"", shown, doing)

@@ -104,13 +104,21 @@ def _head_at(path: bytes) -> bytes | None:
         os.close(fd)
 
 
-def check_opened(directory: int, entry: bytes, shown: bytes, options: SyncOptions) -> None:
-    """Raise UsageError if a sync from another machine into the open `directory` would change a store.
+def comes_last(path: bytes) -> bool:
+    """Return whether an entry of a store is one that lists: it is of use once all packs are there."""
+    return not (path + b"/").startswith(b"packs/")
 
-    `entry`: the one entry of it that the sync is about, b"" for all. Whether SRC is the same store is not
-    known. So new files are taken at a store itself, as an off-site copy needs them, and a sync that deletes
-    or writes into files is refused.
+
+def check_opened(
+    directory: int, entry: bytes, shown: bytes, options: SyncOptions, source: bytes | None
+) -> None:
+    """Raise UsageError if a sync into the open `directory` would change a store, or copy one in part.
+
+    `entry`: the one entry of it that the sync is about, b"" for all. `source`: the head of the store that SRC
+    is; None: it is none, or does not say so.
     """
+    if source is not None:
+        _check_copy(shown, options)
     levels = levels_to_store(directory)
     if levels is None and entry:
         try:
@@ -121,8 +129,25 @@ def check_opened(directory: int, entry: bytes, shown: bytes, options: SyncOption
             levels = None if head_of(fd) is None else 0
         finally:
             os.close(fd)
-    if levels or (levels == 0 and (options.delete or options.delete_excluded or options.inplace)):
-        raise _refusal(shown, is_store=levels == 0)
+    if levels is None or (levels == 0 and not entry and source is not None and source == head_of(directory)):
+        return
+    raise _refusal(shown, is_store=levels == 0)
+
+
+def _check_copy(shown: bytes, options: SyncOptions) -> None:
+    """Raise UsageError for options with which a copy would list snapshots without all of their packs."""
+    partial = (
+        ("filter rules", bool(options.rules)),
+        ("an option that skips files", options.narrows),
+        ("an option that writes into files", options.overwrites),
+        ("an alternate directory", options.alternates is not None),
+    )
+    for what, given in partial:
+        if given:
+            raise UsageError(
+                f"{printable(shown)}: SRC is a store, and with {what} a copy of it may not be whole; leave"
+                " that out"
+            )
 
 
 def _refusal(destination: bytes, *, is_store: bool) -> UsageError:

@@ -114,6 +114,15 @@ def refresh_stat(name: bytes, directory: int) -> None:
     _call("refresh_stat", directory, name)
 
 
+def birth_time(fd: int) -> int:
+    """Return when the open entry was made, in nanoseconds since the epoch; 0 if its file system does not
+    tell. A copy has a time of its own, and no call sets it."""
+    try:
+        return _call("birth_time", fd)
+    except OSError:
+        return int(getattr(os.fstat(fd), "st_birthtime", 0) * 1_000_000_000)  # macOS
+
+
 def set_access_time(fd: int, seconds: int) -> None:
     """Set the access time of an entry that is open, maybe as a path, in seconds since the epoch, and leave
     its modification time. Raises OSError: EINVAL before Linux 5.8, ENOSYS on other systems."""
@@ -139,7 +148,7 @@ def set_malloc_option(parameter: int, value: int) -> None:
 # The limit of open descriptors: raised if possible, and shared among the caches that keep files open.
 
 ENOUGH_DESCRIPTORS = 2048
-"""With this limit every cache may reach its maximum. A sync with both ends in one process needs 1,384
+"""The limit with which every cache may reach its maximum. A sync with both ends in one process needs 1,384
 descriptors: two caches of 64 directories, a commit group of 256 files in as many directories, twice 256 small
 files read together, 64 bases, twice 64 calls in flight and about 40 others.
 

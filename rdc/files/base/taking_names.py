@@ -10,7 +10,7 @@ from contextlib import suppress
 from rdc.files.base.directory_descriptors import Directory, honours_no_replace, same_entry
 from rdc.files.base.metadata import STOPS_THE_RUN
 from rdc.files.base.paths import make_aside
-from rdc.files.base.syscalls import full_fsync, rename_exchange, rename_no_replace, syncfs
+from rdc.files.base.syscalls import full_fsync, rename_exchange, rename_no_replace_between, syncfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,24 +62,25 @@ def create_temporary(name: bytes, directory: int, mode: int = 0o600) -> int:
     return fd
 
 
-def hold_free_name(old: bytes, new: bytes, directory: int) -> bool:
-    """Rename `old` to `new` within `directory` by a call that never replaces an entry: renameat2 without
-    replacing, else link(2). Return False if the file system has neither. Raises OSError, FileExistsError if
-    `new` is taken.
+def hold_free_name(old: bytes, new: bytes, directory: int, *, into: int | None = None) -> bool:
+    """Rename `old` in `directory` to `new` there, or in the directory `into`, by a call that never replaces
+    an entry: renameat2 without replacing, else link(2). Return False if the file system has neither. Raises
+    OSError, FileExistsError if `new` is taken.
 
     With link(2) `old` goes in a second step: it is our temporary, to which nobody else gives content. After a
     kill in between, a sweep removes the name that is left.
     """
-    if honours_no_replace(directory):
+    there = directory if into is None else into
+    if honours_no_replace(there):
         try:
-            rename_no_replace(old, new, directory)
+            rename_no_replace_between(old, directory, new, there)
         except OSError as error:
             if not is_refused(error):
                 raise
         else:
             return True
     try:
-        os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        os.link(old, new, src_dir_fd=directory, dst_dir_fd=there, follow_symlinks=False)
     except OSError as error:
         # ENOENT is what the kernel says of a file that its file system counts no name of.
         if not is_refused(error) and error.errno not in {errno.EXDEV, errno.ENOENT}:
@@ -89,7 +90,7 @@ def hold_free_name(old: bytes, new: bytes, directory: int) -> bool:
         os.unlink(old, dir_fd=directory)
     except OSError as error:
         try:
-            os.unlink(new, dir_fd=directory)
+            os.unlink(new, dir_fd=there)
         except OSError:
             return True  # neither name can go: the content is where it belongs, and a sweep finds the other
         raise error from None
@@ -280,7 +281,7 @@ def sync_file_systems(fds: Iterable[int]) -> bool:
 def make_durable(fds: Sequence[int], directories: Iterable[Directory] = ()) -> None:
     """Make open files, and the names in directories, durable together. Raises OSError."""
     distinct: dict[tuple[int, int], Directory] = {}
-    for directory in directories:
+    for directory in {id(one): one for one in directories}.values():
         found = os.fstat(directory.fd)
         distinct[found.st_dev, found.st_ino] = directory
     if len(fds) + len(distinct) >= SYNCFS_FROM and _sync_volumes(fds, distinct):

@@ -293,7 +293,8 @@ static int displace(const rdc_departures *names, size_t row, int first, rdc_attr
     if (!are_alike(names, row, names->names[row], first, scratch) ||
         rename_within(names->directories[row], names->names[row], names->displaced[row], NO_REPLACE))
         return RDC_UNTOUCHED;
-    return are_alike(names, row, names->displaced[row], 0, scratch) ? RDC_DONE : RDC_UNLIKE;
+    /* rdc_remove_displaced compares both files again: a removal cannot be taken back, this rename can. */
+    return is_at(names->directories[row], names->displaced[row], &names->leased[names->files[row]]) ? RDC_DONE : RDC_UNLIKE;
 }
 
 int rdc_displace_files(const rdc_departures *names, uint8_t *outcomes)

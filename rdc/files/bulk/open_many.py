@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from array import array
@@ -11,13 +12,13 @@ from itertools import accumulate
 
 from rdc.errors import FileError, RdcError
 from rdc.files import _files
-from rdc.files.base.directory_descriptors import is_unchanged
+from rdc.files.base.directory_descriptors import Closing, is_unchanged
 from rdc.files.base.paths import changed, failure
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.depth import Depth, RowsSeen
 from rdc.files.root.confined_root import NO_ATIME
-from rdc.files.root.source_file import SourceFile
-from rdc.lean.records import dataclass
+from rdc.files.root.source_file import ContentFile
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.limits import BUNDLED_FILE_BYTES, OPENED_FILES
 from rdc.model.entries import Identity, strings
@@ -26,7 +27,7 @@ from rdc.model.preserved import packed_time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType, TracebackType
+    from types import ModuleType
 
     from typing_extensions import Buffer
 
@@ -75,7 +76,7 @@ class MetadataColumns(Protocol):
     def gids(self) -> Buffer: ...
 
 
-class OpenedFiles:
+class OpenedFiles(Closing):
     """Regular files below `root`, each open for reading unless opening it failed.
 
     `paths` are relative, each followed by NUL. They are checked here, and no link is followed. At most
@@ -166,19 +167,9 @@ class OpenedFiles:
             fds, self._fds = self._fds, array("i", [-1]) * len(self._fds)
             _extension.close_files(fds)
 
-    def __enter__(self) -> OpenedFiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def _keep_atimes(fds: array[int]) -> None:
     """Have reads of these open files leave their access times, where this process may ask for that."""
-    import fcntl
-
     for fd in fds:
         if fd >= 0:
             with suppress(OSError):
@@ -210,8 +201,7 @@ _FOUND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Record):
     data: bytes
     """content_bytes of each file, joined. Undefined for a file whose outcome is not 0."""
     outcomes: array[int]
@@ -321,7 +311,7 @@ _SWAPPED = array("H", b"\1\0")[0] != 1
 # MemoryFile: a SourceFile whose content was read completely and is kept in memory.
 
 
-class MemoryFile(SourceFile):
+class MemoryFile(ContentFile):
     """The content of a file at one moment, without a descriptor. `check_unchanged` looks at the file at its
     path."""
 
@@ -354,17 +344,8 @@ class MemoryFile(SourceFile):
         """Return the error for a file of fewer bytes than `expected`."""
         return changed(self.path, self._root.shown(self.path), f"{expected} bytes", f"{self.size}")
 
-    def read_into(self, buffer: memoryview, offset: int) -> None:
-        buffer[:] = self.pread(offset, len(buffer))
-
     def read_ranges(self, rows: array[int]) -> bytes:
         return b"".join(map(self.peek, rows[0::2], rows[1::2]))
-
-    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
-        buffer[:] = self.read_ranges(rows)
-
-    def again(self) -> SourceFile:
-        return self
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError unless the file at its path is still the one that was read."""
@@ -417,8 +398,7 @@ class Snapshot:
         return again.content if list(again.identities) == list(self.identities) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Record):
     """The result of reading files once."""
 
     identities: Sequence[Identity | None]

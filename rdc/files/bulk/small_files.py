@@ -12,7 +12,7 @@ from rdc.errors import FileError
 from rdc.files import _files
 from rdc.files.base.paths import join
 from rdc.files.depth import RowsSeen, calls_at_once
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Identity, IdentityColumns, PackedListing, little_endian_integers, strings
 
 TYPE_CHECKING = False
@@ -97,8 +97,7 @@ def inherits(root: Root, directories: Iterable[Directory]) -> bool:
     return any(map(has_default_acl, directories))
 
 
-@dataclass(frozen=True, slots=True)
-class NewVersions:
+class NewVersions(Record):
     """Files to be replaced, in any directories, and their new metadata; columns as in a PackedListing."""
 
     paths: Sequence[bytes]
@@ -170,8 +169,7 @@ def stage_versions(
     return StagedVersions(root, versions, where, names, expected, fds, temporaries)
 
 
-@dataclass(frozen=True, slots=True)
-class RenameColumns:
+class RenameColumns(Record):
     """The arguments of the C function that renames files."""
 
     directories: array[int]
@@ -375,8 +373,7 @@ class StagedVersions(StagedFiles):
 # names every case. So nothing here raises errors for single files, and without the C part no file is read.
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFiles:
+class ListedFiles(Record):
     """Files of one directory."""
 
     directory: bytes

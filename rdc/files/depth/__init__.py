@@ -9,7 +9,7 @@ import time
 from _thread import allocate_lock
 
 from rdc.files.base.syscalls import share_of_descriptors
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol, TypeVar
 from rdc.limits import DEPTH_LIMIT
 
@@ -44,7 +44,7 @@ STEADY_ROWS = 1024
 
 
 _bound = [DEPTH_LIMIT]
-"""Of this process."""
+"""The requests of this process."""
 
 
 def bound_depth(most: int) -> None:
@@ -53,8 +53,7 @@ def bound_depth(most: int) -> None:
     _bound[0] = max(1, min(_bound[0], most))
 
 
-@dataclass(frozen=True, slots=True)
-class RowsSeen:
+class RowsSeen(Record):
     """Measurements of the C code over the rows of one call (rows_at_once.h)."""
 
     rows: int
@@ -101,7 +100,7 @@ class Depth:
         """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits. `first`: the depth
         until waits were measured."""
         self.most = share_of_descriptors(min(min(fixed, DEPTH_LIMIT) or DEPTH_MOST, _bound[0]))
-        """What `now` never exceeds."""
+        """The upper bound of `now`."""
         self.fixed = min(fixed, self.most)
         self.now = self.fixed or min(first, self.most)
         """Calls to have in flight, at least 1."""
@@ -114,7 +113,7 @@ class Depth:
 
     @property
     def rows(self) -> int:
-        """How many rows may pass before `saw` is to be called."""
+        """Return how many rows may pass before `saw` is to be called."""
         if self.fixed or self._steady or (self.now == 1 and self._looked):
             return STEADY_ROWS
         return max(WINDOW_ROWS, 4 * self.now)
@@ -217,7 +216,7 @@ def calls_at_once(work: Callable[[T], R], items: Sequence[T], depths: Depths) ->
 # ReadRate: a bound on the bytes read from storage in a second, for storage that others need as well.
 
 BURST_SECONDS = 0.1
-"""A run that read less than its rate may catch up at once, by so many seconds of the rate at most."""
+"""A run that read less than its rate may catch up at once, by at most this many seconds of the rate."""
 
 
 class ReadRate:
@@ -238,7 +237,7 @@ class ReadRate:
         self._clock = clock
         self._sleep = sleep
         self._next = clock()
-        """When the bytes that were let pass are paid for."""
+        """The time at which the bytes that were let pass are paid for."""
         self._lock = allocate_lock()
 
     def take(self, size: int) -> None:

@@ -1,4 +1,5 @@
-"""What a file system says of its entries: identities, extents, extended attributes, and what it can keep.
+"""The facts that a file system tells of its entries: identities, extents, extended attributes, and what it
+can keep.
 
 rdc.session, rdc.survey and rdc.duplicates ask it.
 """

@@ -12,14 +12,13 @@ from contextlib import suppress
 from enum import Enum
 from fcntl import ioctl
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Record):
     """The disk space of a range of a file in relation to a range of another."""
 
     same: int
@@ -58,8 +57,7 @@ _TAIL = 0x400
 _SHARED = 0x2000
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Record):
     """A contiguous range of a file on disk, in bytes."""
 
     start: int
@@ -76,28 +74,28 @@ class Extent:
 
     @property
     def in_metadata(self) -> bool:
-        """Whether its bytes lie among metadata, where nothing can share them."""
+        """Return whether its bytes lie among metadata, where nothing can share them."""
         return bool(self.flags & (_INLINE | _TAIL))
 
     @property
     def is_shared(self) -> bool:
-        """Whether something else refers to it: another file or snapshot, or another part of this file. How
-        many there are is not known."""
+        """Return whether something else refers to it: another file or snapshot, or another part of this file.
+        How many there are is not known."""
         return bool(self.flags & _SHARED)
 
     @property
     def is_encoded(self) -> bool:
-        """Whether it is compressed, so that it takes less than its length on disk."""
+        """Return whether it is compressed, so that it takes less than its length on disk."""
         return self.flags & (_ENCODED | _ENCRYPTED) == _ENCODED
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the file system does not say where it lies."""
+        """Return whether the file system does not say where it lies."""
         return bool(self.flags & _UNKNOWN)
 
     @property
     def alone(self) -> bool:
-        """Whether nothing else refers to it and it takes its length on disk."""
+        """Return whether nothing else refers to it and it takes its length on disk."""
         return not (self.is_encoded or self.flags & (_SHARED | _UNKNOWN | _INLINE | _TAIL))
 
     def physical_offset(self, offset: int) -> int:
@@ -343,8 +341,7 @@ _BLOCK_MIN, _BLOCK_MAX = 512, 1 << 20
 """Bytes. The smallest unit a device writes, and more than the block size of any file system."""
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(Record):
     id: bytes
     """Equal for files that can share blocks. All subvolumes of a btrfs have one id but different device
     numbers. Its files without data checksums (`chattr +C`) have an id of their own: they share only with each
@@ -408,8 +405,7 @@ NO_EXTENTS = frozenset((errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EINV
 _IMMUTABLE, _APPEND = 0x10, 0x20  # FS_IMMUTABLE_FL and FS_APPEND_FL of linux/fs.h
 
 
-@dataclass(frozen=True, slots=True)
-class DiskUse:
+class DiskUse(Record):
     """Facts of one file; sizes in bytes."""
 
     volume: Volume
@@ -456,7 +452,8 @@ def disk_use(fd: int) -> DiskUse:
 
 
 def _may_change(fd: int, found: os.stat_result) -> bool:
-    """Whether the kernel lets this process share the file's blocks: its owner, root, or who may write it."""
+    """Return whether the kernel lets this process share the file's blocks: its owner, root, or who may write
+    it."""
     if os.geteuid() in {0, found.st_uid}:
         return True
     try:

@@ -14,7 +14,7 @@ from rdc.files.base.metadata import identity_of, stat_entry
 from rdc.files.base.paths import WithoutProcError, changed
 from rdc.files.facts.extents import data_ranges
 from rdc.files.facts.xattrs import read_attributes
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Identity, Metadata
 from rdc.model.preserved import Attributes, packed_time
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(Record):
     """Facts about one file."""
 
     identity: Identity

@@ -1,4 +1,5 @@
-"""What a file system keeps: by its type or a trial, and under which identity that is remembered."""
+"""The metadata that a file system keeps: by its type or a trial, and under which identity that is
+remembered."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from rdc.files.base.directory_descriptors import VOLATILE_TYPES, note_facts, sta
 from rdc.files.base.metadata import Shortfall, set_mode_on_name
 from rdc.files.base.paths import make_aside, path_of_directory
 from rdc.files.base.syscalls import file_system_type, refresh_stat, rename_no_replace
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import ComparedFields, Kind
 from rdc.model.preserved import (
     ALL_KEPT,
@@ -130,7 +131,7 @@ def facts_by_type(root: Root) -> FileSystemFacts:
 
 
 class ChangeTimes(Enum):
-    """What an unchanged ctime proves."""
+    """The proof that an unchanged ctime gives."""
 
     LOCAL = "local"
     """Every change sets it, from this kernel's own clock (CLOCK_REALTIME_COARSE)."""
@@ -144,8 +145,7 @@ class ChangeTimes(Enum):
         return self is ChangeTimes.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class FileSystem:
+class FileSystem(Record):
     id: int
     """64 bits. Stable over a reboot if the file system has an identifier of its own."""
     change_times: ChangeTimes
@@ -238,13 +238,13 @@ _OTHER_ID = 1
 """A user and group that a container has, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What a trial found out."""
+class Learned(Record):
+    """The result of a trial."""
 
     facts: FileSystemFacts
     refusals: Mapping[Shortfall, int]
-    """What of files could not be set, with the errno of the call. What is set in vain is not among it."""
+    """The metadata of files that could not be set, with the errno of the call. What is set in vain is not
+    among it."""
 
 
 def learn_facts(root: Root, directory: bytes, *, owners: bool) -> Learned | None:
@@ -461,7 +461,7 @@ class _Trial:
         return keeps
 
     def _keeps_times(self, name: bytes, keeps: Preserved) -> bool:
-        """Whether an entry's mtimes are as exact as those of files, or the file's are not kept."""
+        """Return whether an entry's mtimes are as exact as those of files, or the file's are not kept."""
         found = self._granularity(name)
         if found is None:
             return False

@@ -24,7 +24,7 @@ from rdc.files.base.paths import (
 )
 from rdc.files.base.syscalls import set_access_time
 from rdc.files.root.listing_view import is_of_kind, read_faked
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Kind, Metadata, strings
 from rdc.model.preserved import (
     ACCESS_ACL,
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedEntry:
+class ComparedEntry(Record):
     """An entry that is open as a path."""
 
     fd: int
@@ -521,8 +520,7 @@ def write_entry_attributes(
     root.perform(path, "set its extended attributes", write)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(Record):
     """An entry, and what a system call gets to reach it."""
 
     target: bytes | int

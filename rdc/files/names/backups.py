@@ -72,10 +72,8 @@ class Backups:
         return other
 
     def _checked(self, top: Root) -> Root:
-        try:
+        with top.failing(b"", "keep backups in it"):
             here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
-        except OSError as error:
-            raise top.failure(error, b"", "keep backups in it") from error
         if here != there:
             return top
         raise top.refused(
@@ -87,7 +85,8 @@ class Backups:
         )
 
     def protects(self, path: bytes, kind: int) -> bool:
-        """Whether an extraneous entry is a backup or the backup directory, so that --delete leaves it."""
+        """Return whether an extraneous entry is a backup or the backup directory, so that --delete leaves
+        it."""
         if self.beside:
             return path.endswith(self._suffix)
         if kind != Kind.DIRECTORY or self._top is None:

@@ -26,7 +26,9 @@ from rdc.files.base.metadata import (
     narrowed,
     narrowed_metadata,
     outlast,
+    read_acl,
     stat_entry,
+    take_acl,
 )
 from rdc.files.base.paths import join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
@@ -54,7 +56,7 @@ _FIRST_MARK, _MARK_SECONDS = 10**9, 2
 def inode_at(root: Root, directory: bytes, name: bytes) -> int | None:
     """Return the inode number of what is found by a name in a directory; None if nothing is."""
     try:
-        return root.perform(join(directory, name), "look at it", _stat).st_ino
+        return root.perform(join(directory, name), "look at it", stat_entry).st_ino
     except RdcError:
         return None
 
@@ -92,13 +94,9 @@ def names_as_listed(root: Root, directory: bytes, names: Sequence[bytes]) -> fro
         return frozenset()
 
 
-def _stat(name: bytes, parent: int) -> os.stat_result:
-    return os.stat(name, dir_fd=parent, follow_symlinks=False)
-
-
 def _aside(name: bytes, parent: int, act: Callable[[int], T]) -> T:
     """Call `act` with the descriptor of a new directory beside `name`, and leave no trace of it."""
-    before = _stat(b".", parent)
+    before = stat_entry(b".", parent)
     aside = make_aside(name, lambda name: os.mkdir(name, 0o700, dir_fd=parent))
     try:
         inside = os.open(aside, _PASS, dir_fd=parent)
@@ -152,7 +150,7 @@ def _group_at(name: bytes, inside: int, groups: int) -> int:
 
     Inode numbers say less: some file systems give each spelling a number of its own.
     """
-    number = (int(_stat(name, inside).st_mtime) - _FIRST_MARK) // _MARK_SECONDS
+    number = (int(stat_entry(name, inside).st_mtime) - _FIRST_MARK) // _MARK_SECONDS
     return number if 0 <= number < groups else 0
 
 
@@ -189,11 +187,8 @@ def move_file(
     there, old_name = root.locate(old)
     try:
         here, new_name = root.locate(new, fresh=True)
-        try:
-            found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return Moved.CHANGED
-        if not stat.S_ISREG(found.st_mode) or not root.check.is_still(expected, identity_of(found)):
+        found = _expected_at(root, old_name, there.fd, expected)
+        if found is None:
             return Moved.CHANGED
         if found.st_nlink > 1:
             return Moved.SHARED
@@ -201,19 +196,19 @@ def move_file(
             return Moved.IMPOSSIBLE
         if not (honours_no_replace(here.fd) and root.storage.facts.steady):
             return Moved.IMPOSSIBLE  # the rename could replace an entry, or would change the mtime
-        before = identity_of(found)
         if root.writes.undo is not None:
             closed = found.st_mode
             if root.writes.sheds_acls:
-                from rdc.files.base.metadata import read_acl
-
                 closed &= ~_OTHERS if read_acl(there.fd, old_name) else ~0
             root.writes.undo.moving(
                 old, new, found, narrowed_metadata(found, wanted, owner=owner, mode=closed)
             )
+        # All of that took time: the check that counts is right before the steps that change something.
+        found = _expected_at(root, old_name, there.fd, expected)
+        if found is None:
+            return Moved.CHANGED
+        before = identity_of(found)
         if root.writes.sheds_acls:
-            from rdc.files.base.metadata import take_acl
-
             take_acl(old_name, there.fd, found)
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         owned = owner and not root.reads.fakes
@@ -232,6 +227,17 @@ def move_file(
             return Moved.IMPOSSIBLE
         raise root.failure(error, new, "move a file there") from error
     return Moved.DONE
+
+
+def _expected_at(root: Root, name: bytes, directory: int, expected: Identity) -> os.stat_result | None:
+    """The stat of a regular file that is still `expected`; None if another entry or none has the name, or
+    somebody changed it. Raises OSError."""
+    try:
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    is_expected = stat.S_ISREG(found.st_mode) and root.check.is_still(expected, identity_of(found))
+    return found if is_expected else None
 
 
 def move_directory(root: Root, old: bytes, new: bytes) -> bool:
@@ -269,10 +275,8 @@ def make_durable(root: Root, directories: Iterable[bytes]) -> None:
     RdcError."""
     for path in directories:
         directory = root.directory(path)
-        try:
+        with root.failing(path, "make the moves into it durable"):
             fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
-        except OSError as error:
-            raise root.failure(error, path, "make the moves into it durable") from error
         try:
             syncfs(fd)
         except OSError as error:

@@ -18,13 +18,14 @@ from fcntl import ioctl
 
 from rdc.errors import FileError, RdcError, printable
 from rdc.files import _files
+from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.metadata import identity_of
 from rdc.files.base.paths import changed, has_proc
 from rdc.files.base.syscalls import is_intact, take_lease
 from rdc.files.facts.file_facts import PIECE_BYTES, ContentDigest, spans_with_data
 from rdc.files.facts.xattrs import read_attributes
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 from rdc.model.entries import Identity, Metadata
 from rdc.model.preserved import Attributes, packed_time
@@ -32,7 +33,7 @@ from rdc.model.preserved import Attributes, packed_time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType, TracebackType
+    from types import ModuleType
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
@@ -56,7 +57,7 @@ _CANNOT_HOLD = {
 
 
 class LeaseFacts(NamedTuple):
-    """What fstat says of a file while its lease is held. The times are packed (rdc.model.preserved), but
+    """The result of fstat on a file while its lease is held. The times are packed (rdc.model.preserved), but
     for `atime_ns`, in nanoseconds."""
 
     device: int
@@ -90,7 +91,7 @@ def _facts_of(found: os.stat_result) -> LeaseFacts:
     )
 
 
-class LeasedFile:
+class LeasedFile(Closing):
     """A regular file that nobody can write to unnoticed. A context manager.
 
     The lease (rdc.files.base.syscalls) guarantees that no writer exists when it is taken; afterwards `check`
@@ -210,14 +211,6 @@ class LeasedFile:
         """Release the lease, so that waiting writers continue."""
         self._source.close()
 
-    def __enter__(self) -> LeasedFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def difference(one: LeasedFile, other: LeasedFile) -> str | None:
     """Return what a link from one to the other would lose besides content, or None."""
@@ -269,7 +262,7 @@ _SECOND = 1_000_000_000
 
 
 class Outcome(IntEnum):
-    """What a step did to one name."""
+    """The effect of a step on one name."""
 
     DONE = 0
     """The step was taken, and both files are as they were compared."""
@@ -279,8 +272,7 @@ class Outcome(IntEnum):
     """The name was taken from its file, but one of the two is not as it was compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """Where a file is opened: its path, and the directory that was opened for it."""
 
     root: Root
@@ -289,8 +281,7 @@ class Place:
     name: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One name to be taken from its file."""
 
     directory: Directory
@@ -311,7 +302,7 @@ _extension: ModuleType | None = _files if hasattr(_files, "lease_files") else No
 """The C part, which Linux alone has."""
 
 
-class LeasedFiles:
+class LeasedFiles(Closing):
     """The files at these places, each leased unless that failed. A context manager that closes them."""
 
     def __init__(self, places: Sequence[Place]) -> None:
@@ -378,12 +369,10 @@ class LeasedFiles:
         if found is not None:
             return found
         place = self._places[number]
-        try:
+        with place.root.failing(place.path, "look at it", reading=True):
             return LeasedFile.adopted(
                 place.root, place.path, self._fds[number], self.facts(number), self.attributes(number)
             )
-        except OSError as error:
-            raise place.root.failure(error, place.path, "look at it", reading=True) from error
 
     def compare(
         self, original: int, others: Sequence[int], *, digest: bool
@@ -393,8 +382,7 @@ class LeasedFiles:
         name, equal = b"", bytes(len(others))
         size = self.facts(original).size
         if _extension is not None and original not in self._single and size <= TOGETHER_BYTES:
-            one = self.file(original)
-            content = one.pread(0, size)
+            content = self._content(original, size)
             if digest:
                 hasher = ContentDigest(size)
                 hasher.add(0, content)
@@ -402,7 +390,8 @@ class LeasedFiles:
             same = [number not in self._single and self.facts(number).size == size for number in others]
             fds = [self._fds[number] if fits else -1 for number, fits in zip(others, same, strict=True)]
             equal = _extension.compare_files(array("i", fds), content)
-            one.check()
+            if not is_intact(self._fds[original]):
+                self.file(original).check()
         found: list[bool | FileError] = [bool(one) for one in equal]
         for at, number in enumerate(others):
             if found[at]:
@@ -413,6 +402,15 @@ class LeasedFiles:
             except FileError as error:
                 found[at] = error
         return name, found
+
+    def _content(self, number: int, size: int) -> bytes:
+        """The content of a file that was leased with the others. Raises FileError."""
+        try:
+            content = os.pread(self._fds[number], size, 0)
+        except OSError:
+            content = b""
+        # The object repeats what was cut short, and names what went wrong.
+        return content if len(content) == size else self.file(number).pread(0, size)
 
     def _compare_alone(self, original: int, number: int, name: bytes, *, digest: bool) -> tuple[bytes, bool]:
         one, other = self.file(original), self.file(number)
@@ -477,14 +475,6 @@ class LeasedFiles:
             if isinstance(one, LeasedFile):
                 one.close()
 
-    def __enter__(self) -> LeasedFiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 _OUTCOMES = tuple(Outcome)
 
@@ -520,8 +510,8 @@ def _row_facts(
 # and times stay. ioctl_fideduperange(2) is the source of the structures and rules.
 
 SLICE_BYTES = 16 << 20
-"""Bytes per call. btrfs handles so many at a time. Writers of both files and signals wait for one call, about
-10 ms, or 0.2 s from a disk. It is a multiple of every block size."""
+"""Bytes per call. btrfs handles this many at a time. Writers of both files and signals wait for one call,
+about 10 ms, or 0.2 s from a disk. It is a multiple of every block size."""
 
 _FIDEDUPERANGE = 0xC0189436
 _RANGE = struct.Struct("=QQHHI")

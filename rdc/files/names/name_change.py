@@ -135,10 +135,8 @@ def copy_of(root: Root, path: bytes, source: int, size: int) -> Replacement:
 
     The temporary is shorter if the source is. Nothing is durable yet. Raises RdcError.
     """
-    try:
+    with root.failing(path, "copy into it"):
         taken = os.fstat(source).st_blocks * SECTOR_BYTES
-    except OSError as error:
-        raise root.failure(error, path, "copy into it") from error
     copy = Replacement(root, path, expected_size=size, allocated=taken if taken < size else None)
     try:
         copy.copy_from(source, 0, size)
@@ -203,7 +201,7 @@ class NameChange:
 
     doing = "remove it"
     removing = "remove it"
-    """What `finish` does."""
+    """The action of `finish`."""
 
     def __init__(
         self,
@@ -232,7 +230,7 @@ class NameChange:
 
     @property
     def directories(self) -> list[Directory]:
-        """Those whose names change."""
+        """The entries whose names change."""
         return [self.directory]
 
     def stage(self) -> int | None:
@@ -298,10 +296,8 @@ class NameChange:
     def finish(self) -> None:
         """Step 6."""
         self.check_departed()
-        try:
+        with self.root.failing(self.path, self.removing):
             os.unlink(self.displaced, dir_fd=self.directory.fd)
-        except OSError as error:
-            raise self.root.failure(error, self.path, self.removing) from error
 
     def undo(self) -> None:
         """Give the name back after `leave`, because something else failed. Never raises."""
@@ -326,11 +322,12 @@ class NameChange:
         return self.directory, self.displaced
 
     def _unlike_departed(self, *, stalled: bool) -> str | None:
-        """What changed since the comparison, after the name has left; None if nothing did. Raises OSError."""
+        """Return what changed since the comparison, after the name has left; None if nothing did. Raises
+        OSError."""
         return self._unlike_compared(*self._departed_to())
 
     def _unlike_compared(self, directory: Directory, name: bytes) -> str | None:
-        """What changed since the comparison; None if nothing did. Raises OSError."""
+        """Return what changed since the comparison; None if nothing did. Raises OSError."""
         if not self.duplicate.is_at(name, directory.fd):
             return "another file in its place"
         return self.duplicate.describe_change() or self._unlike_original()
@@ -430,8 +427,8 @@ class Link(_Exchange):
     removing = "remove the file that it replaced"
 
     def undo(self) -> None:
-        """As in NameChange. If the original file is being written to, the old file stays beside it for a
-        later run."""
+        """Undo the change, as NameChange says. If the original file is being written to, the old file stays
+        beside it for a later run."""
         with suppress(OSError):
             if self.original.is_intact():
                 self._give_back()
@@ -550,7 +547,8 @@ class Move(NameChange):
         return self._destination_directory
 
     def stage(self) -> int | None:
-        """As in NameChange: a copy is needed if the destination is on another file system."""
+        """Stage the file, as NameChange says: a copy is needed if the destination is on another file
+        system."""
         try:
             device = os.fstat(self._there().fd).st_dev
         except OSError as error:
@@ -580,7 +578,8 @@ class Move(NameChange):
         return copy.fileno()
 
     def place(self) -> Directory | None:
-        """As in NameChange: the durable copy is compared with the duplicate, and gets its name."""
+        """Place the file, as NameChange says: the durable copy is compared with the duplicate, and gets its
+        name."""
         copy, duplicate, size = self._copy, self.duplicate, self.duplicate.identity.size
         if copy is None:
             return None
@@ -609,7 +608,8 @@ class Move(NameChange):
             copy.abandon()
 
     def discard(self) -> None:
-        """As in NameChange. A copy that has its name goes if it is still the one made here."""
+        """Discard the copy, as NameChange says. A copy that has its name goes if it is still the one made
+        here."""
         self._drop()
         made, self._copied = self._copied, None
         if made is not None:

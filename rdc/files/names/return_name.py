@@ -21,6 +21,7 @@ from contextlib import suppress
 from blake3 import blake3
 
 from rdc.errors import FileError, printable
+from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.metadata import has_default_acl
 from rdc.files.base.paths import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
@@ -33,14 +34,13 @@ from rdc.files.names.leased_files import LeasedFile, same_bytes
 from rdc.files.names.name_change import copy_of, put_back, seal_like
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Metadata, little_endian
 from rdc.model.preserved import ACCESS_ACL, Attributes, is_distant, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
@@ -51,8 +51,7 @@ _DOING = "bring it back"
 _extension = extension()
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Record):
     """The digest that a content must have."""
 
     value: bytes
@@ -81,9 +80,8 @@ class Digest:
         return digest.digest() == self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """What a file that comes back gets besides its content."""
+class Returned(Record):
+    """The metadata that a returned file gets besides its content."""
 
     metadata: Metadata
     attributes: Attributes
@@ -105,7 +103,7 @@ class NameReturn:
 
     @property
     def directories(self) -> list[Directory]:
-        """Those whose names `take` changed."""
+        """The entries whose names `take` changed."""
         return [self.directory]
 
     def stage(self) -> int | None:
@@ -123,10 +121,8 @@ class NameReturn:
         """Remove a copy that did not get the name. Never raises."""
 
     def _take(self, beside: bytes) -> None:
-        try:
+        with self.root.failing(self.path, _DOING):
             _take(beside, self.name, self.directory.fd, self._text)
-        except OSError as error:
-            raise self.root.failure(error, self.path, _DOING) from error
 
 
 class DisplacedReturn(NameReturn):
@@ -150,20 +146,17 @@ class OldReturn(NameReturn):
         self._displaced = displaced
 
     def take(self) -> None:
-        with LeasedFile(self.root, self.path) as linked:
-            try:
-                # A lease does not protect names: the others may have been removed.
-                if os.fstat(linked.fileno()).st_nlink < 2:
-                    raise self.root.refused(
-                        self.path,
-                        _DOING,
-                        expected="a link to a file with other names",
-                        found="that it is its only one",
-                        advice=f"look at {printable(self._displaced)} beside it, and remove one of the two",
-                    )
-                put_back(self._displaced, self.name, self.directory.fd, os.fstat(linked.fileno()))
-            except OSError as error:
-                raise self.root.failure(error, self.path, _DOING) from error
+        with LeasedFile(self.root, self.path) as linked, self.root.failing(self.path, _DOING):
+            # A lease does not protect names: the others may have been removed.
+            if os.fstat(linked.fileno()).st_nlink < 2:
+                raise self.root.refused(
+                    self.path,
+                    _DOING,
+                    expected="a link to a file with other names",
+                    found="that it is its only one",
+                    advice=f"look at {printable(self._displaced)} beside it, and remove one of the two",
+                )
+            put_back(self._displaced, self.name, self.directory.fd, os.fstat(linked.fileno()))
 
 
 class MovedReturn(NameReturn):
@@ -180,14 +173,12 @@ class MovedReturn(NameReturn):
         return [self.directory, self._there]
 
     def take(self) -> None:
-        try:
+        with self.root.failing(self.path, _DOING):
             rename_no_replace_between(self._moved_name, self._there.fd, self.name, self.directory.fd)
-        except OSError as error:
-            raise self.root.failure(error, self.path, _DOING) from error
 
     @property
     def is_near(self) -> bool:
-        """Whether both directories are on one file system, as far as device numbers say."""
+        """Return whether both directories are on one file system, as far as device numbers say."""
         return os.fstat(self._there.fd).st_dev == os.fstat(self.directory.fd).st_dev
 
 
@@ -346,14 +337,12 @@ class Separation(CopiedReturn):
         self._beside = beside
 
     def finish(self) -> None:
-        try:
+        with self.root.failing(self.path, "remove the link that it replaced"):
             if self._beside and self._linked.is_at(self._beside, self.directory.fd):
                 os.unlink(self._beside, dir_fd=self.directory.fd)
-        except OSError as error:
-            raise self.root.failure(error, self.path, "remove the link that it replaced") from error
 
 
-class SmallCopies:
+class SmallCopies(Closing):
     """Small files written aside together, in C on Linux, under temporary names until their returns take them.
     A context manager that closes them.
 
@@ -420,18 +409,10 @@ class SmallCopies:
                 with suppress(OSError):  # durable already
                     os.close(fd)
 
-    def __enter__(self) -> SmallCopies:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def _is_usual(one: CopiedReturn, refusing: dict[int, bool]) -> bool:
-    """Whether a copy can be made among others. `refusing`: by descriptor of a directory, whether new files in
-    it get an ACL, which would admit others for a moment."""
+    """Return whether a copy can be made among others. `refusing`: by descriptor of a directory, whether new
+    files in it get an ACL, which would admit others for a moment."""
     root, returned = one.root, one.returned
     if one.content is None or root.append_only or root.writes.undo is not None or root.writes.singly:
         return False
@@ -468,11 +449,9 @@ def remove_spare_link(root: Root, path: bytes, displaced: bytes, text: bytes) ->
     """Remove the link beside `path` that was made but never took the name. Raises RdcError."""
     root.check_change(path, "remove the link beside it")
     directory, _ = root.locate(path, fresh=True)
-    try:
+    with root.failing(path, "remove the link beside it"):
         if is_link_with(displaced, directory.fd, text):
             os.unlink(displaced, dir_fd=directory.fd)
-    except OSError as error:
-        raise root.failure(error, path, "remove the link beside it") from error
 
 
 def return_displaced(root: Root, path: bytes, displaced: bytes, text: bytes) -> None:
@@ -483,10 +462,8 @@ def return_displaced(root: Root, path: bytes, displaced: bytes, text: bytes) -> 
     """
     one = DisplacedReturn(root, path, root.locate(path, fresh=True)[0], displaced, text)
     one.take()
-    try:
+    with root.failing(path, _DOING):
         make_durable([], [one.directory])
-    except OSError as error:
-        raise root.failure(error, path, _DOING) from error
 
 
 def remove_twin(into: Root, moved: bytes, root: Root, path: bytes) -> bool:
@@ -498,7 +475,7 @@ def remove_twin(into: Root, moved: bytes, root: Root, path: bytes) -> bool:
             return False
         if not same_bytes(kept, copy):
             return False
-        try:
+        with into.failing(moved, "remove the copy"):
             make_durable([kept.fileno()])
             directory, name = into.locate(moved, fresh=True)
             copy.check()
@@ -506,8 +483,6 @@ def remove_twin(into: Root, moved: bytes, root: Root, path: bytes) -> bool:
             if not copy.is_at(name, directory.fd):
                 return False
             os.unlink(name, dir_fd=directory.fd)
-        except OSError as error:
-            raise into.failure(error, moved, "remove the copy") from error
     return True
 
 

@@ -6,14 +6,12 @@ import io
 
 from rdc.errors import FileChangedError, one_line, printable
 from rdc.files.base.paths import changed
-from rdc.files.root.source_file import SPAN_BYTES, SourceFile
+from rdc.files.root.source_file import SPAN_BYTES, ContentFile
 from rdc.model.entries import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Iterator
-    from types import TracebackType
     from typing import Any
 
     from typing_extensions import Buffer
@@ -36,7 +34,7 @@ RANGES_READ = 3
 eight spans back."""
 
 
-class ObjectSource(SourceFile):
+class ObjectSource(ContentFile):
     """An object without a descriptor. All ranges are of one version, so check_unchanged has nothing to
     find."""
 
@@ -52,7 +50,7 @@ class ObjectSource(SourceFile):
         self._fd = -1
         self._outlasted = True
         self._ranges: dict[int, bytes | Task[bytes]] = {}
-        """What was read or is under way, by the number of the range."""
+        """The ranges that were read or are under way, by number."""
         self._threads: Threads | None = None
         self._ahead = 0
         self.identity = Identity(0, version, size, 0, 0)
@@ -70,7 +68,7 @@ class ObjectSource(SourceFile):
         }
 
     def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
-        """As a file's. The next ranges are under way meanwhile."""
+        """Yield the spans, as of a file. The next ranges are under way meanwhile."""
         self._ahead = RANGES_AHEAD if self.size > RANGE_BYTES else 0
         try:
             yield from super().spans(size)
@@ -116,18 +114,6 @@ class ObjectSource(SourceFile):
             # The system refuses even one thread.
             return self._read(start, length)
 
-    def read_into(self, buffer: memoryview, offset: int) -> None:
-        buffer[:] = self.pread(offset, len(buffer))
-
-    def read_ranges(self, rows: array[int]) -> bytes:
-        return b"".join(map(self.pread, rows[0::2], rows[1::2]))
-
-    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
-        buffer[:] = self.read_ranges(rows)
-
-    def again(self) -> SourceFile:
-        return self
-
     def check_unchanged(self) -> None:
         """The store gave bytes of no other version."""
 
@@ -156,13 +142,13 @@ class ObjectFile:
         self._rate = rate
         self.size = int(file.size)
         self.version = str(file.details.get("ETag", ""))
-        """What the store says of its content: another one means other bytes."""
+        """The version of its content by the store: another one means other bytes."""
 
     def rest(self) -> None:
-        """As SourceFile's. The store's versions need no clock."""
+        """Rest as SourceFile does. The store's versions need no clock."""
 
     def check_unchanged(self) -> None:
-        """As SourceFile's. The store has refused other versions already."""
+        """Check as SourceFile does. The store has refused other versions already."""
 
     def stream(self) -> io.BufferedReader:
         """The content from the start. Reading raises OSError."""
@@ -180,9 +166,7 @@ class ObjectFile:
     def __enter__(self) -> ObjectFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 

@@ -13,7 +13,7 @@ from blake3 import blake3
 from rdc.errors import ExitCode, FileError, UsageError, one_line, printable
 from rdc.files.depth import DEPTH_MOST, Depth, Depths, ReadRate, RowsSeen, calls_at_once
 from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES, ObjectFile, ObjectSource
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
     AHEAD_BYTES,
     DEPTH_LIMIT,
@@ -42,25 +42,24 @@ _SCHEME = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://")
 _S3 = re.compile(rb"s3://([a-z0-9][a-z0-9._-]{1,254})(?:/(.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectUrl:
+class ObjectUrl(Record):
     bucket: str
     name: str
-    """Of an object, or of all objects whose names begin with it and a slash; '' for all of the bucket."""
+    """The name of an object, or of all objects below it and a slash; '' for the whole bucket."""
 
     @property
     def key(self) -> str:
-        """As fsspec names it."""
+        """The name in fsspec."""
         return f"{self.bucket}/{self.name}" if self.name else self.bucket
 
     @property
     def prefix(self) -> str:
-        """Of the names of all objects below it."""
+        """The prefix of the names of all objects below it."""
         return f"{self.name}/" if self.name else ""
 
 
 def is_url(path: bytes) -> bool:
-    """Whether a path is a URL. A file of such a name is given as ./NAME."""
+    """Return whether a path is a URL. A file of such a name is given as ./NAME."""
     return _SCHEME.match(path) is not None
 
 
@@ -89,14 +88,13 @@ def parse_url(path: bytes) -> ObjectUrl:
 # ListedObjects: the objects of one directory, as the pages of a store's listing give them.
 
 
-@dataclass(frozen=True, slots=True)
-class ListedObjects:
+class ListedObjects(Record):
     """The objects of which one directory consists, were their names paths."""
 
     directory: bytes
     """The directory as the user would type it, ending in a slash."""
     below: bytes
-    """The same, relative to the URL that is walked: empty, or ending in a slash."""
+    """The path relative to the URL that is walked: empty, or ending in a slash."""
     names: bytes
     """The rest of each key behind the directory, in order, each followed by NUL. A rest is empty if the key
     of an object with content ends in a slash."""
@@ -111,7 +109,7 @@ class ListedObjects:
     """Whether the URL names one object, which this listing holds alone."""
 
     def nameless_problem(self) -> Problem:
-        """What is to be said of the objects that are left out."""
+        """Return what is to be said of the objects that are left out."""
         text = f"{printable(self.directory)}: {self.nameless} names with NUL bytes; rename these objects"
         return Problem(ExitCode.PARTIAL, self.directory, text)
 
@@ -140,7 +138,7 @@ class PageReader:
         self._directories: set[bytes] = set()
         self._nameless = 0
         self.bytes = 0
-        """What the entries take of memory, as DIRECTORY_BYTES counts them."""
+        """The memory that the entries take, as DIRECTORY_BYTES counts it."""
         self.is_empty = True
         """Whether the store lists nothing, not even an object that stands for the directory."""
 
@@ -180,7 +178,7 @@ class PageReader:
         return name
 
     def listed(self, directory: bytes, below: bytes) -> ListedObjects:
-        """What all pages list, by name."""
+        """Return what all pages list, by name."""
         names, sizes, versions = self._names, self._sizes, self._versions
         if any(one >= next_ for one, next_ in pairwise(names)):
             # Some stores list in another order. Of a name that comes twice, the first one counts.
@@ -545,7 +543,7 @@ async def _content(store: Any, asked: Mapping[str, Any], length: int, version: i
 
 
 async def _bounded(body: Any, most: int) -> bytes:
-    """Reads at most so many bytes, whatever was announced."""
+    """Read at most this many bytes, whatever was announced."""
     spans: list[bytes] = []
     while most:
         span: bytes = await body.read(most)
@@ -581,7 +579,7 @@ def failure(error: Exception, path: bytes, doing: str) -> FileError:
 
 
 def _code(error: Exception) -> str:
-    """What the store says, in a word of its protocol; '' if it said nothing."""
+    """Return what the store says, in a word of its protocol; '' if it said nothing."""
     response = getattr(error.__cause__, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
@@ -593,16 +591,15 @@ _UNREACHED = ("ConnectTimeoutError", "EndpointConnectionError", "ConnectionClose
 # ObjectTree: the objects below one name of a bucket, as Root is the tree of files below a directory.
 
 
-@dataclass(frozen=True, slots=True)
-class ListedObject:
+class ListedObject(Record):
     """An object that was listed."""
 
     path: bytes
-    """As ObjectTree has it."""
+    """The path, as in ObjectTree."""
     size: int
     """Bytes."""
     version: int
-    """As version_of returns it."""
+    """The version, from version_of."""
 
 
 class ObjectTree:
@@ -667,11 +664,10 @@ class ObjectTree:
         return _Answer(content, perf_counter_ns() - begun)
 
     def release(self) -> None:
-        """As Root's. Connections end with the store."""
+        """Release the tree, as Root does. Connections end with the store."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Record):
     content: bytes | FileError
     waited: int
     """Nanoseconds."""

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
+from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.paths import failure, make_aside
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.base.taking_names import flush, sync_directory
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from types import TracebackType
 
     from rdc.model.entries import PackedInodes
 
@@ -37,7 +37,7 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _OWN_DESCRIPTORS = b"/proc/self/fd"
 
 
-class OpenedPath:
+class OpenedPath(Closing):
     """A name in an open directory, which leads through no further link. A context manager."""
 
     __slots__ = ("descriptor", "directory", "is_magic", "name", "path")
@@ -77,14 +77,6 @@ class OpenedPath:
         fd, self.directory = self.directory, -1
         if fd >= 0:
             os.close(fd)
-
-    def __enter__(self) -> OpenedPath:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _walk(self, make: int, last: bool) -> None:
         todo = self._begin(self.path)
@@ -176,8 +168,7 @@ def _steps(path: bytes) -> list[bytes]:
 # Claims: the files that a run will write, which it must not read (FILES.md, "Result files").
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingFile:
+class ExistingFile(Record):
     """A regular file that the run will write."""
 
     device: int
@@ -186,9 +177,8 @@ class ExistingFile:
     """The path of the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What a run must not read, since it will replace it or writes it itself."""
+class Claims(Record):
+    """The files that a run must not read, since it will replace or write them."""
 
     existing: tuple[ExistingFile, ...] = ()
     directories: frozenset[tuple[int, int]] = frozenset()
@@ -267,19 +257,17 @@ ATTEMPTS = 8
 """Times that an entry is looked at again, if another process makes one there in between."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputKind:
+class OutputKind(Record):
     """One kind of result files."""
 
     name: str
-    """What a file of this kind is, for messages: 'a part of a scan'."""
+    """The kind of file, for messages: 'a part of a scan'."""
     begins: Callable[[bytes], bool] | None
     """Whether the first HEAD_BYTES of a file are those of this kind. A file without content is of every kind;
     it is not asked about. None: no file can be told from an input that was left out by mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Record):
     """A result file that a user asked for."""
 
     path: bytes

@@ -12,7 +12,7 @@ from rdc.files.replace.staged_clones import SINGLE_REFUSALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
@@ -24,8 +24,13 @@ BLOCK_MOST = 1 << 20
 """
 
 
+SHARING_TYPES = frozenset((0x9123683E, 0x58465342, 0xCA451A4E, 0x2FC12FC1, 0x7461636F, 0x6969))
+"""f_type of statfs(2) of file systems that may share blocks, from linux/magic.h and the file systems'
+headers: btrfs, XFS, bcachefs, ZFS, OCFS2, NFS."""
+
+
 def may_clone(root: Root, source: int, destination: int | None = None) -> bool:
-    """Whether a file on device `source` may be cloned to device `destination`, the same by default.
+    """Return whether a file on device `source` may be cloned to device `destination`, the same by default.
 
     True until the file system has refused: it is asked once in the life of `root`.
     """
@@ -88,18 +93,38 @@ def begin_as(temporary: Replacement, clone: SourceFile, size: int) -> bool:
     return False
 
 
-def copy_whole(temporary: Replacement, source: SourceFile, size: int, *, cloned: bool) -> bool:
+COPIED_BYTES = 64 << 20
+"""Bytes of a long file that are copied between two reports."""
+
+
+def copy_whole(
+    temporary: Replacement,
+    source: SourceFile,
+    size: int,
+    *,
+    cloned: bool,
+    copied: Callable[[int], None] | None = None,
+) -> bool:
     """Append the first `size` bytes of `source` to an empty temporary, or as many as it has.
 
-    `cloned`: as a clone where possible; the temporary was made without `reserved`. Returns whether it became
-    one. Raises RdcError.
+    `cloned`: as a clone where possible; the temporary was made without `reserved`. `copied` hears how many
+    bytes are there by now. Returns whether it became a clone. Raises RdcError.
     """
     if cloned and source.size == size and clone_into(temporary, source, 0, 0, size):
         temporary.take_clone(size)
+        if copied is not None:
+            copied(size)
         return True
     if cloned:
         temporary.reserve()
-    temporary.copy_from(source.fileno(), 0, size)
+    if copied is None:
+        temporary.copy_from(source.fileno(), 0, size)
+        return False
+    for start in range(0, size, COPIED_BYTES):
+        length = min(COPIED_BYTES, size - start)
+        if temporary.copy_from(source.fileno(), start, length) < length:
+            break
+        copied(start + length)
     return False
 
 

@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from types import TracebackType
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, same_entry
@@ -16,10 +15,19 @@ from rdc.files.base.metadata import Expected, identity_of, stat_entry
 from rdc.files.base.paths import PARTS_NAME, is_reserved, is_temporary
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.base.taking_names import flush, is_refused, sync_directory, sync_file_systems
-from rdc.files.bulk.small_files import ListedFiles, NewVersions, StagedFiles, stage_small, stage_versions
+from rdc.files.bulk.small_files import (
+    ListedFiles,
+    NewVersions,
+    StagedFiles,
+    rename_together,
+    stage_small,
+    stage_together,
+    stage_versions,
+)
 from rdc.files.depth import calls_at_once
 from rdc.files.replace.replacement import CheckedRename, Replacement
 from rdc.files.root.root import BackupKeeper, Placed, Root, UndoKeeper
+from rdc.lean.records import replace
 from rdc.lean.typed import NamedTuple
 from rdc.model.entries import Identity, Metadata, PackedListing, little_endian_integers
 
@@ -67,7 +75,7 @@ def _drop(paths: set[bytes], replacements: Sequence[Replacement], runs: Sequence
 
 
 COMMIT_FILES = 256
-"""Files per group. With so many, the cost of a sync per file is small. Each file has a descriptor open, and
+"""Files per group. With this many, the cost of a sync per file is small. Each file has a descriptor open, and
 its directory perhaps another."""
 
 COMMIT_BYTES = 64 << 20
@@ -86,7 +94,7 @@ class Staged(NamedTuple):
     path: bytes
     expected: Expected
     metadata: Metadata | None
-    """What it was given; None if that was not done yet."""
+    """The metadata that it was given; None if that was not done yet."""
     owner: bool
 
 
@@ -242,8 +250,6 @@ class CommitGroup:
             size += one.listing.total_size
         if len(taken) < 2:
             return len(taken)
-        from rdc.files.bulk.small_files import stage_together
-
         runs = stage_together(self._root, taken, content[:size], owner=owner)
         for one, run in zip(taken, runs, strict=True):
             if run is not None:
@@ -301,11 +307,12 @@ class CommitGroup:
                 staged = self._keep_backups(staged, self._root.writes.backups)
             if self._root.writes.undo is not None:
                 staged = self._keep_undo(staged, runs, self._root.writes.undo)
+            written = {} if self._on_identity is None else self._written(staged, runs)
             renamed = self._rename(staged) + self._rename_runs(runs)
             if self._root.append_only:
                 for item in renamed:
                     try:
-                        self._note_made(item)
+                        self._root.note_made(_stat(item))
                     except OSError as error:
                         self._fail(item.path, error, "look at the new file, which is in place")
             if self._fsync:
@@ -313,7 +320,7 @@ class CommitGroup:
             renamed = self._settle(renamed)
             for item in renamed:
                 if self._on_identity is not None:
-                    self._note_identity(item, self._on_identity)
+                    self._note_identity(item, written.get(item.path), self._on_identity)
                 self._on_commit(item.path)
         finally:
             # Closes renamed files and removes the others, also after an exception.
@@ -342,9 +349,7 @@ class CommitGroup:
     def __enter__(self) -> CommitGroup:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.flush()
         else:
@@ -456,14 +461,34 @@ class CommitGroup:
                 renamed.append(_Renamed(path, replacement.directory, landed, item))
         return renamed
 
-    def _note_made(self, item: _Renamed) -> None:
-        self._root.note_made(_stat(item))
+    def _written(self, staged: list[Staged], runs: list[StagedFiles]) -> dict[bytes, Identity]:
+        """Return the identities of files that have no name yet that another program knows. Files that get
+        their metadata under their new names are left out."""
+        found: dict[bytes, Identity] = {}
+        if self._root.storage.settles:
+            return found
+        with suppress(OSError):
+            for item in staged:
+                if not (item.replacement.unsettled or item.replacement.keeps_inode):
+                    found[item.path] = item.replacement.identity()
+            for run in runs:
+                for row in run.live:
+                    if run.fileno(row) >= 0:
+                        found[run.path_of(row)] = identity_of(os.fstat(run.fileno(row)))
+        return found
 
     @staticmethod
-    def _note_identity(item: _Renamed, note: Callable[[bytes, Identity], None]) -> None:
-        """Tell the identity of a file in place, unless it is gone again."""
+    def _note_identity(
+        item: _Renamed, written: Identity | None, note: Callable[[bytes, Identity], None]
+    ) -> None:
+        """Tell the identity of a file in place, unless it is gone again. `written`: what it was before its
+        rename. If another program changed it since, that is told, without a change time, so that the change
+        shows as one."""
         with suppress(FileNotFoundError):
-            note(item.path, identity_of(_stat(item)))
+            now = identity_of(_stat(item))
+            if written is not None and (now.size, now.mtime_ns) != (written.size, written.mtime_ns):
+                now = replace(written, ctime_ns=0)
+            note(item.path, now)
 
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
         renamed = []
@@ -493,8 +518,6 @@ class CommitGroup:
         """Rename the files of each run, but some. Return, for each run, the rows that were not renamed."""
         if len(runs) < 2 or self._root.depths.renaming.now == 1:
             return [run.rename(rows) for run, rows in zip(runs, passed_over, strict=True)]
-        from rdc.files.bulk.small_files import rename_together
-
         return rename_together(runs, passed_over)
 
     def _unmoved(self, runs: list[StagedFiles]) -> set[int]:
@@ -600,7 +623,7 @@ class CommitGroup:
 
     def _report(self, path: bytes, error: FileError) -> None:
         """Report an error of the file at `path`. It may be one of a directory above it."""
-        if error.path != path:
+        if error.path_bytes != path:
             error = FileError(path, str(error), code=error.code)
         if self._on_error is not None:
             self._on_error(error)

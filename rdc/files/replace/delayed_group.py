@@ -12,9 +12,9 @@ from rdc.files.base.directory_descriptors import Directory, stable_fields
 from rdc.files.base.metadata import Expected, identity_of
 from rdc.files.base.paths import is_temporary_of, join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between
-from rdc.files.replace.commit_group import CommitGroup, Staged, is_own_partial
+from rdc.files.replace.commit_group import CommitGroup, Staged, is_own_partial, sweep_temporaries
 from rdc.files.replace.replacement import KEEP_BYTES, Replacement
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import ComparedFields, Identity, Metadata, is_same_entry
 
 TYPE_CHECKING = False
@@ -114,8 +114,6 @@ class Leftovers:
 
     def remove(self, names: list[bytes] | None = None) -> None:
         """Remove those of these paths that no run writes; None: all."""
-        from rdc.files.replace.commit_group import sweep_temporaries
-
         if self._root.append_only:
             return
         chosen = self._names if names is None else [path[1:] for path in names]
@@ -134,8 +132,7 @@ class Leftovers:
 # run finds the temporaries and takes them up as bases.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
+class _Waiting(Record, eq=False):
     """A file that waits."""
 
     replacement: Replacement
@@ -218,6 +215,11 @@ class DelayedGroup(CommitGroup):
         """Return whether the content of `path` is held back."""
         return path in self._waiting or path in self._open
 
+    @property
+    def waits_for_any(self) -> bool:
+        """Return whether any content is held back."""
+        return bool(self._waiting or self._open)
+
     def land_one(self, path: bytes, expected: Expected) -> None:
         """Commit what was held back for `path`, if anything was. From here on nothing is held back that
         `add` takes over. Raises RdcError."""
@@ -253,11 +255,9 @@ class DelayedGroup(CommitGroup):
             directory = root.writes.distant.top()
         else:
             directory, _ = root.locate_to_write(path)
-        try:
+        with root.failing(path, "find its new content again"):
             if one.replacement.resume(directory, partial(self._is_same, closed=one.identity)):
                 return
-        except OSError as error:
-            raise root.failure(error, path, "find its new content again") from error
         raise root.refused(
             path,
             "put its new content in place",

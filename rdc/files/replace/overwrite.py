@@ -19,7 +19,7 @@ from contextlib import suppress
 from itertools import chain
 
 from rdc.files.base.directory_descriptors import change_time, same_entry
-from rdc.files.base.metadata import Expected, changes_access, identity_of, outlast, strictly
+from rdc.files.base.metadata import Expected, changes_access, identity_of, outlast, strictly, take_acl_of
 from rdc.files.base.syscalls import punch_hole
 from rdc.files.base.taking_names import flush
 from rdc.files.facts.extents import holes
@@ -279,8 +279,6 @@ class Overwrite(Replacement):
             raise ValueError("a file is sealed before it lands")
         now = os.fstat(self._old_fd)
         if self.root.writes.sheds_acls and changes_access(now, self._metadata, owner=self._owner):
-            from rdc.files.base.metadata import take_acl_of
-
             take_acl_of(self._old_fd, now)
             now = os.fstat(self._old_fd)
         attempt = self._attempt if self.root.storage.is_agreed else strictly

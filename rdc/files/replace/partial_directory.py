@@ -22,8 +22,8 @@ from contextlib import contextmanager, suppress
 from rdc.errors import FileError, RdcError
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import PARTS_NAME, join, make_aside
-from rdc.files.base.syscalls import rename_no_replace_between
-from rdc.lean.records import dataclass, field
+from rdc.files.base.taking_names import hold_free_name
+from rdc.lean.records import Record, field
 from rdc.limits import PARTS_BYTES
 
 TYPE_CHECKING = False
@@ -53,15 +53,13 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Record):
     inode: int
     size: int
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartsRecord:
+class PartsRecord(Record):
     """The record of one directory, which is locked while it is used."""
 
     directory: int
@@ -280,7 +278,7 @@ class PartialDirectory:
                 if taken:
                     os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=fd)
                 else:
-                    rename_no_replace_between(temporary, directory, name, fd)
+                    hold_free_name(temporary, name, directory, into=fd)
 
     def of(self, path: bytes) -> bytes | None:
         """Return the part of the file at `path`; None for none."""

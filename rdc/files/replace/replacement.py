@@ -8,14 +8,29 @@ import os
 import stat
 from contextlib import suppress
 from itertools import chain
-from types import TracebackType
 
 from rdc.errors import FileError, RdcError
-from rdc.files.base.metadata import STOPS_THE_RUN, Expected, Shortfall, found_at, identity_of, strictly
+from rdc.files.base.metadata import (
+    STOPS_THE_RUN,
+    Expected,
+    Shortfall,
+    found_at,
+    identity_of,
+    shed_acl,
+    strictly,
+)
 from rdc.files.base.paths import make_aside
 from rdc.files.base.syscalls import fallocate_keep_size, punch_hole
-from rdc.files.base.taking_names import create_temporary, has_name, is_refused, replace_name, take_free_name
+from rdc.files.base.taking_names import (
+    create_temporary,
+    file_over_directory,
+    has_name,
+    is_refused,
+    replace_name,
+    take_free_name,
+)
 from rdc.files.facts.extents import holes as holes_of
+from rdc.files.root.policies import rename_to_free_name
 from rdc.files.root.root import HOLE_BYTES, BackupKeeper, Root
 from rdc.limits import RESERVED_AHEAD_BYTES
 from rdc.model.entries import Identity, Metadata
@@ -42,7 +57,7 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Reservation:
-    """What is reserved for one file. Every method raises OSError."""
+    """The space that is reserved for one file. Every method raises OSError."""
 
     __slots__ = ("_ended", "expected", "size")
 
@@ -268,8 +283,6 @@ class CheckedRename:
         # long because each step is safe only because of the checks before it
         name, root = path.rpartition(b"/")[2], self._root
         if root.append_only:
-            from rdc.files.root.policies import rename_to_free_name
-
             try:
                 rename_to_free_name(old, name, directory)
             except FileExistsError as error:
@@ -298,8 +311,6 @@ class CheckedRename:
 
         def rename() -> None:
             if is_directory:
-                from rdc.files.base.taking_names import file_over_directory
-
                 file_over_directory(old, name, directory)
             elif displaces:
                 replace_name(old, name, directory)
@@ -786,9 +797,7 @@ class Replacement:
     def __enter__(self) -> Replacement:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._owned:
             self.abandon()
 
@@ -809,8 +818,6 @@ class Replacement:
                 found = self._created = os.fstat(self._fd)
                 if found.st_nlink or has_name(self._fd, self._name, directory.fd):
                     if self.root.writes.sheds_acls:
-                        from rdc.files.base.metadata import shed_acl
-
                         shed_acl(self._fd)
                     return
             self.abandon()

@@ -12,7 +12,14 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import FileChangedError, FileError
-from rdc.files.base.metadata import changes_access, identity_of, set_on_found, set_on_name
+from rdc.files.base.metadata import (
+    changes_access,
+    identity_of,
+    set_on_found,
+    set_on_name,
+    take_acl,
+    take_acl_of,
+)
 from rdc.files.base.syscalls import take_lease
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.typed import NamedTuple
@@ -90,8 +97,6 @@ class _Change(NamedTuple):
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
             change._check(now)
         if change._loses_acl(now):
-            from rdc.files.base.metadata import take_acl
-
             take_acl(name, parent, now)
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if self.root.reads.fakes:
@@ -116,8 +121,6 @@ class _Change(NamedTuple):
             now = os.fstat(fd)
             change._check(now)
         if change._loses_acl(now):
-            from rdc.files.base.metadata import take_acl_of
-
             take_acl_of(fd, now)
             now = os.fstat(fd)
         if self.root.reads.fakes:

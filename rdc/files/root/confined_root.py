@@ -6,16 +6,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from rdc.errors import FileChangedError, FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache, meet
 from rdc.files.base.metadata import EntryCheck, Storage, identity_of, kind_of, stat_entry
-from rdc.files.base.paths import check_name, check_path, failure, refused
+from rdc.files.base.paths import cause_of, check_name, check_path, failure, is_of_another_mount, refused
 from rdc.files.base.syscalls import file_system_type
 from rdc.files.depth import Depths, Looking
-from rdc.files.root.lister import list_directory, look_at
+from rdc.files.root.lister import Run, list_directories, list_directory, look_at
 from rdc.files.root.policies import GivenTree, ReadPolicy
 from rdc.files.root.source_file import SourceFile
 from rdc.lean.typed import TypeVar
@@ -25,7 +25,7 @@ from rdc.model.preserved import FileSystemFacts, packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
 
@@ -99,6 +99,9 @@ class ConfinedRoot:
     given: GivenTree | None = None
     """Answers in place of a file system, if the entries are on none; None: they have descriptors."""
 
+    store_head: bytes | None = None
+    """The head of the store that is shown to be copied; None: the directory is no store."""
+
     # Where the entries really are. A LayeredRoot shows entries under other paths.
 
     def top(self) -> Directory:
@@ -119,7 +122,7 @@ class ConfinedRoot:
         self.check = EntryCheck(self.stable)
         """Recognises entries that were listed, and knows this run's own steps."""
         self.storage = Storage()
-        """What is known of the file system, and what is set of entries there."""
+        """The facts known of the file system, and the metadata that are set on entries there."""
         self.depths = Depths()
         """How many calls on entries of the tree are in flight at a time."""
         self.clone_refusals: dict[tuple[int, int], int] = {}
@@ -163,13 +166,19 @@ class ConfinedRoot:
         """Return the RdcError for a failed system call; rdc.files.base.paths.failure has the rules."""
         cause, nested = None, False
         if error.errno in (errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            from rdc.files.base.paths import cause_of, is_of_another_mount
-
             with suppress(OSError, RdcError):
                 directory, name = self.find(path)
                 cause = cause_of(error, name, directory.fd)
                 nested = is_of_another_mount(error, name, directory.fd, self._directory.fd)
         return failure(error, path, self.shown(path), doing, reading=reading, cause=cause, nested=nested)
+
+    @contextmanager
+    def failing(self, path: bytes, doing: str, *, reading: bool = False) -> Iterator[None]:
+        """Raise what `failure` returns for an OSError of the block."""
+        try:
+            yield
+        except OSError as error:
+            raise self.failure(error, path, doing, reading=reading) from error
 
     def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
         """Return the FileError for a state that no system call reported."""
@@ -283,7 +292,8 @@ class ConfinedRoot:
 
     @property
     def lists_ahead(self) -> bool:
-        """Whether threads may list several directories at a time: none depends on what others showed."""
+        """Return whether threads may list several directories at a time: none depends on what others
+        showed."""
         return self.reads.followed is None
 
     def list_unviewed(
@@ -311,6 +321,14 @@ class ConfinedRoot:
                 return self._named(self.reads.only)
             raise self._listing_failure(error, path) from error
 
+    def list_many(self, todo: Sequence[bytes], *, looking: Looking) -> Run | None:
+        """List directories of a walk as `list_directories` does. None: each has to be listed for itself, as
+        where what is shown is not what is there."""
+        reads = self.reads
+        if not self.lists_ahead or reads.restates or reads.only is not None:
+            return None
+        return list_directories(self._directory.fd, todo, depth=looking)
+
     def _named(self, name: bytes) -> Listed:
         """Return the root as if it had this entry alone. Raises RdcError."""
         try:
@@ -328,7 +346,7 @@ class ConfinedRoot:
         """Return what is shown of a directory whose links were followed."""
         reads = self.reads
         nodes = reads.nodes and Kind.SPECIAL in listed.listing.kinds
-        if nodes or reads.fakes or reads.untimed or reads.unmunges or reads.munges:
+        if nodes or reads.restates:
             from rdc.files.root.listing_view import as_policy_says
 
             return as_policy_says(self, path, listed)
@@ -452,5 +470,12 @@ def _root_failure(error: OSError | ValueError, label: bytes, *, create: bool) ->
         expected, found = "a directory", "a symbolic link to nothing"
         advice = "make what it leads to, or remove the link"
     else:
-        return failure(error, b"", label, "open it")
-    return refused(b"", label, "open it", expected=expected, found=found, advice=advice)
+        return _about(failure(error, b"", label, "open it"), label)
+    return _about(refused(b"", label, "open it", expected=expected, found=found, advice=advice), label)
+
+
+def _about(error: RdcError, label: bytes) -> RdcError:
+    """Return the error with the path of the tree itself, which programs read as `filename`."""
+    if isinstance(error, FileError):
+        error.path_bytes = label
+    return error

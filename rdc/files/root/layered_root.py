@@ -12,7 +12,7 @@ from rdc.files.base.paths import check_path, join, reserved_rows
 from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.lister import listed_of
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import DIRECTORY_BYTES
 from rdc.model.entries import BadCall, BadEntry, Kind, Listed, strings
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from rdc.files.root.policies import ReadPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Record):
     """A real directory that gives entries to a shown one."""
 
     path: bytes
@@ -139,7 +138,7 @@ class LayeredRoot(Root):
         return super().find(self.real(path), fresh=fresh)
 
     def directory(self, path: bytes, *, fresh: bool = False, reading: bool = False) -> Directory:
-        """As in Root; FileError for a directory of several layers, which is none of them."""
+        """Return the directory, as Root does; raise FileError for a directory of several layers."""
         check_path(path)
         if len(self._layers_of(path)) > 1:
             raise FileError(path, "a directory of several layers has no descriptor")
@@ -177,7 +176,7 @@ class LayeredRoot(Root):
 
     @property
     def lists_ahead(self) -> bool:
-        """Which layers give the entries of a directory is known from the one above it."""
+        """Return which layers give the entries of a directory is known from the one above it."""
         return False
 
     def list_unviewed(

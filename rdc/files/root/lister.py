@@ -15,14 +15,26 @@ from rdc.files import _files
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.paths import reserved_rows
 from rdc.files.depth import Looking, RowsSeen
-from rdc.lean.records import replace
+from rdc.lean.records import Record, replace
 from rdc.limits import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
-from rdc.model.entries import BadCall, BadEntry, Kind, Listed, Listing, PackedInodes, PackedListing, strings
+from rdc.model.entries import (
+    BadCall,
+    BadEntry,
+    Kind,
+    Listed,
+    ListedDirectories,
+    Listing,
+    PackedInodes,
+    PackedListing,
+    little_endian_integers,
+    strings,
+)
 from rdc.model.preserved import packed_time, packed_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Any
 
 
 # Reads one directory into a Listed. It defines what read_directory.c does faster.
@@ -240,6 +252,18 @@ def list_directory(
     )
     if depth is not None:
         depth.saw(RowsSeen(*seen))
+    return _listed(columns, inodes, reserved, mtimes, ctimes, bad)
+
+
+def _listed(
+    columns: tuple[Any, ...],
+    inodes: tuple[bytes, ...],
+    reserved: bytes,
+    mtimes: Sequence[tuple[int, int, int]] | None,
+    ctimes: Sequence[tuple[int, int, int]] | None,
+    bad: Sequence[tuple[bytes, int, int, bool]] | None,
+) -> Listed:
+    """Return one directory as the C code tells of it."""
     listing, nodes = PackedListing(*columns), PackedInodes(*inodes)
     if mtimes:
         listing = replace(listing, mtimes=_with_stamps(listing.mtimes, mtimes))
@@ -253,6 +277,65 @@ def list_directory(
         if bad
         else (),
     )
+
+
+# Reads several directories of a walk in one call, on Linux alone.
+
+RUN_DIRECTORIES = 64
+RUN_ROWS = 4096
+"""Entries from which on a run ends, and the most of a directory that joins one."""
+RUN_PATHS = 1 << 20
+"""Bytes of the paths of directories to come, from which on a run ends."""
+RUN_SLOW = 8
+"""Directories whose calls made it wait, from which on a run ends, so that more are put in flight."""
+RUN_PATH_BYTES = 2_048
+"""Most bytes of a path in a run, so that none needs a check of its depth."""
+
+
+class Run(Record):
+    """The directories that one call listed, and how long the call waited for storage."""
+
+    directories: ListedDirectories
+    todo: list[bytes]
+    """The paths of the directories to come, the next one last."""
+    alone: tuple[bytes, Listed] | None
+    """The directory after these, if it is no plain one; those in it are not in `todo`."""
+    failed: bool
+    """Whether the next directory could not be listed. It is still the last one of `todo`."""
+    looked: int
+    """Directories that were read."""
+    slow: int
+    """The calls among them whose mean wait was longer than WAIT_NANOSECONDS."""
+    waited: int
+    """Nanoseconds of a mean call of each, added up."""
+    elapsed: int
+    """Nanoseconds of all calls."""
+
+
+def list_directories(
+    directory: int, todo: Sequence[bytes], *, limit: int = DIRECTORY_BYTES, depth: Looking | None = None
+) -> Run | None:
+    """List the directories at the paths `todo` below the one open at `directory`, the last one first, and
+    those in each before others.
+
+    A run takes only plain directories: no name is reserved, no entry bad or special and no time distant, and
+    there are at most RUN_ROWS entries. Another one ends it, as an error does. `limit` and `depth`: as for
+    `list_directory`. No link is followed. None: this system has no such call.
+    """
+    if _extension is None:
+        return None
+    now, most = (1, 1) if depth is None else (depth.now, depth.most)
+    walked, rows, columns, rest, error, alone, waits, seen = _extension.list_directories(
+        directory, b"".join([path + b"\0" for path in todo]), limit, now, most
+    )
+    if depth is not None:
+        depth.saw(RowsSeen(*seen))
+    paths, text, *starts = columns[13:]
+    firsts, texts, links = [little_endian_integers("Q", column) for column in starts]
+    listing, inodes = PackedListing(rows, *columns[:8]), PackedInodes(*columns[8:13])
+    listed = ListedDirectories(walked, strings(paths), firsts, text, texts, links, listing, inodes)
+    other = None if alone is None else (alone[0], _listed(*alone[1][:-1]))
+    return Run(listed, strings(rest), other, bool(error), *waits)
 
 
 def open_directory(directory: int, path: bytes) -> int:

@@ -1,6 +1,5 @@
-"""What a Root shows where a sync is to take entries for something else than their stat on disk says: files
-that --fake-super made, munged links, special files by their kinds, times that do not matter.
-"""
+"""The entries that a Root shows where a sync is to take entries for something else than their stat on disk
+says: files that --fake-super made, munged links, special files by their kinds, times that do not matter."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from rdc.files.base.metadata import kind_of, set_on_name, stat_entry
 from rdc.files.base.paths import at_entry, join, leading_to
 from rdc.files.root.lister import packed_inodes
 from rdc.files.root.policies import MUNGE, Confined
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import PATH_BYTES
 from rdc.model.entries import (
     DEVICES,
@@ -98,12 +97,11 @@ _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _ID_LIMIT = 1 << 32
 
 
-@dataclass(frozen=True, slots=True)
-class Faked:
+class Faked(Record):
     """The metadata of the entry that a plain file or directory stands for."""
 
     mode: int
-    """With the format, as st_mode."""
+    """The mode with the format, as st_mode."""
     major: int
     minor: int
     uid: int

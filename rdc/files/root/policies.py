@@ -1,4 +1,4 @@
-"""What a Root does with its entries, as frozen values: ReadPolicy, the quota, entries of append-only trees.
+"""The policies of a Root, as frozen values: ReadPolicy, the quota, entries of append-only trees.
 
 A Root gets it when it is made, with a WritePolicy (rdc.files.root.root). Whoever wants another policy makes
 a Root of the same tree that has it (`Root.having`), so no part of a run changes how another one works.
@@ -10,7 +10,7 @@ import errno
 import os
 from _thread import allocate_lock  # threading costs each side of a remote sync 1.4 ms
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
@@ -95,11 +95,11 @@ def rename_to_free_name(old: bytes, new: bytes, directory: int) -> None:
 T = TypeVar("T")
 
 MUNGE = b"/rsyncd-munged/"
-"""What rsync puts in front of a target to make a symlink that leads nowhere."""
+"""The prefix that rsync puts in front of a target to make a symlink that leads nowhere."""
 
 
 class Confined(Protocol):
-    """What the views of a tree use of it: a ConfinedRoot."""
+    """The interface of a tree that its views use: a ConfinedRoot."""
 
     @property
     def reads(self) -> ReadPolicy: ...
@@ -144,7 +144,7 @@ class GivenTree(Protocol):
 
     @property
     def facts(self) -> FileSystemFacts:
-        """What the tree keeps."""
+        """Return what the tree keeps."""
 
     def attributes(
         self, path: bytes, names: bytes, kinds: AttributeKinds
@@ -158,9 +158,8 @@ class GivenTree(Protocol):
         """Return what read_small returns."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPolicy:
-    """What a Root shows of its entries, and how it reads them."""
+class ReadPolicy(Record):
+    """The policy by which a Root shows its entries and reads them."""
 
     only: bytes | None = None
     """The one entry of the root that a run is about, if there is one. Where the root may be entered and not
@@ -187,3 +186,8 @@ class ReadPolicy:
     """Calls in flight at a time, however long they take; 0: by their waits."""
     rate: ReadRate | None = None
     """Bounds how fast files are read; None: nothing does."""
+
+    @property
+    def restates(self) -> bool:
+        """Return whether files, directories and links may be shown as something else than what is there."""
+        return bool(self.fakes or self.untimed or self.unmunges or self.munges)

@@ -26,14 +26,22 @@ from rdc.files.base.metadata import (
     narrowed_metadata,
     set_on_descriptor,
     set_on_name,
+    shed_acls,
     stat_entry,
     would_change,
 )
 from rdc.files.base.paths import make_aside
 from rdc.files.base.syscalls import refresh_stat
 from rdc.files.root.confined_root import ConfinedRoot
-from rdc.files.root.policies import ENTRY_BYTES, MUNGE, MadeEntries, ReadPolicy, WriteQuota
-from rdc.lean.records import dataclass, replace
+from rdc.files.root.policies import (
+    ENTRY_BYTES,
+    MUNGE,
+    MadeEntries,
+    ReadPolicy,
+    WriteQuota,
+    rename_to_free_name,
+)
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import NamedTuple, Protocol
 from rdc.limits import PATH_BYTES
 from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
@@ -156,8 +164,7 @@ class UndoKeeper(Protocol):
         be renamed to the free path `new`. Raises RdcError."""
 
 
-@dataclass(frozen=True, slots=True)
-class WritePolicy:
+class WritePolicy(Record):
     """How a Root makes, replaces, changes and removes entries."""
 
     quota: WriteQuota | None = None
@@ -171,7 +178,7 @@ class WritePolicy:
     sparse: bool = False
     """Whether new files get holes where their content is zeros."""
     long_holes: int = 0
-    """Where it costs nothing, runs of at least so many zeros become holes of new files; 0: none do."""
+    """Where it costs nothing, runs of at least this many zeros become holes of new files; 0: none do."""
     allocates: bool = False
     """Whether all zeros of new files are written, also where their content has holes elsewhere."""
     overwrites: bool = False
@@ -239,12 +246,13 @@ class Root(ConfinedRoot):
 
     @property
     def append_only(self) -> bool:
-        """Whether new entries may be made while existing ones must not be changed, renamed or removed."""
+        """Return whether new entries may be made while existing ones must not be changed, renamed or
+        removed."""
         return self.writes.made is not None
 
     @property
     def writes_in_bulk(self) -> bool:
-        """Whether new files may be written in bulk, where nothing is looked at again."""
+        """Return whether new files may be written in bulk, where nothing is looked at again."""
         return not self.writes.singly and self.storage.is_plain
 
     # Whether an entry may be made or changed: by what was listed, the quota and append-only mode.
@@ -383,8 +391,6 @@ class Root(ConfinedRoot):
             if self.append_only:
                 self.note_made(stat_entry(name, parent))
             if self.writes.sheds_acls:
-                from rdc.files.base.metadata import shed_acls
-
                 shed_acls(name, parent)
             return True
 
@@ -416,8 +422,6 @@ class Root(ConfinedRoot):
 
         self.perform(path, "make the directory", replace_it)
         if self.writes.sheds_acls:
-            from rdc.files.base.metadata import shed_acls
-
             self.perform(path, "take its inherited ACL away", shed_acls)
 
     def munged(self, target: bytes) -> bytes:
@@ -544,8 +548,6 @@ class Root(ConfinedRoot):
         self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
     ) -> None:
         if self.append_only:
-            from rdc.files.root.policies import rename_to_free_name
-
             made = stat_entry(temporary, parent)
             try:
                 rename_to_free_name(temporary, name, parent)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import TracebackType
 
 from rdc.errors import FileChangedError
 from rdc.files import _files
-from rdc.files.base.directory_descriptors import change_time, is_unchanged
+from rdc.files.base.directory_descriptors import Closing, change_time, is_unchanged
 from rdc.files.base.metadata import identity_of, outlast
 from rdc.files.base.paths import changed, failure, refused, unreadable
 from rdc.model.entries import Metadata
@@ -36,7 +35,7 @@ def read_ranges_into(fd: int, buffer: memoryview, rows: array[int]) -> bool:
     return _files.read_ranges_into(fd, rows, buffer)
 
 
-class SourceFile:
+class SourceFile(Closing):
     """An open file made by Root.open_read. A context manager that closes the descriptor."""
 
     __slots__ = (
@@ -237,10 +236,20 @@ class SourceFile:
             with suppress(OSError):
                 os.close(fd)
 
-    def __enter__(self) -> SourceFile:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+class ContentFile(SourceFile):
+    """A SourceFile without a descriptor, whose content `pread` alone has."""
+
+    __slots__ = ()
+
+    def read_into(self, buffer: memoryview, offset: int) -> None:
+        buffer[:] = self.pread(offset, len(buffer))
+
+    def read_ranges(self, rows: array[int]) -> bytes:
+        return b"".join(map(self.pread, rows[0::2], rows[1::2]))
+
+    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
+        buffer[:] = self.read_ranges(rows)
+
+    def again(self) -> SourceFile:
+        return self

@@ -1,5 +1,5 @@
 /*
- * walk_binding.c - read_directory.c for Python, and the only file here that knows Python.
+ * walk_binding.c - read_directory.c and read_directories.c for Python.
  *
  * Where the system is not Linux nothing is added, and rdc/files/root/lister.py does the same in Python.
  */
@@ -7,7 +7,7 @@
 
 #include "depth/seen_binding.h"
 #include "root/open_beneath.h"
-#include "root/read_directory.h"
+#include "root/read_directories.h"
 
 #ifdef __linux__
 
@@ -109,6 +109,65 @@ static PyObject *list_directory(PyObject *Py_UNUSED(module), PyObject *args)
     return failed ? failure(failed) : columns_of(&e, &seen);
 }
 
+/* A tuple of the columns; they are freed one by one, so that nothing is held twice for long. */
+static PyObject *run_columns(rdc_run *run)
+{
+    PyObject *columns = PyTuple_New(RDC_RUN_COLUMNS);
+    for (Py_ssize_t i = 0; columns && i < RDC_RUN_COLUMNS; i++) {
+        rdc_grown *c = run->columns + i;
+        PyObject *one = PyBytes_FromStringAndSize((char *)c->at, (Py_ssize_t)c->size);
+        free(c->at);
+        *c = (rdc_grown){0};
+        if (one)
+            PyTuple_SET_ITEM(columns, i, one);
+        else
+            Py_CLEAR(columns);
+    }
+    return columns;
+}
+
+/* The path and the columns of the directory that is alone; None of none. */
+static PyObject *run_alone(rdc_run *run)
+{
+    if (!run->has_alone)
+        Py_RETURN_NONE;
+    const rdc_rows_seen none = {0};
+    run->has_alone = 0;
+    PyObject *found = columns_of(&run->alone, &none);
+    return found ? Py_BuildValue("(y#N)", (char *)run->alone_path.at, (Py_ssize_t)run->alone_path.size - 1, found) : NULL;
+}
+
+static PyObject *list_directories(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int directory, failed;
+    unsigned depth, most;
+    const char *todo;
+    Py_ssize_t length, limit;
+    if (!PyArg_ParseTuple(args, "iy#nII:list_directories", &directory, &todo, &length, &limit, &depth, &most) ||
+        !check_limit(limit))
+        return NULL;
+    if (length && todo[length - 1])
+        return failure(EINVAL);
+    rdc_run run = {0};
+    Py_BEGIN_ALLOW_THREADS
+    failed = rdc_grow(&run.todo, todo, (size_t)length);
+    if (!failed)
+        failed = rdc_read_directories(directory, (size_t)limit, depth, most, &run);
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
+    if (failed)
+        failure(failed);
+    else
+        result = with_seen(Py_BuildValue("(nnNy#iN(nnKK))", (Py_ssize_t)run.directories, (Py_ssize_t)run.rows,
+                                         run_columns(&run), run.todo.at ? (char *)run.todo.at : "",
+                                         (Py_ssize_t)run.todo.size, run.error, run_alone(&run), (Py_ssize_t)run.looked,
+                                         (Py_ssize_t)run.slow, (unsigned long long)run.waited,
+                                         (unsigned long long)run.elapsed),
+                           &run.seen);
+    rdc_run_free(&run);
+    return result;
+}
+
 static PyObject *open_directory(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int directory, fd;
@@ -126,6 +185,7 @@ static PyObject *open_directory(PyObject *Py_UNUSED(module), PyObject *args)
 PyMethodDef rdc_walk_functions[] = {
 #ifdef __linux__
     {"list_directory", list_directory, METH_VARARGS, NULL},
+    {"list_directories", list_directories, METH_VARARGS, NULL},
     {"open_directory", open_directory, METH_VARARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},

@@ -24,7 +24,7 @@ typedef struct rdc_cutter {
     uint8_t last[RDC_LOW_WINDOW];
 } rdc_cutter;
 
-/* Starts a stream. The caller has checked 64 <= min < max <= 8 min. */
+/* Starts a stream. The caller has checked 64 <= min < max <= 32 min. */
 void rdc_cutter_start(rdc_cutter *c, const rdc_variant *variant, uint64_t min, uint64_t max);
 
 /* Takes a span; cuts are appended to c->ends. Returns -1 without memory: the stream is then lost. */

@@ -10,7 +10,7 @@
 
 /* Bounds of rdc/limits.py; a test compares them. */
 #define CHUNK_MIN_LIMIT 64
-#define CHUNK_RATIO_LIMIT 8
+#define CHUNK_RATIO_LIMIT 32
 #define CHUNK_MAX_LIMIT (16 << 20)
 
 typedef struct {

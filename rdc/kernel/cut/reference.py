@@ -147,7 +147,7 @@ class Cutter:
     """Bytes fed so far."""
 
     def __init__(self, min_size: int, max_size: int) -> None:
-        """Sizes in bytes; ValueError unless 64 <= min < max <= 8 min and max <= 16 MiB."""
+        """Sizes in bytes; ValueError unless 64 <= min < max <= 32 min and max <= 16 MiB."""
         if not (CHUNK_MIN_LIMIT <= min_size < max_size <= min(CHUNK_RATIO_LIMIT * min_size, CHUNK_MAX_LIMIT)):
             raise ValueError(
                 f"chunk sizes {min_size} to {max_size}: need {CHUNK_MIN_LIMIT} <= min < max "

@@ -31,6 +31,37 @@ size_t rdc_count_names(const uint8_t *names, size_t size)
     return count;
 }
 
+/* Names up to the end of a directory, which is the end of the text or an empty string. */
+static size_t directory_end(const uint8_t *text, size_t at, size_t size, size_t *count)
+{
+    while (at < size && text[at]) {
+        at += strlen((const char *)text + at) + 1;
+        ++*count;
+    }
+    return at;
+}
+
+size_t rdc_text_ranks(const uint8_t *text, size_t size, const uint8_t *digests, size_t directories, uint8_t *out)
+{
+    size_t at = 0, count = 0;
+
+    if (size && text[size - 1])
+        return SIZE_MAX; /* so that every string below ends within the text */
+    for (; directories--; digests += 32) {
+        size_t some = 0;
+        if (size - at < 2)
+            return SIZE_MAX;
+        at++; /* `directory_end` stops at a NUL, and the first one is looked at below */
+        at += strlen((const char *)text + at) + 1;
+        const size_t end = directory_end(text, at, size, &some);
+        if (out)
+            rdc_name_ranks(digests, text + at, some, out + 8 * count);
+        at = end;
+        count += some;
+    }
+    return at == size && (!size || !text[0]) ? count : SIZE_MAX;
+}
+
 void rdc_name_ranks(const uint8_t *key, const uint8_t *names, size_t count, uint8_t *out)
 {
     const rdc_sip keyed = rdc_sip_start(key);

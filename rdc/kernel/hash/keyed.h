@@ -18,4 +18,11 @@ size_t rdc_count_names(const uint8_t *names, size_t size);
  * has 16 bytes. */
 void rdc_name_ranks(const uint8_t *key, const uint8_t *names, size_t count, uint8_t *out);
 
+/*
+ * The same for all names of a manifest's text: for each directory NUL, its path, NUL, then names that each end with
+ * NUL; no name is empty. The first 16 of the 32 bytes of a directory's digest are the key of its names. Writes nothing
+ * where `out` is NULL. Returns the number of names; SIZE_MAX if the text is none, or has not `directories` directories.
+ */
+size_t rdc_text_ranks(const uint8_t *text, size_t size, const uint8_t *digests, size_t directories, uint8_t *out);
+
 #endif

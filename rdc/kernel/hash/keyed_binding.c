@@ -46,8 +46,32 @@ static PyObject *name_ranks(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
+static PyObject *text_ranks(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    RDC_BUFFER text = {0}, digests = {0};
+    if (!PyArg_ParseTuple(args, "y*y*:text_ranks", &text, &digests))
+        return NULL;
+    const size_t directories = (size_t)digests.len / 32, size = (size_t)text.len;
+    const size_t count =
+        digests.len % 32 ? SIZE_MAX : rdc_text_ranks(text.buf, size, digests.buf, directories, NULL);
+    if (count == SIZE_MAX)
+        return PyErr_Format(PyExc_ValueError,
+                            "text ranks: a digest of 32 bytes for each directory of the text (%zd bytes) is expected, "
+                            "found %zd bytes",
+                            text.len, digests.len);
+    PyObject *result = rdc_new_bytes(8 * (uint64_t)count);
+    if (!result)
+        return NULL;
+    uint8_t *out = rdc_inside(result);
+    PyThreadState *thread = rdc_unlock(size);
+    rdc_text_ranks(text.buf, size, digests.buf, directories, out);
+    rdc_lock(thread);
+    return result;
+}
+
 PyMethodDef rdc_keyed_functions[] = {
     {"name_ranks", name_ranks, METH_VARARGS, NULL},
+    {"text_ranks", text_ranks, METH_VARARGS, NULL},
     {"short_references", (PyCFunction)(void (*)(void))short_references, METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };

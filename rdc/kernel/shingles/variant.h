@@ -33,7 +33,7 @@ typedef struct {
     void (*combine)(uint64_t *sums, size_t k, uint64_t power, const uint64_t *hashes, size_t count, uint64_t *features);
 } rdc_shingling;
 
-/* The first two where the architecture is x86, the third on ARM64. */
-extern const rdc_shingling rdc_shingling_avx512, rdc_shingling_avx2, rdc_shingling_neon, rdc_shingling_plain;
+/* The first one where the architecture is x86, the second on ARM64. */
+extern const rdc_shingling rdc_shingling_avx2, rdc_shingling_neon, rdc_shingling_plain;
 
 #endif

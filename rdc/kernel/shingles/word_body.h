@@ -2,8 +2,7 @@
  *
  *   FN         attributes of its functions
  *   NAME(f)    the name of its form of f
- *   LOWEST(x)  the number of the lowest bit that is set, anything if none is; or
- *   WRITE_POSITIONS(bits, base, to)  writes base + i for each bit i that is set, and anything up to to[63]
+ *   LOWEST(x)  the number of the lowest bit that is set, anything if none is
  *
  * All loops are the same everywhere. They are compiled once a variant, because instructions for bits make half of
  * the speed. */
@@ -22,14 +21,10 @@ FN size_t NAME(edges)(const rdc_text_masks *masks, size_t blocks, unsigned skip,
         const unsigned base = (unsigned)(RDC_TEXT_BLOCK * block);
         const size_t next = found + (size_t)__builtin_popcountll(turns);
         before = words >> 63;
-#ifdef WRITE_POSITIONS
-        WRITE_POSITIONS(turns, base, edges + found);
-#else
         /* Eight at a time, whether there are as many or not: the next block overwrites the rest. */
         for (; found < next; found += 8)
             for (int i = 0; i < 8; i++, turns &= turns - 1)
                 edges[found + (size_t)i] = (uint16_t)(base + (unsigned)LOWEST(turns));
-#endif
         found = next;
     }
     if (before)

@@ -78,6 +78,6 @@ static int usable(void)
     return rdc_cpu_has(RDC_CPU_AVX2 | RDC_CPU_BMI | RDC_CPU_BMI2 | RDC_CPU_POPCNT);
 }
 
-const rdc_code_variant rdc_code_avx2 = {"avx2", usable, avx2_bits, avx2_mask_fields, avx2_overwrite_marked, avx2_count, avx2_list};
+const rdc_code_variant rdc_code_avx2 = {usable, avx2_bits, avx2_mask_fields, avx2_overwrite_marked, avx2_count, avx2_list};
 
 #endif

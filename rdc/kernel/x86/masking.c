@@ -33,10 +33,7 @@ int rdc_choose_code(const char *kernel)
 {
     variant = &rdc_code_plain;
 #if defined(__x86_64__)
-    const int widest = !strcmp(kernel, rdc_code_avx512.name);
-    if (widest && rdc_code_avx512.usable())
-        variant = &rdc_code_avx512;
-    else if ((widest || !strcmp(kernel, rdc_code_avx2.name)) && rdc_code_avx2.usable())
+    if (!strncmp(kernel, "avx", 3) && rdc_code_avx2.usable())
         variant = &rdc_code_avx2;
 #else
     (void)kernel;

@@ -83,4 +83,4 @@ static int usable(void)
     return 1;
 }
 
-const rdc_code_variant rdc_code_plain = {"c", usable, plain_bits, plain_mask_fields, plain_overwrite_marked, plain_count, plain_list};
+const rdc_code_variant rdc_code_plain = {usable, plain_bits, plain_mask_fields, plain_overwrite_marked, plain_count, plain_list};

@@ -86,7 +86,6 @@ typedef struct {
 
 /* Each as x86.h has it, but for `list`. */
 typedef struct {
-    const char *name;
     int (*usable)(void);
     void (*bits)(const uint8_t *code, size_t size, rdc_bits *bits);
     size_t (*mask_fields)(uint8_t *code, size_t size, uint8_t filler);
@@ -98,8 +97,8 @@ typedef struct {
     size_t (*list)(rdc_runs *runs, uint32_t *starts);
 } rdc_code_variant;
 
-/* The first two where their architecture is. */
-extern const rdc_code_variant rdc_code_avx512, rdc_code_avx2, rdc_code_plain;
+/* The first one where its architecture is. */
+extern const rdc_code_variant rdc_code_avx2, rdc_code_plain;
 
 #define STEP 64
 #define AHEAD 15 /* bytes behind these that are read */

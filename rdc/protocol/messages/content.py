@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc import limits
+from rdc.lean.records import Record
 from rdc.lean.typed import Annotated
 from rdc.model.runs import Purpose
 from rdc.protocol.messages.field_types import (
@@ -41,7 +42,7 @@ from rdc.protocol.wire.codec import (
     message,
     message_kinds,
 )
-from rdc.protocol.wire.fields import Blob, Column, Content, Flag, Gaps, Integer, Parts
+from rdc.protocol.wire.fields import Blob, Column, Content, Flag, Gaps, Integer, Parts, Time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,12 +60,23 @@ LEAF_WIDTH = 3
 them."""
 SHORTEN = 4
 """Divisor of the block size in short files."""
+LONG_FILE_BYTES = 64 << 10
+LENGTHEN = 4
+"""Factor of the block size in files longer than LONG_FILE_BYTES: their edits are farther apart."""
 KEYED_WIDTH = 8
 """Widest keyed hash in bytes; a wider reference is the whole digest."""
 
 
+def block_size(size: int, block: int) -> int:
+    """Bytes of a block in a file of `size` bytes, where `block` was asked for. Short files have shorter
+    blocks, or they would have hardly two."""
+    if size > LONG_FILE_BYTES:
+        return block * LENGTHEN
+    return block if size >= 2 * block else block // SHORTEN
+
+
 @message(6, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
-class RootRequest(AboutFiles, Message):
+class RootRequest(AboutFiles, Message, Record):
     """D: asks for references of the root digests of these files."""
 
     files: Files
@@ -78,7 +90,7 @@ class RootRequest(AboutFiles, Message):
 
 
 @message(7, by=SOURCE, when=ANSWERING, answers=RootRequest, purpose=Purpose.ROOTS)
-class RootAnswer(Message):
+class RootAnswer(Message, Record):
     """S: some or all files of the oldest RootRequest. A file that failed comes as FileFailed instead."""
 
     files: Files
@@ -99,7 +111,7 @@ class RootAnswer(Message):
 
     @property
     def whole(self) -> bool:
-        """Whether `roots` holds whole roots rather than references."""
+        """Return whether `roots` holds whole roots rather than references."""
         return self.group == 1 and self.width == ROOT_BYTES
 
     def root(self, row: int) -> bytes:
@@ -121,7 +133,7 @@ def _wrong_width(width: int) -> str | None:
 
 
 @message(8, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.NODES)
-class TreeRequest(AboutFiles, Message):
+class TreeRequest(AboutFiles, Message, Record):
     """D: asks for the top of the signature trees of these files."""
 
     files: Files
@@ -137,13 +149,12 @@ class TreeRequest(AboutFiles, Message):
         return _wrong_width(self.width)
 
     def block_of(self, size: int) -> int:
-        """Bytes of a block in a file of `size` bytes. Blocks are shorter where a file would have hardly
-        two."""
-        return self.block if size >= 2 * self.block else self.block // SHORTEN
+        """Bytes of a block in a file of `size` bytes."""
+        return block_size(size, self.block)
 
 
 @message(9, by=SOURCE, when=ANSWERING, answers=TreeRequest, purpose=Purpose.NODES)
-class TreeAnswer(Message):
+class TreeAnswer(Message, Record):
     """S: one file of the oldest TreeRequest."""
 
     file: Ordinal
@@ -158,8 +169,34 @@ class TreeAnswer(Message):
     them."""
 
 
+@message(71, by=DESTINATION, when=ASKING, asks="newest", purpose=Purpose.NODES)
+class LikelyRequest(Message, Record):
+    """D: asks for the trees of files that S takes for changed, before D knows which they are."""
+
+    newest: Annotated[int, Time()]
+    """The newest mtime that D has where the two trees differ: later ones are unknown to D."""
+    width: Width
+    """Bytes of a reference in the answers."""
+    block: Annotated[int, Integer(SHORTEN * limits.BLOCK_SIZE_MIN, limits.BLOCK_SIZE_MAX)]
+    """The block size, as in TreeRequest."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
+
+
+@message(72, by=SOURCE, when=SERVING, answers=LikelyRequest, purpose=Purpose.NODES)
+class LikelyAnswer(Message, Record):
+    """S: the files that it takes for changed. It answers next as if D had asked for their trees."""
+
+    files: Annotated[tuple[int, ...], Gaps(limits.LIKELY_FILES, limits.ORDINAL_LIMIT, may_be_empty=True)]
+
+    def asked(self, request: LikelyRequest) -> TreeRequest | None:
+        """Return what counts as asked by D from now on; None for nothing."""
+        return TreeRequest(self.files, request.width, request.block) if self.files else None
+
+
 @message(10, by=DESTINATION, when=ASKING, asks="nodes", purpose=Purpose.NODES)
-class NodeRequest(AboutFile, Message):
+class NodeRequest(AboutFile, Message, Record):
     """D: asks for the children of these nodes of a file's tree."""
 
     file: Ordinal
@@ -173,7 +210,7 @@ class NodeRequest(AboutFile, Message):
 
 
 @message(11, by=SOURCE, when=ANSWERING, answers=NodeRequest, purpose=Purpose.NODES)
-class NodeAnswer(Message):
+class NodeAnswer(Message, Record):
     """S: the next nodes of the oldest NodeRequest, in its order."""
 
     file: Ordinal
@@ -189,7 +226,7 @@ class NodeAnswer(Message):
 
 
 @message(31, by=DESTINATION, when=ASKING, asks="file", purpose=Purpose.BLOCKS)
-class BlockRequest(Ranged, Message):
+class BlockRequest(Ranged, Message, Record):
     """D: asks for fingerprints of the blocks in these ranges of a file."""
 
     file: Ordinal
@@ -225,7 +262,7 @@ class BlockRequest(Ranged, Message):
 
 
 @message(32, by=SOURCE, when=ANSWERING, answers=BlockRequest, purpose=Purpose.BLOCKS)
-class BlockAnswer(Message):
+class BlockAnswer(Message, Record):
     """S: the whole answer to the oldest BlockRequest."""
 
     file: Ordinal
@@ -247,14 +284,14 @@ features. Smaller ones are at most three eighths of such a larger file."""
 
 
 @message(40, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
-class DigestRequest(AboutFiles, Message):
+class DigestRequest(AboutFiles, Message, Record):
     """D: asks for one digest over the roots of these files."""
 
     files: Files
 
 
 @message(41, by=SOURCE, when=ANSWERING, answers=DigestRequest, purpose=Purpose.ROOTS)
-class DigestAnswer(Message):
+class DigestAnswer(Message, Record):
     """S: the digest of the oldest DigestRequest's files, except those that failed in a FileFailed before."""
 
     digest: Root
@@ -262,14 +299,14 @@ class DigestAnswer(Message):
 
 
 @message(42, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
-class TraitsRequest(AboutFiles, Message):
+class TraitsRequest(AboutFiles, Message, Record):
     """D: asks for short references of the roots of these files, and for their traits."""
 
     files: Files
 
 
 @message(43, by=SOURCE, when=ANSWERING, answers=TraitsRequest, purpose=Purpose.ROOTS)
-class TraitsAnswer(Message):
+class TraitsAnswer(Message, Record):
     """S: some or all files of the oldest TraitsRequest. A file that failed comes as FileFailed instead."""
 
     files: Files
@@ -320,21 +357,19 @@ KEYED_WIDTHS = (4, 8)
 _FINGERPRINTS = (limits.BUNDLE_BYTES * SHORTEN // BUNDLE_BLOCK_MIN + 2 * limits.BUNDLE_FILES) * LEAF_WIDTH
 
 
-@message(44, by=DESTINATION, when=ASKING, asks="files", feature="bundles", purpose=Purpose.NODES)
-class BundleRequest(AboutFiles, Message):
+@message(44, by=DESTINATION, when=ASKING, asks="files", feature="bundle", purpose=Purpose.NODES)
+class BundleRequest(AboutFiles, Message, Record):
     """D: asks for the description of these files, as listed, as one bundle."""
 
     bundle: Ordinal
     """The bundle's number from now on: bundles are numbered after all entries."""
     files: Annotated[tuple[int, ...], Gaps(limits.BUNDLE_FILES, limits.ORDINAL_LIMIT)]
-    width: Annotated[int, Integer(*KEYED_WIDTHS)]
-    """Bytes of a chunk's reference."""
     block: Annotated[int, Integer(BUNDLE_BLOCK_MIN, limits.BLOCK_SIZE_MAX)]
-    """Bytes of a block in files of one chunk."""
+    """Bytes of a block; see `block_size`."""
 
 
-@message(45, by=SOURCE, when=SERVING, answers=BundleRequest, feature="bundles", purpose=Purpose.NODES)
-class BundleAnswer(Message):
+@message(45, by=SOURCE, when=SERVING, answers=BundleRequest, feature="bundle", purpose=Purpose.NODES)
+class BundleAnswer(Message, Record):
     """S: the answer to the oldest BundleRequest."""
 
     bundle: Ordinal
@@ -343,12 +378,8 @@ class BundleAnswer(Message):
     their listing."""
     digest: Digest
     """BLAKE3 of the bundle's whole content."""
-    lengths: Annotated[tuple[int, ...], Column(limits.BUNDLE_CHUNKS, lowest=1)]
-    """Lengths of the chunks of its longer files."""
-    references: Annotated[bytes, Blob(0, limits.FRAME_BYTES // 2)]
-    """Keyed references, one per chunk."""
     fingerprints: Annotated[bytes, Blob(0, _FINGERPRINTS)]
-    """Keyed fingerprints of the blocks of its other files, LEAF_WIDTH bytes per block, in order."""
+    """Keyed fingerprints of the blocks of its files, LEAF_WIDTH bytes per block, in the bundle's order."""
 
 
 TABLE_WORD = 4
@@ -356,7 +387,7 @@ TABLE_WORD = 4
 
 
 @message(12, by=DESTINATION, when=ASKING, asks="file", purpose=Purpose.LITERALS)
-class RangeRequest(Ranged, Message):
+class RangeRequest(Ranged, Message, Record):
     """D: asks for these bytes of a file, in this order. Without ranges only the claims are checked."""
 
     file: Ordinal
@@ -396,7 +427,7 @@ class RangeRequest(Ranged, Message):
 
 
 @message(37, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
-class Correction(Message):
+class Correction(Message, Record):
     """S, before the answer to a RangeRequest: the content of check blocks with a wrong claim, without the
     requested ranges."""
 
@@ -414,7 +445,7 @@ class Correction(Message):
 
 
 @message(38, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
-class Targets(Message):
+class Targets(Message, Record):
     """S, before the answer to a RangeRequest: the masked x86 operands in the next check blocks, except
     corrected ones."""
 
@@ -423,7 +454,7 @@ class Targets(Message):
 
 
 @message(35, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
-class Literals(Message):
+class Literals(Message, Record):
     """S: the whole answer to a RangeRequest with `pack`."""
 
     file: Ordinal
@@ -432,14 +463,17 @@ class Literals(Message):
 
 
 @message(13, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.LITERALS)
-class FileRequest(AboutFiles, Message):
+class FileRequest(AboutFiles, Message, Record):
     """D: asks for these files whole."""
 
     files: Files
+    packing: Annotated[int, Integer(0, 2)] = 0
+    """How hard S compresses them. 0: as S finds best; 1: quickly; 2: not at all, because D has measured a
+    line that is faster than that."""
 
 
 @message(46, by=SOURCE, when=ANSWERING, answers=FileRequest, purpose=Purpose.LITERALS)
-class Resized(Message):
+class Resized(Message, Record):
     """S, before the content of a file whose size differs from its listing: the new size."""
 
     file: Ordinal
@@ -448,7 +482,7 @@ class Resized(Message):
 
 
 @message(70, by=SOURCE, when=ANSWERING, answers=(TreeRequest, FileRequest), purpose=Purpose.LITERALS)
-class Holes(Message):
+class Holes(Message, Record):
     """S, before the TreeAnswer or the content of a file that has holes: what it takes, and where they are."""
 
     file: Ordinal
@@ -469,7 +503,7 @@ class Holes(Message):
 
 
 @message(14, by=SOURCE, when=ANSWERING, answers=(RangeRequest, FileRequest), purpose=Purpose.LITERALS)
-class Data(Message):
+class Data(Message, Record):
     """S: the next bytes of a file or of its ranges."""
 
     file: Ordinal
@@ -477,7 +511,7 @@ class Data(Message):
 
 
 @message(36, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
-class Code(Message):
+class Code(Message, Record):
     """S: the next bytes of a file's ranges, through the x86 filter (operands are absolute)."""
 
     file: Ordinal
@@ -485,7 +519,7 @@ class Code(Message):
 
 
 @message(39, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
-class Table(Message):
+class Table(Message, Record):
     """S: the next bytes of a file's ranges, through the number table filter (numbers are differences between
     rows)."""
 
@@ -499,7 +533,7 @@ class Table(Message):
 
 
 @message(30, by=SOURCE, when=ANSWERING, answers=FileRequest, purpose=Purpose.LITERALS)
-class FileBatch(Message):
+class FileBatch(Message, Record):
     """S: small files of the oldest FileRequest that still agree with their listing."""
 
     files: Files
@@ -518,7 +552,7 @@ class FileBatch(Message):
 
 
 @message(15, by=SOURCE, when=ANSWERING, answers=(RangeRequest, FileRequest), purpose=Purpose.LITERALS)
-class FileEnd(Message):
+class FileEnd(Message, Record):
     """S: ends the Data of the request for this file."""
 
     file: Ordinal
@@ -543,7 +577,7 @@ ABOUT_FILES = tuple(kind for kind in message_kinds().values() if issubclass(kind
 
 
 @message(16, by=SOURCE, when=ANSWERING, answers=ABOUT_FILES, purpose=Purpose.LITERALS)
-class FileFailed(Message):
+class FileFailed(Message, Record):
     """S: the failure of this file, in place of an answer."""
 
     file: Ordinal

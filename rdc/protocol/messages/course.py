@@ -6,12 +6,12 @@ from enum import IntEnum
 from operator import le
 
 from rdc import limits
-from rdc.lean.records import replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import Annotated
 from rdc.model.entries import Kind, Listing, Metadata, strings
 from rdc.model.preserved import EVERYTHING, UNREADABLE, Preserved, unpack_attributes
 from rdc.model.runs import Purpose
-from rdc.model.selection import DirectoryRules, FilterRule
+from rdc.model.selection import DirectoryRules, FilterRule, check_name
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import (
     Code,
@@ -90,7 +90,7 @@ SECRET_BYTES = 16
 @message(
     0, by=EITHER, when=GREETING, then=OPENING, keys=("v", "s", "p", "o", "f"), longest=limits.HELLO_BYTES
 )
-class Hello(Message):
+class Hello(Message, Record):
     """Both sides, first, in the preamble's raw block. Unknown keys are ignored."""
 
     version: Annotated[int, Integer(0, 65_535)]
@@ -112,7 +112,7 @@ class Hello(Message):
 
 
 @message(1, by=EITHER, when=OPENING, then=WORKING, grows=True)
-class Open(Message):
+class Open(Message, Record):
     """Dialler, right after its Hello without a wait: the session's subject. Further items are ignored."""
 
     role: Annotated[Role, Member(Role)]
@@ -147,12 +147,12 @@ class Open(Message):
 
     @property
     def selects(self) -> bool:
-        """Whether Selected messages follow."""
+        """Return whether Selected messages follow."""
         return SELECTION in (self.needs or "").split(" ")
 
     @property
     def rules_follow(self) -> bool:
-        """Whether Rules messages follow, before anything else."""
+        """Return whether Rules messages follow, before anything else."""
         return RULE_PARTS in (self.needs or "").split(" ")
 
     @property
@@ -162,7 +162,7 @@ class Open(Message):
 
 
 @message(66, by=EITHER, when=(LISTING, ASKING))
-class Rules(Message):
+class Rules(Message, Record):
     """Dialler, right after an Open that needs `rule_parts`: filter rules, in their order."""
 
     rules: Annotated[tuple[FilterRule | DirectoryRules, ...], RulePart()]
@@ -171,19 +171,17 @@ class Rules(Message):
 
 
 @message(60, by=EITHER, when=(OPENING, LISTING, ASKING))
-class Selected(Message):
+class Selected(Message, Record):
     """Dialler, right after an Open that needs `selection`: paths of the source that take part."""
 
     origin: Annotated[bytes, Path()]
     """The directory that they are below, as the answerer's user would write it; b'' if the dialler is S."""
     names: Annotated[tuple[bytes, ...], Strings(limits.SELECTED_PER_MESSAGE, limits.SELECTED_MESSAGE_BYTES)]
-    """As in rdc.model.selection."""
+    """The values of rdc.model.selection."""
     last: Annotated[bool, Flag()]
     """Whether no other Selected follows."""
 
     def check(self) -> str | None:
-        from rdc.model.selection import check_name
-
         for name in self.names:
             try:
                 check_name(name)
@@ -193,12 +191,12 @@ class Selected(Message):
 
 
 @message(2, by=EITHER, when=OPENING, then=WORKING)
-class Opened(Message):
+class Opened(Message, Record):
     """Answerer, after its Hello: accepts the role."""
 
 
 @message(3, by=EITHER, when=UNTIL_CLOSED, then=CLOSED)
-class Refused(Message):
+class Refused(Message, Record):
     """Either side, at any time: ends the session, with a reason."""
 
     code: Failure
@@ -206,7 +204,7 @@ class Refused(Message):
 
 
 @message(24, by=DESTINATION, when=ASKING, moves=(SERVING, LISTING))
-class Describe(Message):
+class Describe(Message, Record):
     """D: the kind of description that S is to send. It is D's first request; it may come again for a listing
     if a manifest does not pay."""
 
@@ -223,8 +221,11 @@ ID_LIMIT = 0xFFFF_FFFF
 OWNERS_BYTES = limits.OWNERS_PER_MESSAGE * (limits.OWNER_NAME_BYTES + 1)
 
 
-@message(23, by=SOURCE, when=LISTING)
-class Start(Message):
+STORE_HEAD_BYTES = 68
+
+
+@message(23, by=SOURCE, when=LISTING, grows=True)
+class Start(Message, Record):
     """S, before any description: the subject of the description."""
 
     only: Annotated[bytes, Path(inside=True)]
@@ -234,6 +235,8 @@ class Start(Message):
     metadata: Annotated[Metadata, MetadataItems()]
     kept: Annotated[Preserved, PreservedCode()] = EVERYTHING
     """The metadata that the source's file system preserves."""
+    store: Annotated[bytes | None, Blob(STORE_HEAD_BYTES, STORE_HEAD_BYTES, optional=True)] = None
+    """The head of the store that the root is; None: it is none."""
 
     def check(self) -> str | None:
         if b"/" in self.only:
@@ -244,7 +247,7 @@ class Start(Message):
 
 
 @message(4, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
-class ListingPart(Message):
+class ListingPart(Message, Record):
     """S: some or all entries of one directory, in order."""
 
     directory: Ordinal
@@ -266,7 +269,7 @@ class ListingPart(Message):
 
 
 @message(5, by=SOURCE, when=LISTING, then=SERVING, purpose=Purpose.MANIFEST)
-class ListingEnd(Message):
+class ListingEnd(Message, Record):
     """S: every directory is listed; the totals of the listing."""
 
     directories: Count
@@ -280,7 +283,7 @@ class ListingEnd(Message):
 
 
 @message(25, by=SOURCE, when=LISTING, then=SERVING, purpose=Purpose.MANIFEST)
-class Manifest(Message):
+class Manifest(Message, Record):
     """S, after Start and in place of a listing: the digest and totals of the tree."""
 
     root: Root
@@ -306,7 +309,7 @@ class Manifest(Message):
 
 
 @message(57, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
-class MountPoints(Message):
+class MountPoints(Message, Record):
     """S, with the option one_file_system: directories on other file systems that it skipped. Their content is
     unknown."""
 
@@ -315,7 +318,7 @@ class MountPoints(Message):
 
 
 @message(58, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
-class HardLinks(Message):
+class HardLinks(Message, Record):
     """S, with the option hard_links, before the entries: the next entries that are further names of earlier
     files."""
 
@@ -332,7 +335,7 @@ class HardLinks(Message):
 
 
 @message(59, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
-class EntryAttributes(Message):
+class EntryAttributes(Message, Record):
     """S, with the options acls or xattrs, before the entries: extended attributes of entries that come next.
     Other entries have none."""
 
@@ -360,7 +363,7 @@ class EntryAttributes(Message):
 
 
 @message(61, by=SOURCE, when=LISTING)
-class Owners(Message):
+class Owners(Message, Record):
     """S, with options that map owners, before the entries: the names of their users and groups. Once right
     behind Start, about the root or the only entry."""
 
@@ -383,7 +386,7 @@ class Owners(Message):
 
 
 @message(33, by=SOURCE, when=(LISTING, SERVING, WATCHING), purpose=Purpose.MANIFEST)
-class TopTier(Message):
+class TopTier(Message, Record):
     """S, after a Manifest of more than SMALL_MANIFEST entries: its finest tier of few nodes, sent unasked."""
 
     level: Level
@@ -397,7 +400,7 @@ class TopTier(Message):
 
 
 @message(26, by=DESTINATION, when=ASKING, asks="nodes", purpose=Purpose.MANIFEST)
-class TierRequest(Message):
+class TierRequest(Message, Record):
     """D: asks for the children, in tier `level`, of these nodes of the tier above. Without nodes: the whole
     tier, or the top tier."""
 
@@ -408,7 +411,7 @@ class TierRequest(Message):
 
 
 @message(27, by=SOURCE, when=SERVING, answers=TierRequest, purpose=Purpose.MANIFEST)
-class TierAnswer(Message):
+class TierAnswer(Message, Record):
     """S: the answer to the oldest TierRequest, one entry per requested node (one for a whole tier)."""
 
     level: Level
@@ -425,7 +428,7 @@ class TierAnswer(Message):
 
 
 @message(28, by=DESTINATION, when=ASKING, asks="nodes", purpose=Purpose.MANIFEST)
-class RowsRequest(Message):
+class RowsRequest(Message, Record):
     """D: asks for the entries below these nodes of tier `level`."""
 
     level: Level
@@ -434,7 +437,7 @@ class RowsRequest(Message):
 
 
 @message(29, by=SOURCE, when=SERVING, answers=RowsRequest, purpose=Purpose.MANIFEST)
-class RowsPart(Message):
+class RowsPart(Message, Record):
     """S: the next entries below the next nodes of the oldest RowsRequest."""
 
     counts: Annotated[tuple[int, ...], Column(limits.TIER_NODES, lowest=1)]
@@ -459,7 +462,7 @@ MARK_BYTES = 16
 
 
 @message(17, by=EITHER, when=(*ANSWERING, WATCHING, ASKING))
-class Notice(Message):
+class Notice(Message, Record):
     """Either side: a problem with one path that the other side's user must see. The session goes on."""
 
     code: Code
@@ -469,7 +472,7 @@ class Notice(Message):
 
 
 @message(18, by=DESTINATION, when=ASKING)
-class Items(Message):
+class Items(Message, Record):
     """D: entries that were changed, or would be in a dry run."""
 
     changes: Annotated[str, Codes(CODE_LENGTH, limits.ITEMS_PER_MESSAGE)]
@@ -494,7 +497,7 @@ class Items(Message):
 
 
 @message(19, by=DESTINATION, when=ASKING)
-class Progress(Message):
+class Progress(Message, Record):
     """D: its progress."""
 
     phase: Annotated[str, Word(choices=("compare", "transfer", "delete"))]
@@ -503,7 +506,7 @@ class Progress(Message):
 
 
 @message(20, by=DESTINATION, when=ASKING)
-class Plan(Message):
+class Plan(Message, Record):
     """D: the work that lies ahead."""
 
     files: Count
@@ -512,25 +515,25 @@ class Plan(Message):
 
 
 @message(62, by=DESTINATION, when=ASKING, asks="files")
-class Landed(Message):
+class Landed(Message, Record):
     """D: these entries of one directory are at the destination, equal to their listing and durable."""
 
     files: Files
     """Entries of any kind but directories."""
     mark: Annotated[bytes, Blob(MARK_BYTES, MARK_BYTES)]
-    """What identifies the directory of D that they are in (rdc.files.facts.file_facts)."""
+    """The identity of the directory of D that they are in (rdc.files.facts.file_facts)."""
 
 
 @message(63, by=SOURCE, when=SERVING, answers=Landed)
-class Removed(Message):
+class Removed(Message, Record):
     """S: it has removed what it could of the oldest Landed. Each entry that stays came as a Notice."""
 
     count: Annotated[int, Integer(0, limits.FILES_PER_MESSAGE)]
     """Entries that are gone."""
 
 
-@message(21, by=DESTINATION, when=ASKING, then=DONE, needs=SERVING, moves=(SERVING, CLOSED))
-class Done(Message):
+@message(21, by=DESTINATION, when=ASKING, then=DONE, needs=SERVING, moves=(SERVING, CLOSED), grows=True)
+class Done(Message, Record):
     """D: its result, in the last message of a session."""
 
     changed: Count
@@ -541,6 +544,8 @@ class Done(Message):
     reused_bytes: TotalSize
     errors: Count
     code: Code
+    created: Annotated[int | None, Integer(optional=True)] = None
+    """The changed entries that D did not have; None: there are none."""
 
 
 # Turns of a session that stays open
@@ -553,7 +558,7 @@ each."""
 
 
 @message(50, by=SOURCE, when=LISTING)
-class Watch(Message):
+class Watch(Message, Record):
     """S, before Start: it watches its tree, and the session goes on after Done."""
 
     again: Annotated[bool, Flag()]
@@ -564,7 +569,7 @@ class Watch(Message):
 
 
 @message(51, by=SOURCE, when=WATCHING, then=LISTING, moves=(DONE, ASKING))
-class Turn(Message):
+class Turn(Message, Record):
     """S, after Done: begins a turn. Requests, ordinals and rounds start again from 0."""
 
     whole: Annotated[bool, Flag()]
@@ -572,7 +577,7 @@ class Turn(Message):
 
 
 @message(52, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
-class Renamed(Message):
+class Renamed(Message, Record):
     """S: an entry moved since the last announcement from `old` to `new`, where no entry was."""
 
     old: Annotated[bytes, Path(inside=True)]
@@ -594,7 +599,7 @@ class Renamed(Message):
 
 
 @message(53, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
-class Changed(Message):
+class Changed(Message, Record):
     """S: the changes in one directory since the last announcement. Parents come before children."""
 
     path: Annotated[bytes, Path(inside=True)]
@@ -629,7 +634,7 @@ class Changed(Message):
 
 
 @message(54, by=SOURCE, when=LISTING, then=SERVING, purpose=Purpose.MANIFEST)
-class TurnEnd(Message):
+class TurnEnd(Message, Record):
     """S: all changes are announced; totals of the tree."""
 
     entries: Count
@@ -641,7 +646,7 @@ class TurnEnd(Message):
 
 
 @message(55, by=DESTINATION, when=ASKING)
-class Follow(Message):
+class Follow(Message, Record):
     """D as the dialler, right after Open: S is to watch its tree and send Watch when it can."""
 
     rescan: Annotated[int, Integer(0, limits.RESCAN_SECONDS)]
@@ -664,7 +669,7 @@ class SourceState(IntEnum):
 
 
 @message(56, by=SOURCE, when=(LISTING, WATCHING))
-class Condition(Message):
+class Condition(Message, Record):
     """S, after Follow: whether its tree can be watched."""
 
     state: Annotated[SourceState, Member(SourceState)]

@@ -10,7 +10,7 @@ from operator import add, sub
 
 from rdc import limits
 from rdc.errors import ExitCode
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import Annotated
 from rdc.model.entries import NUMBERS, Kind, Listing, PackedListing, check_sizes, sliced
 from rdc.protocol.wire.fields import (
@@ -161,8 +161,7 @@ MTIMES = 4
 ALL_GROUPS = NAMES | ATTRIBUTES | MTIMES
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Record):
     """Consecutive entries of one directory. Each name and link target ends in NUL; names increase."""
 
     path: bytes
@@ -171,8 +170,7 @@ class Segment:
     targets: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Record):
     """Consecutive entries. The columns of groups that were not requested are empty."""
 
     count: int
@@ -190,7 +188,7 @@ class Rows:
     """Group MTIMES, i64 each."""
 
     def splits(self, counts: Sequence[int]) -> bool:
-        """Whether `split` can split by these counts: they add up, and no directory's names cross a
+        """Return whether `split` can split by these counts: they add up, and no directory's names cross a
         boundary."""
         ends = set(accumulate(counts))
         return sum(counts) == self.count and (
@@ -415,8 +413,7 @@ CHECK_BLOCK_DIGEST_BYTES = 2
 trip."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Record):
     """Check blocks with their `digests`, CHECK_BLOCK_DIGEST_BYTES each."""
 
     cells: tuple[int, ...]

@@ -21,7 +21,7 @@ from itertools import count as numbers
 from operator import add, lt, sub
 
 from rdc.errors import ProtocolError, one_line, printable
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Generic, Protocol, TypeVar
 from rdc.limits import PATH_BYTES, PATH_DEPTH, SIZE_LIMIT, TOTAL_BYTES, TOTAL_LIMIT
 from rdc.model.entries import little_endian_integers
@@ -53,8 +53,7 @@ def of_type(raw: object, kind: type[T]) -> T:
     return raw
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Record):
     lowest: int = 0
     highest: int = SIZE_LIMIT
     optional: bool = False
@@ -71,8 +70,7 @@ class Integer:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Record):
     """A sum of sizes: an integer as long as it is at most SIZE_LIMIT, else its bytes, lowest first."""
 
     optional: bool = False
@@ -98,8 +96,7 @@ class Total:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Record):
     optional: bool = False
 
     def pack(self, value: bool | None) -> object:
@@ -109,8 +106,7 @@ class Flag:
         return None if raw is None and self.optional else of_type(raw, bool)
 
 
-@dataclass(frozen=True, slots=True)
-class Member(Generic[E]):
+class Member(Generic[E], Record):
     """A member of an IntEnum as its integer."""
 
     kind: type[E]
@@ -129,18 +125,18 @@ class Member(Generic[E]):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Record):
     """Bytes that only the user of the message interprets."""
 
     shortest: int
     longest: int
+    optional: bool = False
 
-    def pack(self, value: bytes) -> object:
-        return self._checked(value)
+    def pack(self, value: bytes | None) -> object:
+        return None if value is None and self.optional else self._checked(of_type(value, bytes))
 
-    def unpack(self, raw: object) -> bytes:
-        return self._checked(of_type(raw, bytes))
+    def unpack(self, raw: object) -> bytes | None:
+        return None if raw is None and self.optional else self._checked(of_type(raw, bytes))
 
     def _checked(self, value: bytes) -> bytes:
         if not self.shortest <= len(value) <= self.longest:
@@ -148,8 +144,7 @@ class Blob:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Record):
     """File content: the last field of its message, after the msgpack of the others, so it is not copied. A
     received value is a view."""
 
@@ -166,8 +161,7 @@ class Content:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Record):
     """A path as the file system has it. inside: relative, with plain components only, b'' for the root
     itself."""
 
@@ -190,8 +184,7 @@ class Path:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """One printable line for a person. A longer line is cut when sent and refused when received."""
 
     longest: int
@@ -213,8 +206,7 @@ class Text:
         return one_line(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Record):
     """A string out of a fixed set."""
 
     choices: tuple[str, ...]
@@ -229,8 +221,7 @@ class Word:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Codes:
+class Codes(Record):
     """One or more strings of a fixed length in printable ASCII, concatenated."""
 
     length: int
@@ -274,8 +265,7 @@ def of_items(raw: object, *kinds: type) -> tuple[Any, ...]:
 # Many values
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
+class Gaps(Record):
     """Strictly increasing integers as a column of gaps; at least one, unless may_be_empty."""
 
     count: int
@@ -291,8 +281,7 @@ class Gaps:
         return unpack_gaps(raw, self.count, self.limit)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """Integers in any order."""
 
     count: int
@@ -309,8 +298,7 @@ class Column:
         return values
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Record):
     """Byte strings: a column of their lengths, then the strings without separators."""
 
     count: int
@@ -334,8 +322,7 @@ class Parts:
         return tuple(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
+class Strings(Record):
     """Byte strings without NUL, each followed by a NUL. An optional column may be empty."""
 
     count: int
@@ -365,8 +352,7 @@ class Strings:
 # Times
 
 
-@dataclass(frozen=True, slots=True)
-class Time:
+class Time(Record):
     """A packed time: an integer, or the bytes of a distant time."""
 
     optional: bool = False
@@ -542,7 +528,7 @@ def unpack_gaps(raw: object, count: int, limit: int) -> tuple[int, ...]:
 
 
 def increasing(values: Sequence[bytes]) -> bool:
-    """Whether every value is larger than the one before."""
+    """Return whether every value is larger than the one before."""
     rest = iter(values)
     next(rest, None)
     return all(map(lt, values, rest))

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 
 from rdc.errors import UsageError, printable
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import NAME_BYTES, PATH_BYTES, RULES_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.location import FarList
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 # --- codecs of values ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedText:
+class CheckedText(Record):
     """A text that is not empty, as the user wrote it."""
 
     kind: type
@@ -61,9 +60,8 @@ class CheckedText:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
-    """What `codec` packs; nil for None."""
+class Optional(Record):
+    """The value that `codec` packs; nil for None."""
 
     codec: Codec
 
@@ -74,8 +72,7 @@ class Optional:
         return None if raw is None else self.codec.unpack(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordItems:
+class RecordItems(Record):
     """The fields of a record as a list. The record checks what they mean together."""
 
     kind: Callable[..., object]
@@ -110,7 +107,7 @@ _SYNTAXES = (
 )  # fmt: skip
 _DIGITS = b"0123456789abcdef"
 _PLAIN = FilterRule(RuleAction.EXCLUDE, b"-").modifiers
-"""Those of a rule that is an action and a pattern."""
+"""The fields of a rule that is an action and a pattern."""
 _RULE_FLAGS = ("negated", "perishable", "absolute")
 _FILE_FLAGS = ("inherited", "words", "clears", "perishable", "absolute", "above")
 
@@ -190,7 +187,7 @@ def _unpacked(digits: bytes, text: bytes) -> Rule:
 
 @cache
 def _number(digits: bytes) -> tuple[int, int]:
-    """Whether the rules are in files, and their code."""
+    """Return whether the rules are in files, and their code."""
     if len(digits) != 3 or any(digit not in _DIGITS for digit in digits):
         raise ValueError("a rule is a code of three digits and a text")
     number = int(digits, 16)
@@ -326,8 +323,8 @@ ADDED_OPTIONS: Mapping[str, Codec] = _carried(Carrier.NAMED, Carrier.SPARED)
 """The codec of each option that travels by its name, in increasing order of names."""
 
 DISPENSABLE = frozenset(_carried(Carrier.SPARED))
-"""Those that a session can do without: a side that does not know them makes no such entries, or has one call
-in flight."""
+"""The kinds that a session can do without: a side that does not know them makes no such entries, or has one
+call in flight."""
 
 SELECTION = "selection"
 """The name that an Open needs if Selected messages follow it. It has no value."""
@@ -336,8 +333,7 @@ RULE_PARTS = "rule_parts"
 """The name that an Open needs if its filter rules follow it as Rules messages. It has no value."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedValues:
+class NamedValues(Record):
     """Options by name, in increasing order of names."""
 
     items: tuple[tuple[str, Any], ...]
@@ -351,7 +347,7 @@ def added_values(options: SyncOptions) -> NamedValues | None:
 
 
 def _is_added(name: str, value: Any) -> bool:
-    """Whether the value differs from the default, and has no place elsewhere in Open."""
+    """Return whether the value differs from the default, and has no place elsewhere in Open."""
     return value != OPTIONS[name].default and not (name == "rules" and are_plain(value))
 
 
@@ -393,8 +389,7 @@ class AddedOptions:
 # Codecs of message fields that hold a record of rdc.model: preserved metadata, metadata.
 
 
-@dataclass(frozen=True, slots=True)
-class PreservedCode:
+class PreservedCode(Record):
     """Preserved metadata as one integer, 0 to 31 where only owners and extended attributes are in question.
 
     Its fields from the lowest bit: 1 with owners (1 bit); AttributeKinds (4); the index of the granularity's

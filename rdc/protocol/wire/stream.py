@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from rdc.errors import ProtocolError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
     BLOCK_BYTES,
     BLOCK_CONTENT_BYTES,
@@ -113,8 +113,7 @@ class ByteQueue:
 # Frames
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Record):
     kind: int
     """Type byte; rdc.protocol.wire.codec decides whether it is known."""
     round: int
@@ -185,8 +184,7 @@ class FrameReader:
 # Levels of compression
 
 
-@dataclass(frozen=True, slots=True)
-class CompressionLevel:
+class CompressionLevel(Record):
     """Parameters of the zstd frames in a stream."""
 
     level: int
@@ -206,7 +204,7 @@ class CompressionLevel:
     """
 
     def ends(self, frame: int, block_content: int) -> bool:
-        """Whether a frame with `frame` bytes of content ends before the next `block_content` bytes."""
+        """Return whether a frame with `frame` bytes of content ends before the next `block_content` bytes."""
         return self.frame_log > 0 and frame + block_content > 1 << self.frame_log
 
     def compressor(self) -> zstandard.ZstdCompressor:
@@ -335,7 +333,7 @@ class BlockWriter:
             pending += part[at:]
 
     def write_content(self, head: bytes, content: bytes | memoryview) -> None:
-        """As write(), for a frame that ends in file content, which is often compressed already.
+        """Do as write() does, for a frame that ends in file content, which is often compressed already.
 
         After a piece that hardly shrinks, the following content goes raw and uncopied. The raw run doubles
         each time, up to RAW_RUN_BYTES, and then the next piece is tried. `content` must not change until it

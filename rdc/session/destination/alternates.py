@@ -11,12 +11,12 @@ from rdc.files.replace.cloning import copy_whole, may_clone
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Identity, Kind, Listing, Metadata
 from rdc.model.options import AlternateUse
-from rdc.model.preserved import real_time
+from rdc.model.preserved import UNREADABLE, AttributeKinds, pack_attributes, real_time, unpack_attributes
 from rdc.plan.compare import Change, Comparison, Decision, Difference, copying_code, with_equal_times
-from rdc.plan.skip_options import AlternateMatch, Likeness
+from rdc.plan.skip_options import AlternateMatch, Likeness, best_match
 from rdc.progress import ItemChanged, Problem
 from rdc.session.destination.deletion import writing_code
 from rdc.session.destination.entry_changes import (
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.destination_options import AlternateDirectories
 
 
-@dataclass(frozen=True, slots=True)
-class AlternateEntry:
+class AlternateEntry(Record):
     """A file, symlink or special file of the source, and what an alternate directory has at its path."""
 
     file: int
@@ -46,18 +45,17 @@ class AlternateEntry:
     size: int
     """A device's is its number."""
     metadata: Metadata
-    """As the source announced it."""
+    """The entry as the source announced it."""
     target: bytes
-    """Of a symlink."""
+    """The target of a symlink."""
     match: AlternateMatch
     listed: Metadata
-    """Of the entry in the alternate directory, when that was listed."""
+    """The metadata of the entry in the alternate directory when that was listed."""
     listed_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class AlternateMatches:
-    """What alternate directories have of one directory, by the row of the source's entry."""
+class AlternateMatches(Record):
+    """The entries of one directory in alternate directories, by the row of the source's entry."""
 
     entries: Mapping[int, AlternateEntry]
     """All but directories. They are made from what was found."""
@@ -65,7 +63,7 @@ class AlternateMatches:
     """New directories, which are made as usual."""
 
     def difference(self, row: int) -> Difference | None:
-        """How a new directory differs from the one that was found; None if none was found."""
+        """Return how a new directory differs from the one that was found; None if none was found."""
         match = self.directories.get(row)
         return None if match is None else match.difference
 
@@ -127,8 +125,6 @@ class _Look:
         self._sets = {} if xattrs is None else xattrs.of(directory.first, len(directory.listing))
 
     def match(self, row: int) -> AlternateMatch | None:
-        from rdc.plan.skip_options import best_match
-
         return best_match(
             self._wanted,
             row,
@@ -144,7 +140,6 @@ class _Look:
         if xattrs is None or self._wanted.kinds[row] == Kind.DIRECTORY:
             return None
         from rdc.files.facts.xattrs import read_entry_attributes
-        from rdc.model.preserved import UNREADABLE, AttributeKinds, pack_attributes, unpack_attributes
 
         # A file in an alternate directory is read now and then, and a link to it is worth more than its time.
         kinds = xattrs.kinds & ~AttributeKinds.ACCESS_TIME
@@ -163,7 +158,7 @@ class _Look:
         return same
 
     def is_blocked(self, row: int) -> bool:
-        """Whether a directory has to make way first: then the file comes as if it had no alternate."""
+        """Return whether a directory has to make way first: then the file comes as if it had no alternate."""
         try:
             return self._context.at.root.kind(self._path(row)) is Kind.DIRECTORY
         except FileError:
@@ -186,7 +181,7 @@ class _Look:
                 yield row, match
 
     def _is_left(self, row: int, at: int) -> bool:
-        """Whether an option leaves the destination's file in row `at` alone, or it is no file."""
+        """Return whether an option leaves the destination's file in row `at` alone, or it is no file."""
         options, here = self._context.at.options, self._directory.existing
         return (
             here.kinds[at] != Kind.FILE
@@ -274,12 +269,12 @@ class AlternateFiles:
             on_error=self._failed,
             files=GROUP_FILES,
         )
-        self._codes: dict[bytes, str | None] = {}
+        self._codes: dict[bytes, tuple[str | None, bool]] = {}
         """For each path in the group, its code in the report."""
         self._linked_in: dict[int, bytes] = {}
         """For each device, a directory in which a link was made."""
         self._compared: dict[int, AlternateEntry] = {}
-        """With --checksum: files whose content has to be compared first, by row."""
+        """The files, with --checksum, whose content has to be compared first, by row."""
         if self._checksum:
             alternates.make_equal = self._make_equal
 
@@ -311,7 +306,7 @@ class AlternateFiles:
             try:
                 make_durable(self._root, linked.values())
             except FileError as error:
-                self._events.report(Problem(writing_code(error), error.path, str(error)))
+                self._events.report(Problem(writing_code(error), error.path_bytes, str(error)))
 
     # Symlinks and special files
 
@@ -335,7 +330,7 @@ class AlternateFiles:
                 self._root.replace_symlink(path, entry.target, metadata, owner=owner, expected=listed)
             else:
                 self._root.replace_node(path, kind, entry.size, metadata, owner=owner, expected=listed)
-        self._landing.changed += 1
+        self._landing.count(new=listed is None)
         return True
 
     # Files
@@ -347,7 +342,7 @@ class AlternateFiles:
             return self._leave_out(entry)
         code = copying_code(Kind.FILE, entry.match.difference)
         if self._dry:
-            self._report(entry.path, code)
+            self._report(entry.path, code, new=self._landing.listed.of(entry.file) is None)
         elif not (whole and use is AlternateUse.LINK and self._link(entry)) and not self._copy(entry, code):
             self._fetch(entry)
         return True
@@ -365,7 +360,7 @@ class AlternateFiles:
             return False  # a symlink may be where a directory above would be made
         if not self._dry:
             self._root.remove(entry.path, self._landing.listed.of(entry.file))
-        self._landing.changed += 1
+        self._landing.count(new=False)
         return True
 
     def _link(self, entry: AlternateEntry) -> bool:
@@ -382,7 +377,7 @@ class AlternateFiles:
         self._alternates.linked += 1
         if self._xattrs is not None:
             self._alternates.note_linked(entry.file)
-        self._landing.changed += 1
+        self._landing.count(new=listed is None)
         return True
 
     @staticmethod
@@ -423,7 +418,7 @@ class AlternateFiles:
                     return False
                 copy.hand_over()
         self._alternates.cloned += shares
-        self._codes[path] = code
+        self._codes[path] = code, existing is None
         if self._xattrs is not None:
             self._xattrs.note_reported((entry.file,), new=True)
         metadata = self._permissions.guarded(entry.file, entry.metadata)
@@ -456,17 +451,18 @@ class AlternateFiles:
 
     # Reports
 
-    def _report(self, path: bytes, code: str | None) -> None:
-        """Counts a changed entry, and reports it unless rsync is silent about it."""
-        if code is None:
-            self._landing.changed += 1
-        else:
-            self._landing.report(ItemChanged(code, path))
+    def _report(self, path: bytes, code: str | None, *, new: bool) -> None:
+        """Counts a changed entry, and reports it unless rsync is silent about it. rsync's code of an entry
+        that is made of another one does not say whether it is `new`."""
+        self._landing.count(new=new)
+        if code is not None:
+            self._events.report(ItemChanged(code, path))
 
     def _committed(self, path: bytes) -> None:
-        self._report(path, self._codes.pop(path, None))
+        code, new = self._codes.pop(path, (None, False))
+        self._report(path, code, new=new)
 
     def _failed(self, error: RdcError) -> None:
-        path = error.path if isinstance(error, FileError) else b""
+        path = error.path_bytes if isinstance(error, FileError) else b""
         self._codes.pop(path, None)
         self._events.report(Problem(error.code, path, str(error)))

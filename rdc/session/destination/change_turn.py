@@ -19,6 +19,7 @@ from rdc.protocol.messages import Changed, Describe, Done, Renamed, TopTier, Tur
 from rdc.session.destination.conversation import DestinationTurn, WholeTurn
 from rdc.session.destination.deletion import writing_code
 from rdc.session.destination.directory_changes import AnnouncedDirectory
+from rdc.session.destination.selected import as_named_by_source
 from rdc.session.runtime.commands import Conversation, EventRelay, Idle, Receive, Send
 from rdc.session.transfer.destination import Destination, PartialFiles, Terms, left_alone, refused_name
 from rdc.session.transfer.renames import RemovedFiles
@@ -133,7 +134,7 @@ def _directories_above(path: bytes) -> list[bytes]:
 
 
 def _is_current(listing: Listing, row: int, existing: Listing, here: int) -> bool:
-    """Whether the destination's file has the announced size and mtime."""
+    """Return whether the destination's file has the announced size and mtime."""
     return (listing.sizes[row], listing.mtimes[row]) == (existing.sizes[here], existing.mtimes[here])
 
 
@@ -177,33 +178,33 @@ class ChangeTurn(DestinationTurn):
     def run(self, round_: int) -> Conversation[Done]:
         """Receives the changes, fetches contents, deletes, and ends with the totals of the turn."""
         try:
-            end, round_ = yield from self._gather(round_)
+            end = yield from self._gather(round_)
             self.source_files = end.files
             if not self._unexpected:
-                yield from self._bring_up(end, round_)
+                yield from self._bring_up(end)
             self._make_renames_durable()
         except BaseException:
             self.wind_down()
             raise
         self.finish_turn()
-        round_ = self._round
-        yield from self._events.send_waiting(round_)
+        yield from self._events.send_waiting(self._round)
         done = self.account(UNEXPECTED if self._unexpected else ExitCode.OK)
-        yield Send(done, round_)
+        yield Send(done, self._round)
         return done
 
-    def _gather(self, round_: int) -> Conversation[tuple[TurnEnd, int]]:
+    def _gather(self, round_: int) -> Conversation[TurnEnd]:
         """Compares directories as the source names them. Contents are requested when all are known."""
         while True:
             received = yield Receive()
             if received is None:
                 continue
-            self._round = round_ = max(round_, received.round + 1)
+            round_ = max(round_, received.round + 1)
             message = received.message
             if isinstance(message, TurnEnd):
                 if not self._unexpected:
                     self._closed.open()
-                return message, round_
+                self._round = round_
+                return message
             if isinstance(message, Renamed):
                 if self._is_reserved(message.old) or self._is_reserved(message.new):
                     continue
@@ -218,7 +219,7 @@ class ChangeTurn(DestinationTurn):
             elif not self._events.take(message):
                 raise ProtocolError(f"expected what changed, found {type(message).__name__}")
 
-    def _bring_up(self, end: TurnEnd, round_: int) -> Conversation[None]:
+    def _bring_up(self, end: TurnEnd) -> Conversation[None]:
         """Fetches contents, renames and deletes, after all directories were compared."""
         directories, transfers = self.directories, self.transfers
         directories.skip_unlisted()
@@ -229,36 +230,19 @@ class ChangeTurn(DestinationTurn):
             ),
             rename=self.extraneous.may_go(end.entries, end.read_errors),
         )
-        yield from self._fetch(round_)
-        self.landing.flush()
+        self._round = yield from self.fetch_known(self._round)
         yield from transfers.move(self.deletion.spare, self._round)
-        yield from self._fetch(self._round)
-        self.landing.flush()
+        self._round = yield from self.fetch_known(self._round)
         self.put_blocked(end.read_errors)
-        yield from self._fetch(self._round)
-        self.landing.flush()
+        self._round = yield from self.fetch_known(self._round)
         self.remove(end.entries, end.read_errors)
         self.withheld = self.extraneous.withheld(end.read_errors)
-        yield from self._fetch(self._round)
-        self.landing.flush()
+        self._round = yield from self.fetch_known(self._round)
         if self._uses_content:
             for entry in self._partial_files.foreign(self._filters, only=self._only or None):
                 self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
         self._partial_files.sweep()
         directories.finish()
-
-    def _fetch(self, round_: int) -> Conversation[None]:
-        """Fetches contents until nothing is outstanding."""
-        yield from self.transfers.pump(round_)
-        while not self.transfers.idle:
-            received = yield Receive()
-            if received is None:
-                continue
-            self._round = max(self._round, received.round + 1)
-            if not self._events.take(received.message):
-                yield from self.transfers.take(received)
-            yield from self.transfers.pump(received.round + 1)
-            yield from self._events.send_waiting(received.round + 1)
 
     def _check_within(self, directory: bytes, names: Collection[bytes]) -> None:
         """Raises ProtocolError for entries other than the announced one, or in an excluded directory."""
@@ -271,7 +255,7 @@ class ChangeTurn(DestinationTurn):
             directory = directory.rpartition(b"/")[0]
 
     def _is_reserved(self, path: bytes) -> bool:
-        """Whether a name in `path` is reserved, so that nothing may be done there. Reports it."""
+        """Return whether a name in `path` is reserved, so that nothing may be done there. Reports it."""
         if refused_component(path) is None:
             return False
         self._events.report(Problem(ExitCode.PARTIAL, path, refused_name(path)))
@@ -328,8 +312,6 @@ class ChangeTurn(DestinationTurn):
         named = {*part.listing.names, *strings(part.gone)}
         names: Sequence[bytes] = strings(listed.listing.names)
         if not listed.listing.names.isascii():
-            from rdc.session.destination.selected import as_named_by_source
-
             names = as_named_by_source(self._root, path, named, names, dry_run=False)
         rows = [row for row, name in enumerate(names) if name in named]
         return listed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
@@ -384,7 +366,8 @@ class ChangeTurn(DestinationTurn):
         self._renamed(old, new, Kind.FILE)
 
     def _may_go(self, path: bytes, kind: Kind) -> bool:
-        """Whether an entry may leave its path: only with --delete, and not if a filter rule excludes it."""
+        """Return whether an entry may leave its path: only with --delete, and not if a filter rule excludes
+        it."""
         return (
             self._options.delete
             and not self._options.dry_run
@@ -404,7 +387,7 @@ class ChangeTurn(DestinationTurn):
             try:
                 make_durable(self._root, self._renamed_into.values())
             except FileError as error:
-                self._events.report(Problem(writing_code(error), error.path, str(error)))
+                self._events.report(Problem(writing_code(error), error.path_bytes, str(error)))
 
 
 # The destination of a session that stays open: it serves turns until the source ends the session.
@@ -474,7 +457,7 @@ class LiveDestination:
         self._root: os.stat_result | None = None
         """The stat of the destination's root."""
         self._facts: FileSystemFacts | None = None
-        """What a turn has learned of its file system."""
+        """The facts that a turn has learned of its file system."""
 
     def check_again(self) -> None:
         """Checks the copy when a session continues a lost one.
@@ -561,7 +544,12 @@ class LiveDestination:
             self._path, start, self._terms.options, self.preserved, self._site
         )
         try:
-            check_opened(destination_root.root.fileno(), b"", self._path, self._terms.options)
+            if start.store is not None:
+                raise UsageError(
+                    "SRC is a store, whose packs must arrive before its snapshots, and rdc watch brings"
+                    " changes as they come; run rdc sync after each rdc store put"
+                )
+            check_opened(destination_root.root.fileno(), b"", self._path, self._terms.options, None)
         except UsageError:
             destination_root.release()
             raise

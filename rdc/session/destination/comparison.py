@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from rdc.errors import ProtocolError, printable
 from rdc.files.base.syscalls import process_umask
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import Protocol
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing
 from rdc.protocol.messages.field_types import join_listing
 from rdc.protocol.wire.fields import increasing
 from rdc.session.destination.directory_changes import AnnouncedDirectory
-from rdc.session.destination.own_tree import OwnTree, discover
+from rdc.session.destination.own_tree import Discovered, OwnTree, discover
 from rdc.session.trees.sites import check_announced, with_made_modes
 from rdc.tree.manifest import Manifest, covering_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
     from rdc.model.preserved import Preserved
-    from rdc.protocol.messages import ListingPart, Start
+    from rdc.protocol.messages import LikelyRequest, ListingPart, Start
     from rdc.protocol.messages import Manifest as ManifestMessage
-    from rdc.session.runtime.commands import Conversation, EventRelay
+    from rdc.session.runtime.commands import Conversation, EventRelay, LineMeter
     from rdc.session.trees.destination_options import DirectoryLinks
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import WantedXattrs
@@ -148,8 +148,7 @@ class ListingIntake:
         return listing.named((self._name,))
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestComparison:
+class ManifestComparison(Record):
     """The comparison of two trees by their manifests."""
 
     own: Manifest
@@ -165,11 +164,20 @@ class ManifestComparison:
     xattrs: WantedXattrs | None
     events: EventRelay
     owners: OwnerMapping | None = None
-    """What owners become; None for the same numbers. If one changes, `own` has the source's until
+    """The mapping of owners; None for the same numbers. If one changes, `own` has the source's until
     `compare`."""
 
-    def learn(self, offered: ManifestMessage, secret: bytes, round_: int, *, top: bool) -> Conversation[int]:
-        """Fills `wanted` with the source's manifest. Returns the round to go on with; see `discover`."""
+    def learn(
+        self,
+        offered: ManifestMessage,
+        secret: bytes,
+        round_: int,
+        *,
+        top: bool,
+        likely: Callable[[Manifest, Sequence[range]], LikelyRequest | None] | None = None,
+        meter: LineMeter | None = None,
+    ) -> Conversation[Discovered]:
+        """Fills `wanted` with the source's manifest; see `discover`."""
         return (
             yield from discover(
                 self.own,
@@ -180,11 +188,13 @@ class ManifestComparison:
                 round_,
                 preserved=self.preserved,
                 top=top,
+                likely=likely,
+                meter=meter,
             )
         )
 
     def is_usable(self, offered: ManifestMessage) -> bool:
-        """Whether `wanted` is the offered manifest and the walk of the own tree is complete enough.
+        """Return whether `wanted` is the offered manifest and the walk of the own tree is complete enough.
 
         Also hands over the links and extended attributes of the own tree, which equal the source's.
         """

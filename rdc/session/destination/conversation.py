@@ -15,13 +15,22 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
-from rdc.lean.records import dataclass, replace
+from rdc.files.base.store_guard import comes_last
+from rdc.lean.records import Record, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import Done
-from rdc.session.destination.own_tree import InSyncPair, InSyncStore, OwnTree, receive_offer, receive_owners
+from rdc.session.destination.own_tree import (
+    InSyncPair,
+    InSyncStore,
+    OwnTree,
+    drop_trees,
+    newest_file,
+    receive_offer,
+    receive_owners,
+)
 from rdc.session.runtime.commands import (
     EVENT_MESSAGES,
     Conversation,
@@ -32,24 +41,25 @@ from rdc.session.runtime.commands import (
 )
 from rdc.session.transfer.destination import Destination, PartialFiles, left_alone
 from rdc.session.trees.destination_root import unkept_attributes
+from rdc.tree.hard_links import LinkTable
 from rdc.tree.manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from rdc.model.entries import Metadata
+    from rdc.model.entries import Identity, Metadata
     from rdc.protocol.messages import Start
     from rdc.session.destination.deletion import Deletion, ExtraneousEntries
     from rdc.session.destination.directory_changes import DirectoryChanges
     from rdc.session.destination.finish import GuardedChanges, HardLinks
+    from rdc.session.destination.store_landing import StoreLanding
     from rdc.session.transfer.commits import Extraneous, FileCommits
     from rdc.session.transfer.renames import RemovedFiles
     from rdc.session.transfer.transfers import Transfers
     from rdc.session.trees.destination_options import SkippedEntries
     from rdc.session.trees.source_tree import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.hard_links import LinkTable
     from rdc.tree.selection import Selection
 
 _NEXT = Receive()
@@ -79,9 +89,11 @@ class DestinationTurn:
         """Entries that options or reserved names leave alone. None if neither links nor xattrs need them."""
         self._guarded: GuardedChanges | None = None
         self._missing: list[Extraneous] = []
-        """What is to be deleted for --delete-missing-args."""
+        """The paths to be deleted for --delete-missing-args."""
         self._has_removed = False
         """Deletions have begun."""
+        self._copy: StoreLanding | None = None
+        """The rules of a copy of a store; None: SRC is no store."""
         self._is_stopped = False
         """The guard stopped the run: nothing is changed."""
 
@@ -95,18 +107,19 @@ class DestinationTurn:
         attributes: WantedXattrs | None = None,
         live: bool = False,
         earlier: str | None = None,
+        on_identity: Callable[[bytes, Identity], None] | None = None,
     ) -> None:
         """Makes the parts that change the tree. Many runs need none, and import none of their modules.
 
         `partial_files`: collects partial files of earlier runs. `seeks`: as in Destination. `boundary`:
         nothing beyond this mount boundary is deleted. `links`, `attributes`: `links` and `xattrs` of
-        DirectoryChanges. `live`: as in ExtraneousEntries. `earlier`: as in Unarrived.
+        DirectoryChanges. `live`: as in ExtraneousEntries. `earlier`: as in Unarrived. `on_identity`: as
+        in CommitGroup.
         """
         # long because it only makes the parts, in the order in which they need each other
         from rdc.session.destination.deletion import BlockedEntries, Deletion, ExtraneousEntries, Unarrived
         from rdc.session.destination.directory_changes import DirectoryChanges
         from rdc.session.destination.entry_changes import ApplyingContext
-        from rdc.session.runtime.commands import TransferProgress
         from rdc.session.transfer.commits import FileCommits
         from rdc.session.transfer.transfers import Transfers
 
@@ -117,6 +130,11 @@ class DestinationTurn:
         if root.writes.backups is not None:
             backups = root.writes.backups.apart_from(lambda path: self.manifest.row(path) is not None)
             root = self._root = root.having(writes=replace(root.writes, backups=backups))
+        copies = context.start.store is not None and not options.dry_run
+        if copies:
+            from rdc.session.destination.store_landing import StoreLanding
+
+            self._copy = StoreLanding(root, events, fsync=options.fsync)
         self.landing = FileCommits(
             root,
             self.manifest,
@@ -127,6 +145,8 @@ class DestinationTurn:
             before_writing=context.storage.before_writing,
             xattrs=attributes,
             delays=options.delay_updates,
+            comes_last=comes_last if copies else None,
+            on_identity=on_identity,
         )
         unarrived = Unarrived(root, self.manifest, self.landing, earlier=earlier)
         events.heed(unarrived.note)
@@ -154,7 +174,9 @@ class DestinationTurn:
             unarrived=unarrived.reason,
             boundary=boundary,
             live=live,
+            copy=self._copy,
         )
+        self._unarrived = unarrived
         self._blocked = BlockedEntries(self.extraneous, events)
         if not (links is None and attributes is None):
             from rdc.session.trees.destination_options import SkippedEntries
@@ -179,7 +201,7 @@ class DestinationTurn:
 
     @property
     def compared(self) -> GuardedChanges | DirectoryChanges:
-        """What takes the compared directories."""
+        """Return what takes the compared directories."""
         return self._guarded or self.directories
 
     def pass_guard(self, entries: int | None) -> bool:
@@ -225,7 +247,30 @@ class DestinationTurn:
             self.put_blocked(read_errors)
             round_ = yield from fetch(round_)
             hard_links.finish()
+        if self._copy is not None:
+            from rdc.session.destination.deletion import incomplete
+
+            withheld = incomplete(read_errors) or self._unarrived.reason()
+            self._copy.land(self.landing, self.manifest, withheld)
         self.remove(entries, read_errors)
+        return round_
+
+    def fetch_known(self, round_: int) -> Conversation[int]:
+        """Fetch and commit the outstanding contents of a turn that the source announced to its end.
+
+        Return the round to go on with.
+        """
+        yield from self.transfers.pump(round_)
+        while not self.transfers.idle:
+            received = yield _NEXT
+            if received is None:
+                continue
+            round_ = max(round_, received.round + 1)
+            if not self._events.take(received.message):
+                yield from self.transfers.take(received)
+            yield from self.transfers.pump(received.round + 1)
+            yield from self._events.send_waiting(received.round + 1)
+        self.landing.flush()
         return round_
 
     def find_missing(self) -> None:
@@ -280,6 +325,8 @@ class DestinationTurn:
         Returns the round to go on with.
         """
         self._context.storage.finish()
+        if self._copy is not None:
+            self._copy.close()
         self._finish_undo()
         options = self._options
         if not options.remove_source_files or options.dry_run or self._is_stopped:
@@ -301,6 +348,8 @@ class DestinationTurn:
     def wind_down(self) -> None:
         """Ends an interrupted run: commits complete files and leaves partial files for the next run."""
         self._context.storage.remember()
+        if self._copy is not None:
+            self._copy.close()
         self.transfers.close()
         with contextlib.suppress(RdcError):
             self.landing.flush()
@@ -322,20 +371,20 @@ class DestinationTurn:
             self.progress.reused_bytes,
             self._events.errors,
             code,
+            self.landing.created or None,
         )
 
 
 def _named(wanted: Manifest, start: Start, selection: Selection | None) -> int:
-    """How many entries of the source the user named, or the directories above them."""
+    """Return how many entries of the source the user named, or the directories above them."""
     if selection is None:
         return int(bool(start.only))
     numbers = map(wanted.number, selection.restricted)
     return sum(wanted.end(number) - wanted.firsts[number] for number in numbers if number is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Totals:
-    """What the source announced about its whole tree."""
+class _Totals(Record):
+    """The source's announcements about its whole tree."""
 
     entries: int
     files: int
@@ -379,8 +428,6 @@ class WholeTurn(DestinationTurn):
         """The source's hard links."""
         own_links: LinkTable | None = None
         if options.hard_links:
-            from rdc.tree.hard_links import LinkTable
-
             self._links, own_links = LinkTable(), LinkTable()
         self._xattrs: WantedXattrs | None = None
         """The source's extended attributes; None if they are not preserved."""
@@ -402,6 +449,10 @@ class WholeTurn(DestinationTurn):
         self._partial_files = PartialFiles(destination_root.root)
         self._own_tree = OwnTree(context, self._partial_files, links=own_links)
         self._totals: _Totals | None = None
+        self._width = 0
+        """Bytes of a reference in trees that come unasked."""
+        self._awaits_likely = False
+        """The source tells next which trees it sends unasked: these are not to be asked for."""
         self._full: OutOfSpaceError | None = None
         """The error of a full disk that ends the run once all was compared."""
 
@@ -450,8 +501,13 @@ class WholeTurn(DestinationTurn):
         return self._totals.bytes if self._totals else 0
 
     @property
+    def source_entries(self) -> int:
+        """Number of entries of all kinds at the source that the filters include."""
+        return self._totals.entries if self._totals else 0
+
+    @property
     def withheld(self) -> str | None:
-        """Why no deletion was allowed in the end; None: all were."""
+        """Return why no deletion was allowed in the end; None: all were."""
         from rdc.session.destination.deletion import incomplete
 
         errors = 0 if self._totals is None else self._totals.read_errors
@@ -535,13 +591,14 @@ class WholeTurn(DestinationTurn):
         Returns the round to go on with.
         """
         # long because each kind of message is a branch
-        while self._totals is None or not (self._full or self.transfers.idle):
+        while self._totals is None or self._awaits_likely or not (self._full or self.transfers.idle):
             received = yield _NEXT
             if received is None:
                 continue
             round_ = max(round_, received.round + 1)
             message, is_answer = received.message, False
             if isinstance(message, messages.ListingPart):
+                yield from self._context.meter.answered()
                 self._listing_intake.take(message)
             elif isinstance(message, messages.HardLinks) and self._links is not None:
                 self._links.extend(message.files, message.firsts)
@@ -562,6 +619,9 @@ class WholeTurn(DestinationTurn):
                 )
             elif isinstance(message, EVENT_MESSAGES):
                 self._events.take(message)
+            elif isinstance(message, messages.LikelyAnswer):
+                self._awaits_likely = False
+                self.transfers.described(message.files, self._width)
             else:
                 is_answer = True
             # When the disk is full, the comparison goes on alone: it tells what is to be deleted.
@@ -569,7 +629,8 @@ class WholeTurn(DestinationTurn):
                 try:
                     if is_answer:
                         yield from self.transfers.take(received)
-                    yield from self.transfers.pump(received.round + 1)
+                    if not self._awaits_likely:
+                        yield from self.transfers.pump(received.round + 1)
                 except OutOfSpaceError as error:
                     if self._totals is not None:
                         raise
@@ -579,7 +640,7 @@ class WholeTurn(DestinationTurn):
         return round_
 
     def _compare_unlisted(self) -> None:
-        """With --ignore-errors, compares directories that the source could not read as if they were empty."""
+        """Compare directories that the source could not read as if they were empty, with --ignore-errors."""
         if self._options.delete and self._options.ignore_errors:
             for path in self.directories.unlisted():
                 found = self._own_tree.listing(path, self.directories.restore_permissions_later)
@@ -662,8 +723,13 @@ class WholeTurn(DestinationTurn):
             self._events,
             self._owners,
         )
-        round_ = yield from comparison.learn(manifest, self._context.secret, round_, top=offer.first)
+        secret = self._context.secret
+        found = yield from comparison.learn(
+            manifest, secret, round_, top=offer.first, likely=self._likely, meter=self._context.meter
+        )
+        round_ = found.round
         if not comparison.is_usable(manifest):
+            yield from drop_trees(self._events, found.likely)
             self.manifest.clear()
             return (yield from self._ask_listing(round_))
         mount_points, identities = self._in_sync.mount_points, self._own_tree.identities
@@ -673,12 +739,31 @@ class WholeTurn(DestinationTurn):
         self._xattrs_were_right = self._xattrs is not None
         self._pass_guard(len(own))
         self._comparison_done(totals)
+        self.transfers.described(found.likely, self._width)
         yield from self.transfers.pump(round_)
         yield from self._events.send_waiting(round_)
         return round_
 
+    def _likely(self, own: Manifest, rows: Iterable[range]) -> messages.LikelyRequest | None:
+        """The request for the trees of likely files, where the trees differ in these rows of `own`; None for
+        none."""
+        context = self._context
+        newest = newest_file(own, rows)
+        if newest is None or context.whole or context.dry or not context.uses_content:
+            return None
+        from rdc.plan.ways import prefers_whole
+
+        if context.line is not None and prefers_whole(context.line):
+            return None
+        from rdc.session.transfer.compare import LEAF_BLOCK
+        from rdc.signature.codec import reference_width
+
+        self._width = reference_width(max(own.sizes_of(range(len(own)))), context.signer.params.mean)
+        return messages.LikelyRequest(newest, self._width, LEAF_BLOCK)
+
     def _needs_nothing(self, own: Manifest, source_root: bytes) -> bool:
-        """Whether the trees are equal, or an earlier run found that this pair of trees needs nothing."""
+        """Return whether the trees are equal, or an earlier run found that this pair of trees needs
+        nothing."""
         own_root = self._own_tree.digest(own, self._preserved, self._owners)
         equal = own_root == source_root and not (self._own_tree.unreadable and self._options.delete)
         if not (equal or self._in_sync.is_in_sync(source_root, own_root)):
@@ -687,7 +772,8 @@ class WholeTurn(DestinationTurn):
         return True
 
     def _is_manifest_worthwhile(self, offered: messages.Manifest) -> bool:
-        """Whether asking for the source's manifest can work and costs less than asking for its listing."""
+        """Return whether asking for the source's manifest can work and costs less than asking for its
+        listing."""
         return (
             self._name is None  # a manifest does not show one file under another name
             and offered.entries > SMALL_MANIFEST
@@ -697,13 +783,18 @@ class WholeTurn(DestinationTurn):
     def _ask_listing(self, round_: int) -> Conversation[int]:
         """Falls back to the source's full listing."""
         # Each directory is read again when its listing comes: the walk is old by then.
-        self._own = None
+        own, self._own = self._own, None
         yield Send(messages.Describe(True, self._context.described), round_)
+        request = None if own is None else self._likely(own, (range(len(own)),))
+        if request is not None:
+            self._awaits_likely = True
+            yield Send(request, round_)
+        yield from self._context.meter.asked()
         return round_
 
     @property
     def _may_be_in_sync(self) -> bool:
-        """Whether the run was clean but may have left extraneous entries or special files."""
+        """Return whether the run was clean but may have left extraneous entries or special files."""
         return (
             self.is_built
             and not (

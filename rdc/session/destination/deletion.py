@@ -1,4 +1,4 @@
-"""What only the destination has: it is collected while directories are compared, and deleted at the end."""
+"""The entries that only the destination has: collected while directories are compared, deleted at the end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from rdc.files.base.metadata import ANYTHING
 from rdc.files.base.paths import PARTS_NAME, join, refused_component
 from rdc.files.depth import calls_at_once
 from rdc.files.replace.commit_group import foreign_names, sweep_temporaries
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import EMPTY_LISTING, NODES, Identity, IdentityColumns, Kind, Listing
+from rdc.model.runs import stopped_text
 from rdc.plan.compare import DELETING
-from rdc.progress import Event, ItemChanged, Problem
+from rdc.progress import Event, ItemChanged, Problem, silent
 from rdc.session.transfer.commits import Extraneous, FileCommits
 from rdc.tree.filters import FilterList
 from rdc.tree.hard_links import TreeIdentities
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root, UndoKeeper
     from rdc.model.sync import SyncOptions
+    from rdc.session.destination.store_landing import StoreLanding
     from rdc.session.runtime.commands import EventRelay
     from rdc.session.transfer.destination import PartialFiles
     from rdc.session.trees.source_tree import MountBoundary
@@ -114,7 +116,7 @@ class ListedBelow:
 
     def _note_unread(self, event: Event, /) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self._unread.add(event.path)
+            self._unread.add(event.path_bytes)
 
     def listing(self, path: bytes) -> Listing | None:
         """Return the listing of a directory, with the identities of its entries. None: it was not listed."""
@@ -187,10 +189,10 @@ class Deletion:
         self._boundary = boundary
         self._hopeful = hopeful
         self.below = ListedBelow(root, boundary)
-        """What was in directories that may go, when they were listed."""
+        """The entries of directories that may be deleted, when they were listed."""
         self._spared: set[bytes] = set()
         self._outcomes: dict[bytes, bool | FileError] = {}
-        """Of files that were removed together with others, until `remove` gets to them."""
+        """The outcomes of files that were removed together with others, until `remove` gets to them."""
         self._unread_rules: set[bytes] = set()
         """Rule files with a problem, which were reported."""
         self._leaves_backup = root.writes.backups is not None and root.writes.backups.beside
@@ -199,30 +201,26 @@ class Deletion:
         self.refused = 0
 
     def _limit_to_share(self, percent: int) -> None:
-        """Limits deletions to so many per cent of the entries that are here now and that no rule protects."""
+        """Limit deletions to this percentage of the entries that are here now and that no rule protects."""
         most = self.entries() * percent // 100
         self._limit = most if self._limit is None else min(self._limit, most)
 
     def entries(self) -> int:
-        """How many entries are here that no filter rule protects."""
-        from rdc.progress import silent
-        from rdc.tree.walk import Walk
-
+        """Return how many entries are here that no filter rule protects."""
         return sum(found.listing.count for found in Walk(self._root, self._filters, silent))
 
     def count(self, found: Iterable[Extraneous]) -> int:
-        """How many entries would go if these paths were removed, without a limit. Nothing changes."""
+        """Return how many entries would go if these paths were removed, without a limit. Nothing changes."""
         rehearsal = self._rehearsal()
         rehearsal.remove(one for one in found if self._dry or self._root.kind(one.path) is not None)
         return rehearsal.deleted
 
     def foresees_empty(self, path: bytes) -> bool:
-        """Whether `empty` may leave nothing in the directory at `path`, as far as can be known before.
+        """Return whether `empty` may leave nothing in the directory at `path`, as far as can be known before.
         Nothing changes."""
         return self._rehearsal(hopeful=True).empty(path)
 
     def _rehearsal(self, *, hopeful: bool = False) -> Deletion:
-        from rdc.progress import silent
         from rdc.session.runtime.commands import EventRelay
 
         rehearsal = Deletion(
@@ -316,7 +314,8 @@ class Deletion:
                 frame.gone = False
 
     def _may_enter(self, entry: Extraneous) -> bool:
-        """Whether a directory is the one that was listed. Reports it if not: it stays with what is in it."""
+        """Return whether a directory is the one that was listed. Reports it if not: it stays with what is in
+        it."""
         if self._dry or entry.listed is ANYTHING:
             return True
         try:
@@ -327,16 +326,16 @@ class Deletion:
         return True
 
     def _stays(self, entry: Extraneous, filters: FilterList) -> bool:
-        """Whether a filter rule or a backup's name protects the entry. If its rules cannot be read, it
+        """Return whether a filter rule or a backup's name protects the entry. If its rules cannot be read, it
         stays."""
         path, kind = entry.path, entry.kind
         try:
             if filters.excluded(path, kind == Kind.DIRECTORY):
                 return True
         except FileError as error:
-            if error.path not in self._unread_rules:
-                self._unread_rules.add(error.path)
-                self._events.report(Problem(ExitCode.PARTIAL, error.path, str(error)))
+            if error.path_bytes not in self._unread_rules:
+                self._unread_rules.add(error.path_bytes)
+                self._events.report(Problem(ExitCode.PARTIAL, error.path_bytes, str(error)))
             return True
         backups = self._root.writes.backups
         return backups is not None and backups.protects(path, kind)
@@ -493,10 +492,13 @@ class ExtraneousEntries:
         unarrived: Callable[[], str | None],
         boundary: MountBoundary | None = None,
         live: bool = False,
+        copy: StoreLanding | None = None,
     ) -> None:
         """`given`: returns how many entries the user named; the contents of a directory are none.
         `unarrived`: as Unarrived.reason. `boundary`: entries beyond this mount boundary are not extraneous.
-        `live`: the session stays open, and compares the whole trees again."""
+        `live`: the session stays open, and compares the whole trees again. `copy`: decides the order, if the
+        destination becomes a copy of a store."""
+        self._copy = copy
         self._root = root
         self._options = options
         self._filters = filters
@@ -534,12 +536,13 @@ class ExtraneousEntries:
         self._deletion.below.take_walk(manifest, identities, unread)
 
     def identity(self, path: bytes) -> Identity | None:
-        """What was listed at the path of an entry that may go, or below one; None: nothing that may go."""
+        """Return what was listed at the path of an entry that may go, or below one; None: nothing that may
+        go."""
         return self.found.identity(path) or self._deletion.below.identity(path)
 
     @property
     def differ(self) -> bool:
-        """Whether the trees still differ after a clean run: entries stay undeleted or are skipped."""
+        """Return whether the trees still differ after a clean run: entries stay undeleted or are skipped."""
         return self._differ
 
     def note_difference(self) -> None:
@@ -554,7 +557,7 @@ class ExtraneousEntries:
             return False  # the directory vanished, so nothing in it has to be deleted
 
     def may_go(self, entries: int, read_errors: int) -> bool:
-        """Whether the run deletes them (or a dry run would), so that they may be renamed instead.
+        """Return whether the run deletes them (or a dry run would), so that they may be renamed instead.
 
         `entries`, `read_errors`: of the source.
         """
@@ -565,10 +568,12 @@ class ExtraneousEntries:
         return self._options.delete and not stopped
 
     def withheld(self, read_errors: int) -> str | None:
-        """Why nothing may be deleted by now; None: all may. `read_errors`: of the source.
+        """Return why nothing may be deleted by now; None: all may. `read_errors`: of the source.
 
         What was not read looks deleted. What did not arrive may be what is to be deleted, under a new name.
         """
+        if self._copy is not None and self._copy.missing is not None:
+            return self._copy.missing
         return None if self._options.ignore_errors else incomplete(read_errors) or self._unarrived()
 
     def delete(self, entries: int, withheld: str | None) -> None:
@@ -579,13 +584,18 @@ class ExtraneousEntries:
         if withheld is not None:
             self.withhold(self.found, withheld)
         elif self._seems_lost(entries):
-            self._refuse("the source is empty; --force-empty deletes all the same")
+            self._refuse("the source is empty; --force-empty deletes everything even so")
         else:
             if self._options.rules_after:
                 self._read_rules_again()
             if self._stopped_by_guard():
                 return
-            if not self._deletion.remove(self.found):
+            gone = (
+                self._deletion.remove(self.found)
+                if self._copy is None
+                else self._copy.remove(self._deletion.remove, self.found)
+            )
+            if not gone:
                 self._differ = True
 
     def _read_rules_again(self) -> None:
@@ -596,7 +606,7 @@ class ExtraneousEntries:
             self._filters.prepare(one.path.rpartition(b"/")[0])
 
     def _stopped_by_guard(self) -> bool:
-        """Whether too large a share of the destination would go (--guard). Reports it."""
+        """Return whether too large a share of the destination would go (--guard). Reports it."""
         share = self._options.guard
         if share is None or not len(self.found):
             return False
@@ -605,15 +615,13 @@ class ExtraneousEntries:
         total = 0 if going * 100 <= share * GUARDED_ENTRIES else self._deletion.entries()
         if total < GUARDED_ENTRIES or going * 100 <= share * total:
             return False
-        from rdc.model.runs import stopped_text
-
         text = stopped_text("deleted", going, total, share)
         self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))
         self._differ = True
         return True
 
     def _seems_lost(self, entries: int) -> bool:
-        """Whether the source is empty. Its file system may not be mounted."""
+        """Return whether the source is empty. Its file system may not be mounted."""
         return entries <= self._given() and not self._options.force_empty
 
     def withhold(self, found: Iterable[Extraneous], why: str) -> None:
@@ -665,8 +673,7 @@ class ExtraneousEntries:
 # beside the directory by then, verified.
 
 
-@dataclass(frozen=True, slots=True)
-class _Blocked:
+class _Blocked(Record):
     path: bytes
     is_ready: Callable[[], bool]
     put: Callable[[], object]
@@ -690,7 +697,7 @@ class BlockedEntries:
         self._paths.add(path)
 
     def __contains__(self, path: bytes) -> bool:
-        """Whether the entry at `path` still waits."""
+        """Return whether the entry at `path` still waits."""
         return path in self._paths
 
     def put_all(self, withheld: Callable[[], str | None]) -> None:
@@ -734,7 +741,7 @@ _NO_MATTER = {ExitCode.OK, ExitCode.VANISHED, ExitCode.MAX_DELETE}
 
 
 def incomplete(read_errors: int) -> str | None:
-    """Why nothing may be deleted after so many read errors of the source; None: there were none."""
+    """Return why nothing may be deleted after this many read errors of the source; None: there were none."""
     if not read_errors:
         return None
     return f"the source could not be read completely ({read_errors:,} error{'s' * (read_errors != 1)})"
@@ -754,14 +761,14 @@ class Unarrived:
         self._landing = landing
         self._earlier = earlier
         self._rows: set[int] = set()
-        """Of entries with problems."""
+        """The rows of entries with problems."""
         self._unread: set[bytes] = set()
         """Directories of which it is not known what they lack."""
 
     def note(self, problem: Problem) -> None:
         """Takes a problem of this side. Reserved names never arrive, as if a rule left them out."""
-        if problem.code not in _NO_MATTER and refused_component(problem.path) is None:
-            row = self._wanted.row(problem.path)
+        if problem.code not in _NO_MATTER and refused_component(problem.path_bytes) is None:
+            row = self._wanted.row(problem.path_bytes)
             if row is not None:
                 self._rows.add(row)
 
@@ -770,7 +777,7 @@ class Unarrived:
         self._unread.add(directory)
 
     def reason(self) -> str | None:
-        """Why nothing may be deleted now; None: every new name arrived."""
+        """Return why nothing may be deleted now; None: every new name arrived."""
         missing = [path for row in sorted(self._rows) if (path := self._missing(row)) is not None]
         count = len(missing) + len(self._unread)
         if not count:

@@ -7,7 +7,7 @@ from functools import partial
 
 from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import Generic, TypeVar
 from rdc.limits import CHANGED_PATHS_BYTES, SHORT_PATH
 from rdc.model.entries import Kind, Listing, Metadata
@@ -19,6 +19,7 @@ from rdc.plan.compare import (
     compare,
     copying_code,
     difference,
+    is_new,
     itemize,
     rotated,
     time_limits,
@@ -34,9 +35,10 @@ from rdc.session.destination.entry_changes import (
     ComparedDirectory,
     DirectoryPermissions,
     EntryChanges,
+    report_unchanged,
     without_rows,
 )
-from rdc.session.destination.selected import ChosenDirectories
+from rdc.session.destination.selected import ChosenDirectories, as_named_by_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +49,7 @@ if TYPE_CHECKING:
     from rdc.session.runtime.commands import EventRelay
 
 
-@dataclass(frozen=True, slots=True)
-class AnnouncedDirectory:
+class AnnouncedDirectory(Record):
     """A directory that its parent's listing announced."""
 
     metadata: Metadata
@@ -126,8 +127,7 @@ CHANGED_PATH_OVERHEAD = 100
 """Bytes that a set needs for each path besides the path itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Touched:
+class _Touched(Record):
     """A directory whose own metadata the run sets at the end."""
 
     parent: bytes
@@ -210,7 +210,7 @@ class LateDirectories:
         self._entries = entries
         self._touched = touched
         self.paths: set[bytes] = set()
-        """Of these directories."""
+        """The paths of these directories."""
 
     def touch(self, path: bytes) -> None:
         """Something is about to change in the directory at `path`."""
@@ -254,7 +254,7 @@ class DirectoryEntries:
         self._chosen = chosen
         self._allowed = allowed
         self.root_metadata = context.at.start.metadata
-        """What the tree's root directory gets before its ACL."""
+        """The metadata that the tree's root directory gets before its ACL."""
 
     def change(
         self,
@@ -326,7 +326,7 @@ class DirectoryEntries:
         return replace(announced, touched=True)
 
     def _root_difference(self, wanted: Metadata) -> Difference:
-        """How the root directory differs from `wanted`."""
+        """Return how the root directory differs from `wanted`."""
         existing = self._root.metadata(b"")
         existing = with_equal_time(existing, wanted, self._options)
         existing = with_clamped_time(existing, wanted, lambda: time_limits(self._root.file_system_type(b"")))
@@ -354,10 +354,9 @@ class DirectoryEntries:
         """Reports a directory by its code, or a new one by how it differs from one elsewhere: rsync is silent
         if it does not."""
         changed = code if from_elsewhere is None else copying_code(Kind.DIRECTORY, from_elsewhere)
-        if changed is None:
-            self._landing.changed += 1
-        else:
-            self._landing.report(ItemChanged(changed, (path or b".") + b"/"))
+        self._landing.count(new=is_new(code))
+        if changed is not None:
+            self._events.report(ItemChanged(changed, (path or b".") + b"/"))
 
 
 # Brings one directory after another up to date, then finishes what has to wait until all were compared.
@@ -401,7 +400,7 @@ class DirectoryChanges:
         """Announced directories that have not been compared yet."""
         self._expected[b""] = AnnouncedDirectory(context.at.start.metadata, context.at.new, False, False)
         self.full: OutOfSpaceError | None = None
-        """The first error of a full disk. The comparison goes on all the same: it tells what is to be
+        """The first error of a full disk. The comparison goes on even so: it tells what is to be
         deleted."""
         self._touched = TouchedDirectories()
         self.late = LateDirectories(context, self._chosen, self._directories, self._touched)
@@ -480,8 +479,6 @@ class DirectoryChanges:
         """`existing` with the source's names of entries that this file system keeps under another form."""
         if b"".join(existing.names).isascii():
             return existing
-        from rdc.session.destination.selected import as_named_by_source
-
         names = as_named_by_source(
             self._root, path, listing.names, existing.names, dry_run=self._options.dry_run
         )
@@ -507,8 +504,6 @@ class DirectoryChanges:
             unverified=check,
         )
         if self._lists_unchanged:
-            from rdc.session.destination.entry_changes import report_unchanged
-
             report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
         if self._writes(directory, comparison) and self._storage.before_writing(path):
@@ -535,8 +530,9 @@ class DirectoryChanges:
             self._touched.add(path, announced.metadata, made=announced.new)
 
     def _writes(self, directory: ComparedDirectory, comparison: Comparison) -> bool:
-        """Whether the changes of a directory need a write, but for contents that are compared first, and for
-        entries that are known not to exist here. These are not tried where nothing else is written."""
+        """Return whether the changes of a directory need a write, but for contents that are compared first,
+        and for entries that are known not to exist here. These are not tried where nothing else is written.
+        """
         unmade = self._root.storage.facts.keeps.unmade
         if not unmade:
             return bool(comparison.decisions or comparison.touched)
@@ -561,7 +557,8 @@ class DirectoryChanges:
     def _reconsidered(
         self, directory: ComparedDirectory, comparison: Comparison, check: Collection[int]
     ) -> Comparison:
-        """What is left of the changes in `comparison`, now that it is known what the file system keeps."""
+        """Return what is left of the changes in `comparison`, now that it is known what the file system
+        keeps."""
         listing, existing = directory.listing, directory.existing
         preserved = self._storage.preserved
         if self._storage.doubts_times:
@@ -717,7 +714,7 @@ class DirectoryChanges:
     def skip_unlisted(self) -> None:
         """Ends the comparison: an announced directory without a listing is empty or unreadable at the source.
 
-        The run sets the metadata of such a directory all the same.
+        The run sets the metadata of such a directory even so.
         """
         for path, directory in self._expected.items():
             if directory.touched and not directory.lost:

@@ -8,10 +8,10 @@ from contextlib import suppress
 from operator import attrgetter
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
-from rdc.files.base.metadata import Shortfall
+from rdc.files.base.metadata import Shortfall, read_acl
 from rdc.files.base.paths import join, refused_rows
 from rdc.files.names.entry_names import inode_at, names_that_are_one
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import DEVICES, LINKED, NODES, Identity, Kind, Listing, Metadata, PackedInodes
 from rdc.model.options import leads_outside
 from rdc.plan.compare import (
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from rdc.tree.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyingContext:
+class ApplyingContext(Record):
     """A destination while it changes, and the parts that take each kind of change."""
 
     at: Destination
@@ -97,8 +96,7 @@ OPENED_DIRECTORIES = 16
 files mostly lie in one directory, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Record):
     """A directory as the source has it and as the destination has it."""
 
     first: int
@@ -148,7 +146,7 @@ class ExistingLinks:
                     yield file, first
 
     def _same(self, here: _Opened, file: int, there: _Opened, first: int) -> bool:
-        """Whether two names are one file at the destination, with the wanted size and mtime."""
+        """Return whether two names are one file at the destination, with the wanted size and mtime."""
         row, other = here.row(file), there.row(first)
         if row is None or other is None or here.inodes.identity(row) != there.inodes.identity(other):
             return False
@@ -186,8 +184,7 @@ class ExistingLinks:
 # directories would become one.
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(Record):
     """Names that are one for the destination's file system."""
 
     names: tuple[bytes, ...]
@@ -280,17 +277,16 @@ def _distinct(name: bytes, other: bytes) -> str:
     return repr(name)[2:-1] if one == two else printable(name)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedDirectory:
+class ComparedDirectory(Record):
     """One directory under comparison."""
 
     path: bytes
     first: int
     """Row of its first entry in the source's manifest."""
     listing: Listing
-    """As the source has it."""
+    """The entry at the source."""
     existing: Listing
-    """As the destination has it."""
+    """The entry at the destination."""
 
     def with_equal_times(self, options: SyncOptions) -> ComparedDirectory:
         """Return this directory with the times that --modify-window takes for the existing ones."""
@@ -585,12 +581,11 @@ class DirectoryPermissions:
         return self.guarded(row, replace(metadata, mode=metadata.mode & ~stat.S_IRWXG))
 
     def _has_other_acl(self, xattrs: WantedXattrs, row: int, path: bytes) -> bool:
-        """Whether an existing entry's access ACL differs from the wanted one. A missing ACL counts too."""
+        """Return whether an existing entry's access ACL differs from the wanted one. A missing ACL counts
+        too."""
         wanted = xattrs.acl_of(row)
         if wanted is None:
             return False
-        from rdc.files.base.metadata import read_acl
-
         try:
             directory, name = self._root.locate(path)
             return read_acl(directory.fd, name) != wanted

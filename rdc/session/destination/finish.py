@@ -29,7 +29,7 @@ from rdc.files.facts.xattrs import (
 )
 from rdc.files.names.entry_names import Linked, link_file, make_durable
 from rdc.files.root.listing_view import is_node
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import FILES_PER_MESSAGE, GUARDED_ENTRIES
 from rdc.model.entries import NODES, Identity, Kind, Listing, Metadata
 from rdc.model.preserved import (
@@ -56,6 +56,7 @@ from rdc.plan.compare import (
     linking_code,
     with_equal_times,
 )
+from rdc.plan.ways import WHOLE_BYTES
 from rdc.progress import ItemChanged, Problem
 from rdc.protocol.messages import Landed, Removed
 from rdc.session.destination.deletion import Deletion, writing_code
@@ -64,7 +65,6 @@ from rdc.session.destination.entry_changes import ApplyingContext, ComparedDirec
 from rdc.session.destination.selected import ChosenDirectories
 from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send
 from rdc.session.transfer.commits import Extraneous
-from rdc.session.transfer.transfers import WHOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -360,7 +360,8 @@ def _going(context: ApplyingContext, found: list[Extraneous], late: LateDirector
 
 
 def _is_extraneous(context: ApplyingContext, path: bytes) -> bool:
-    """Whether --delete decides about the path, because all entries of the directory above it take part."""
+    """Return whether --delete decides about the path, because all entries of the directory above it take
+    part."""
     selection, above = context.at.selection, path.rpartition(b"/")[0]
     return context.at.options.delete and selection is not None and selection.names(above) is None
 
@@ -376,7 +377,7 @@ def _found_here(context: ApplyingContext, path: bytes) -> Extraneous | None:
 
 
 def _keeps_content(context: ApplyingContext, entry: Extraneous) -> bool:
-    """Whether a directory stays because it holds something that nothing allows to remove."""
+    """Return whether a directory stays because it holds something that nothing allows to remove."""
     path = entry.path
     if entry.kind != Kind.DIRECTORY or context.at.options.removes:
         return False
@@ -452,7 +453,7 @@ class HardLinks:
             try:
                 make_durable(self._root, linked.values())
             except FileError as error:
-                self._events.report(Problem(writing_code(error), error.path, str(error)))
+                self._events.report(Problem(writing_code(error), error.path_bytes, str(error)))
 
     def _link(self, file: int, entry: Entry, first_file: int, *, waits: bool) -> None:
         """Makes one name a link to its first name. `waits`: unless a directory is in its place."""
@@ -522,7 +523,7 @@ class HardLinks:
             return None  # the file or its directory could not be made, which was reported
 
     def _difference(self, entry: Entry, existing: Identity | None) -> Difference:
-        """How the file that has this name differs from the wanted file."""
+        """Return how the file that has this name differs from the wanted file."""
         if existing is None:
             return Difference.NONE
         found = difference(
@@ -595,8 +596,7 @@ def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tu
 _NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Record):
     path: bytes
     kind: Kind
     mode: int
@@ -671,14 +671,14 @@ class XattrSetter:
                 self._entry(_Entry(join(path, name), kind, mode, size, mtime, reported), sets.get(row, b""))
 
     def _may_look_at(self, row: int) -> bool:
-        """Whether what is done may depend on the attributes that an entry has."""
+        """Return whether what is done may depend on the attributes that an entry has."""
         if self._uses_content:
             return True
         # An append-only root refuses all others, which would tell whether theirs differ.
         return self._wanted.is_new(row) if self._root.append_only else self._wanted.is_reported(row)
 
     def _keeps_own(self, row: int) -> bool:
-        """Whether an entry was left alone, or is a file in another tree as well."""
+        """Return whether an entry was left alone, or is a file in another tree as well."""
         if self._left is not None and row in self._left:
             return True
         return self._alternates is not None and self._alternates.is_linked(row)
@@ -752,7 +752,7 @@ class XattrSetter:
             write_entry_access_time(self._root, entry.path, entry.kind, wanted, is_meant=is_meant)
 
     def _is_unchanged(self, entry: _Entry, found: Identity) -> bool:
-        """Whether a file has the content to which the attributes belong."""
+        """Return whether a file has the content to which the attributes belong."""
         return entry.kind is not Kind.FILE or (
             found.size == entry.size
             and (

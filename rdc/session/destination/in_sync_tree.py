@@ -8,7 +8,7 @@ from rdc.errors import FileError
 from rdc.files.base.paths import join
 from rdc.model.entries import EMPTY_LISTING, Kind, strings
 from rdc.plan.compare import compare
-from rdc.plan.skip_options import expected_directory
+from rdc.plan.skip_options import expected_directory, narrow
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import Walk
@@ -153,8 +153,6 @@ class InSyncTree:
     def _differs(self, path: bytes, wanted: Listing, existing: Listing) -> bool:
         comparison = compare(wanted, existing, preserved=self._preserved, checksum=False)
         if self._options.narrows:
-            from rdc.plan.skip_options import narrow
-
             comparison = narrow(
                 comparison,
                 wanted,

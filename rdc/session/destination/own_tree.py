@@ -1,4 +1,4 @@
-"""What both sides know of their trees before anything is compared: the destination's own tree, the
+"""The trees of both sides before anything is compared: the destination's own tree, the
 manifests that are offered, and pairs of trees that need nothing.
 """
 
@@ -8,16 +8,29 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, FileError, ProtocolError
 from rdc.files.base.paths import join
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import Protocol
-from rdc.model.entries import Kind, Listed, Listing
+from rdc.model.entries import Kind, Listed, Listing, little_endian_integers
+from rdc.model.preserved import is_distant
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.progress import Event, Problem
+from rdc.protocol.messages import (
+    FileFailed,
+    LikelyAnswer,
+    LikelyRequest,
+    MountPoints,
+    Owners,
+    RowsPart,
+    RowsRequest,
+    TierAnswer,
+    TierRequest,
+    TopTier,
+    TreeAnswer,
+)
 from rdc.protocol.messages import Manifest as ManifestMessage
-from rdc.protocol.messages import MountPoints, Owners, RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
-from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, LineMeter, Receive, Send
 from rdc.tree.hard_links import LinkTable, TreeIdentities
-from rdc.tree.manifest import Manifest, covering_root, further_digest
+from rdc.tree.manifest import Fold, Manifest, RowMap, covering_root, further_digest
 from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
@@ -45,7 +58,7 @@ class InSyncStore(Protocol):
     """Remembers keys between runs. It is a cache: a run works without it."""
 
     def is_in_sync(self, key: bytes) -> bool:
-        """Whether the store has the key."""
+        """Return whether the store has the key."""
 
     def remember_in_sync(self, key: bytes) -> None:
         """Stores the key as the latest."""
@@ -86,7 +99,7 @@ class InSyncPair:
         self._mount_points.update(paths)
 
     def is_in_sync(self, source_root: bytes, own_root: bytes) -> bool:
-        """Whether an earlier run found that trees with these manifest roots need nothing."""
+        """Return whether an earlier run found that trees with these manifest roots need nothing."""
         return self._store is not None and self._store.is_in_sync(self._key(source_root, own_root))
 
     def again(self, source_root: bytes, own_root: bytes) -> None:
@@ -141,7 +154,7 @@ class InSyncPair:
 # How a destination learns the source's manifest: it asks only for nodes that differ from its own.
 
 NO_OWNERS = "users and groups are not kept, so they are not mapped either: that needs root at DST"
-"""What a run says that maps owners and keeps none."""
+"""The notice of a run that maps owners and keeps none."""
 
 
 def next_message(events: EventRelay) -> Conversation[Received]:
@@ -152,8 +165,7 @@ def next_message(events: EventRelay) -> Conversation[Received]:
             return received
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Record):
     """A manifest that the source offered."""
 
     manifest: ManifestMessage
@@ -205,6 +217,37 @@ def receive_owners(context: Destination, owners: OwnerMapping) -> Conversation[N
     context.start = replace(context.start, metadata=owners.metadata(context.start.metadata))
 
 
+class Discovered(Record):
+    """The result of a comparison of two manifests."""
+
+    round: int
+    """The round to go on with."""
+    likely: tuple[int, ...]
+    """Files whose trees come unasked."""
+
+
+def newest_file(own: Manifest, rows: Iterable[range]) -> int | None:
+    """The newest mtime of the regular files in these rows of the manifest; None without any, or for a distant
+    time."""
+    newest = None
+    for span in rows:
+        kinds = own.kinds[span.start : span.stop]
+        mtimes = little_endian_integers("q", own.mtimes[8 * span.start : 8 * span.stop])
+        files = [mtime for kind, mtime in zip(kinds, mtimes, strict=True) if kind == Kind.FILE]
+        if files:
+            newest = max(files) if newest is None else max(newest, *files)
+    return None if newest is None or is_distant(newest) else newest
+
+
+def drop_trees(events: EventRelay, files: Iterable[int]) -> Conversation[None]:
+    """Receives and drops the trees of these files, which come unasked."""
+    left = set(files)
+    while left:
+        message = (yield from next_message(events)).message
+        if isinstance(message, (FileFailed, TreeAnswer)):
+            left.discard(message.file)
+
+
 def discover(
     own: Manifest,
     entries: int,
@@ -215,15 +258,17 @@ def discover(
     *,
     preserved: Preserved,
     top: bool,
-) -> Conversation[int]:
-    """Appends the source's manifest, which has `entries` entries, to `into`. Returns the round to go on with.
+    likely: Callable[[Manifest, Sequence[range]], LikelyRequest | None] | None = None,
+    meter: LineMeter | None = None,
+) -> Conversation[Discovered]:
+    """Appends the source's manifest, which has `entries` entries, to `into`.
 
     Short digests may collide, so the caller compares the digest of the whole manifest. `into` stays empty if
-    this notices a collision. `top`: the topmost nodes come unasked.
-    """
+    this notices a collision. `top`: the topmost nodes come unasked. `likely`: makes the request for likely
+    files from our manifest and those of its rows that may differ; None: there is none. `meter`: takes the
+    round trip."""
     # Imported here: in most runs the manifests are equal, or small enough to be listed.
     from rdc.plan.manifest_descent import ManifestDescent
-    from rdc.tree.manifest import Fold
 
     descent = ManifestDescent(Fold(own, preserved.at_destination), entries, secret, owner=preserved.owner)
     # Both sides fold at the same time: the source after it has sent its offer, this side meanwhile.
@@ -234,13 +279,26 @@ def discover(
         if not isinstance(first, TopTier):
             raise ProtocolError(f"expected the top of the manifest, found {type(first).__name__}")
         descent.take_top(first.level, first.references)
+    asked = is_timed = False
+    files: tuple[int, ...] | None = None
     while True:
         for ask in descent.questions():
             kind = RowsRequest if ask.rows else TierRequest
             yield Send(kind(ask.level, ask.nodes, int(ask.groups)), round_)
+        if likely is not None and not asked and descent.awaits_rows:
+            asked = True
+            request = likely(own, descent.differing())
+            if request is not None:
+                files = ()
+                yield Send(request, round_)
         if descent.complete:
             break
+        if meter is not None and not is_timed:
+            is_timed = True  # later questions go out while answers are under way
+            yield from meter.asked()
         received = yield from next_message(events)
+        if meter is not None:
+            yield from meter.answered()
         round_ = max(round_, received.round + 1)
         message = received.message
         if isinstance(message, TierAnswer):
@@ -249,9 +307,14 @@ def discover(
             descent.take_rows(message.rows, message.counts, last=message.last)
         else:
             raise ProtocolError(f"expected manifest nodes, found {type(message).__name__}")
+    if files is not None:
+        received = yield from next_message(events)
+        if not isinstance(received.message, LikelyAnswer):
+            raise ProtocolError(f"expected LikelyAnswer, found {type(received.message).__name__}")
+        files = received.message.files
     if not descent.collided:
         descent.assemble(into)
-    return round_
+    return Discovered(round_, files or ())
 
 
 # Reads the destination's own tree: walks it for a manifest, or lists single directories.
@@ -322,13 +385,14 @@ class OwnTree:
             selection=self._selection,
         )
         try:
-            for path, listing, inodes in walk:
+            for listed in walk.many(single=attributes is not None):
                 if links is not None:
-                    links.add(len(manifest), listing.kinds, inodes)
+                    links.add(len(manifest), listed.listing.kinds, listed.inodes)
                 if attributes is not None:
-                    self._hold(attributes.read(path, len(manifest), listing))
-                manifest.add(path, listing)
-                identities.add(inodes)
+                    for path in listed.paths:
+                        self._hold(attributes.read(path, len(manifest), listed.listing))
+                manifest.add_many(listed)
+                identities.add(listed.inodes)
         except FileError:
             self.unreadable.add(b"")
         return manifest
@@ -357,8 +421,6 @@ class OwnTree:
         The caller has found that `further` is equal on both sides. `own`: the manifest of the last walk.
         Returns False if copying is not possible.
         """
-        from rdc.tree.manifest import RowMap
-
         rows = RowMap(own, wanted)
         found = None if self._links is None else self._links.transposed(rows)
         if (links is None) is not (found is None):
@@ -405,5 +467,5 @@ class OwnTree:
     def _note(self, event: Event) -> None:
         """Notes directories that the walk could not read."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self.unreadable.add(event.path)
-            self.reasons[event.path] = event.message
+            self.unreadable.add(event.path_bytes)
+            self.reasons[event.path_bytes] = event.message

@@ -7,7 +7,7 @@ import sys
 import time
 
 from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, TrustError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.limits import EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
@@ -33,10 +33,18 @@ def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int
         )
     if error.before_hello and status:
         return StreamError(
-            f"{shell.command[0]} {host} ended with status {status} before rdc answered; its message is above",
+            f"{shell.command[0]} {host} ended with status {status} before rdc answered;"
+            " its message, if any, is above",
             before_hello=True,
         )
+    if status and type(error) is StreamError and error.code is ExitCode.STREAM:
+        signal = f" (signal {-status})" if status < 0 else ""
+        error.args = (f"{error} ({shell.command[0]} {host} ended with status {status}{signal})",)
     return error
+
+
+STATUS_SECONDS = 1.0
+"""The longest wait for the exit status of a remote shell whose stream has ended."""
 
 
 def resumable(error: RdcError, *, dry_run: bool) -> RdcError:
@@ -54,8 +62,7 @@ if TYPE_CHECKING:
     Wire: TypeAlias = PipeTransport | TlsTransport
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Record):
     """Bytes on a connection, with framing and, for a daemon, TLS."""
 
     sent: int
@@ -64,7 +71,7 @@ class Traffic:
 
 class FarHost(Protocol):
     name: str
-    """As the user wrote it."""
+    """The text as the user wrote it."""
     asks: bool
     """Whether the dial may ask a person for a password."""
 
@@ -164,9 +171,11 @@ class ShellHost:
 
         if not isinstance(error, StreamError) or not isinstance(wire, ChildTransport):
             return error
-        # Only if the remote side never answered does the exit status explain why; else do not wait for it.
+        # A remote shell that has ended says why by its exit status. One that has not is not waited for long:
+        # it may not know that the line is cut.
         wire.close_write()
-        return explained_end(error, self.name, self._shell, wire.wait() if error.before_hello else None)
+        status = wire.wait(None if error.before_hello else STATUS_SECONDS)
+        return explained_end(error, self.name, self._shell, status)
 
     def traffic(self, connection: Connection, wire: Wire) -> Traffic:
         return Traffic(connection.bytes_sent, connection.bytes_received)

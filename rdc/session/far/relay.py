@@ -15,7 +15,7 @@ from rdc.errors import (
     StreamError,
     one_line,
 )
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.limits import RAW_BLOCK_BYTES
 from rdc.progress import STOP_SECONDS, Problem, StopSignal, check_stop
@@ -76,7 +76,7 @@ class Hop:
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be read for this hop."""
+        """Return whether more may be read for this hop."""
         return self.link.queued + self.connection.pending < PENDING_HIGH
 
     def move(self, *, reads: bool) -> bool:
@@ -86,7 +86,7 @@ class Hop:
         return came or self.connection.bytes_sent - self.link.queued > before
 
     def descriptors(self, *, reads: bool) -> dict[int, int]:
-        """What to poll after an exchange that moved nothing."""
+        """Return what to poll after an exchange that moved nothing."""
         reads = reads and not self.link.ended and self.connection.buffered < INBOUND_BYTES
         return self._wire.descriptors(reads=reads, writes=bool(self.link.queued))
 
@@ -122,23 +122,22 @@ class Hop:
         return shown
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What both sessions of a relay have in common."""
+class Terms(Record):
+    """The values that both sessions of a relay share."""
 
     dialect: Dialect
-    """What this program speaks."""
+    """The protocol versions of this program."""
     software: str
     params: bytes
-    """As in Hello."""
+    """The parameters, as in Hello."""
     bandwidth: int
     """Bytes per second that each host may send; 0 for no limit."""
     timeout: int
     """Seconds; 0 for no limit."""
     patience: int
-    """The same for a host whose remote shell may ask for a password meanwhile."""
+    """The patience with a host whose remote shell may ask for a password meanwhile."""
     opening: Callable[[Role], Conversation[None]]
-    """What is sent to the host that takes this role, right after Hello."""
+    """The messages to the host that takes this role, right after Hello."""
     stop: StopSignal | None
 
 
@@ -177,7 +176,7 @@ def _dialled(host: FarHost, stack: contextlib.ExitStack) -> Wire:
 
 
 def _names(source: FarHost, destination: FarHost) -> dict[Role, str]:
-    """How both hosts are named in what the user reads: with their roles where that is one host."""
+    """Return how both hosts are named in what the user reads: with their roles where that is one host."""
     names = {Role.SOURCE: source.name, Role.DESTINATION: destination.name}
     if source.name == destination.name:
         return {role: f"{name}, {role.name.lower()}" for role, name in names.items()}
@@ -225,7 +224,7 @@ def _hello_of(hop: Hop, terms: Terms) -> Hello:
 
 
 def _first_hello(host: FarHost, wire: Wire, terms: Terms) -> tuple[bytes, Hello]:
-    """What a host sends before it hears anything: the bytes so far, and the Hello in them."""
+    """Return what a host sends before it hears anything: the bytes so far, and the Hello in them."""
     timeout = terms.patience if host.asks else terms.timeout
     hello = terms.dialect.hello(terms.software, terms.params)
     try:
@@ -283,7 +282,7 @@ class SyncJunction:
         self.done: messages.Done | None = None
         self.files = 0
         """Regular files of the source after filters, as it announced them last."""
-        self.total_bytes = 0
+        self.total_bytes = self.entries = 0
 
     @property
     def over(self) -> bool:
@@ -306,7 +305,7 @@ class SyncJunction:
             # The destination takes any Start of a dialler. This machine's user asked for one entry.
             announced(received, self._asked)
         elif isinstance(message, (messages.Manifest, messages.ListingEnd)):
-            self.files, self.total_bytes = message.files, message.bytes
+            self.files, self.total_bytes, self.entries = message.files, message.bytes, message.entries
         yield received
 
     def from_destination(self, received: Received) -> Iterator[Received]:
@@ -339,7 +338,8 @@ class Junction(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether the session has come to its end: what was passed on is written, and no more is read."""
+        """Return whether the session has come to its end: what was passed on is written, and no more is
+        read."""
 
     @property
     def idle_since(self) -> float | None:
@@ -477,7 +477,7 @@ class Relay:
         return max(moment for hop, _ in self._ways() for moment in (hop.link.spoke, hop.link.heard))
 
     def _last_signs(self) -> dict[Hop, float]:
-        """When each host was last heard that has to send signs of life now."""
+        """Return when each host was last heard that has to send signs of life now."""
         since = self._junction.idle_since
         if since is None:
             return {}
@@ -510,7 +510,7 @@ class Relay:
 
     @contextlib.contextmanager
     def _blaming(self, hop: Hop) -> Iterator[None]:
-        """What is raised is the host's doing."""
+        """Return what is raised is the host's doing."""
         try:
             yield
         except RdcError:
@@ -520,5 +520,5 @@ class Relay:
 
 
 def _lives(other: Hop, hop: Hop) -> bool:
-    """Whether `other` was heard since this machine last wrote to `hop`."""
+    """Return whether `other` was heard since this machine last wrote to `hop`."""
     return other.link.heard > hop.link.spoke

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from enum import Enum
 
 from rdc.errors import ExitCode, one_line
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import (
     ENTRIES_MEMORY_DEFAULT,
@@ -22,7 +22,7 @@ from rdc.limits import (
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import Items, Notice, Plan, Progress
-from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel
+from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, RAW, CompressionLevel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,36 +57,40 @@ class Content(Enum):
     """The high level shrinks text by a tenth or more and code by a twentieth. For text it pays on every
     link."""
     CODE = "what no base has of machine code"
+    QUICK = "whole files on a line that is about as fast as compression"
+    BARE = "whole files on a line that is faster"
 
 
 class CompressionPolicy:
     """The compression policy for one direction of a session."""
 
-    __slots__ = ("_carried", "_code", "_limit", "_seconds")
+    __slots__ = ("_carried", "_code", "_limit", "_packs", "_seconds")
 
-    def __init__(self) -> None:
+    def __init__(self, *, packs: bool = False) -> None:
+        """`packs`: the user wants everything compressed."""
+        self._packs = packs
         self._code = 0
         self._limit = 0
         self._carried = 0
         self._seconds = 0.0
 
     def limit(self, bandwidth: int) -> None:
-        """No more than so many bytes a second are to be sent; 0: as many as the link takes."""
+        """At most this many bytes a second are to be sent; 0: as many as the link takes."""
         self._limit = bandwidth
 
     def note_delay(self, carried: int, seconds: float) -> None:
-        """For so long there was more to send than the link took, which was so many bytes."""
+        """The time during which there was more to send than the link took, and the bytes that it took."""
         self._carried += carried
         self._seconds += seconds
 
     @property
     def slow(self) -> bool:
-        """Whether the link, as measured so far, is slow enough for the high level to pay."""
+        """Return whether the link, as measured so far, is slow enough for the high level to pay."""
         return 0 < self._limit < SLOW or self._carried < SLOW * self._seconds
 
     @property
     def fast(self) -> bool:
-        """Whether the link, as measured so far, is so fast that compression hardly pays."""
+        """Return whether the link, as measured so far, is so fast that compression hardly pays."""
         return not 0 < self._limit < FAST and self._carried >= FAST * self._seconds
 
     def compression(self, content: Content, size: int = 0) -> CompressionLevel:
@@ -95,6 +99,9 @@ class CompressionPolicy:
             return HARD if self.slow else PLAIN
         if content is Content.TEXT:
             return HARD
+        if content is Content.QUICK or content is Content.BARE:
+            # The destination measured the line. What this side has measured outweighs that.
+            return HARD if self.slow else QUICKEST if content is Content.QUICK or self._packs else RAW
         self._code += size
         if self._code <= HARD_FIRST or self.slow:
             return HARD
@@ -109,8 +116,7 @@ class CompressionPolicy:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Record):
     """Queues a message; the answer is None. The message leaves at the next Receive(wait=True) at the
     latest."""
 
@@ -118,8 +124,7 @@ class Send:
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class Receive:
+class Receive(Record):
     """Asks for the next message; the answer is a Received.
 
     With wait=False the answer is None if no message is there yet, and queued messages stay queued until they
@@ -129,16 +134,14 @@ class Receive:
     wait: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(Record):
     """Hands queued messages to the transport, as far as it takes them; the answer is None.
 
     A conversation flushes before long work without messages.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Record):
     """Sets the connection's limits; 0 is no limit. The answer is None."""
 
     bandwidth: int
@@ -147,8 +150,7 @@ class Pace:
     """Seconds without a byte in either direction after which the session ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(Record):
     """Asks for the next message between two turns of an open session. It may take days.
 
     The answer None means that the remote side ended the stream. With a `bell` it means that the bell rang or
@@ -161,8 +163,7 @@ class Idle:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetCompression:
+class SetCompression(Record):
     """Announces the content of the next messages, which decides their compression level; the answer is
     None."""
 
@@ -171,15 +172,24 @@ class SetCompression:
     """Bytes of the content, if it is code."""
 
 
-@dataclass(slots=True)
-class AskAgreement:
+class AskAgreement(Record, frozen=False):
     """Asks for what both sides speak, after the remote side's Hello; the answer is None, and `features` is
     set."""
 
     features: frozenset[str] = frozenset()
 
 
-Command: TypeAlias = Send | Receive | Flush | Pace | SetCompression | AskAgreement | Idle
+class AskArrival(Record, frozen=False):
+    """Asks when the last message came, and how much came until then; the answer is None, and these are
+    set."""
+
+    now: float | None = None
+    """Seconds of a clock that never goes back; None: there is no line whose rate could be measured."""
+    received: int = 0
+    """Bytes on the connection so far."""
+
+
+Command: TypeAlias = Send | Receive | Flush | Pace | SetCompression | AskAgreement | AskArrival | Idle
 Conversation: TypeAlias = Generator[Command, Received | None, T]
 
 
@@ -188,6 +198,36 @@ def agreed_features() -> Conversation[frozenset[str]]:
     question = AskAgreement()
     yield question
     return question.features
+
+
+class LineMeter:
+    """The shortest round trip that this side has seen.
+
+    Only an answer to a request counts: what was under way before is none. A clock that jumps spoils one
+    interval: a negative one is ignored, and a long one only means that the other side may be far away."""
+
+    __slots__ = ("_asked", "round_trip")
+
+    def __init__(self) -> None:
+        self.round_trip = float("inf")
+        """Seconds, at most; infinite: not measured."""
+        self._asked: float | None = None
+
+    def asked(self) -> Conversation[None]:
+        """Notes that a request was sent that the other side answers at once."""
+        arrival = AskArrival()
+        yield arrival
+        self._asked = arrival.now
+
+    def answered(self) -> Conversation[None]:
+        """Notes that its first answer came. Does nothing if there was no request."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            return
+        arrival = AskArrival()
+        yield arrival
+        if arrival.now is not None and arrival.now > asked:
+            self.round_trip = min(self.round_trip, arrival.now - asked)
 
 
 # Brings events to the user, who is at the dialling side: reports them there, or sends them there.
@@ -253,18 +293,17 @@ PROGRESS_SECONDS = 0.25
 """Shortest time between two progress messages of one phase. Each takes some 20 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _LongItem:
+class _LongItem(Record):
     """An ItemChanged with a long path that waits to be sent."""
 
     change: str
     directory: bytes
     """The directory's path with its slash; consecutive items share it."""
     name: bytes
-    target: bytes | None
+    target_bytes: bytes | None
 
     @property
-    def path(self) -> bytes:
+    def path_bytes(self) -> bytes:
         return self.directory + self.name
 
 
@@ -295,7 +334,7 @@ class EventRelay:
         self._clock = clock
         self._shown: dict[str, float] = {}
         self.waiting: list[_Waiting] = []
-        """What the next `send_waiting` sends."""
+        """The messages that the next `send_waiting` sends."""
         self._directory = b""
         """Directory of the last waiting item with a long path, with its slash."""
         self._problems = 0
@@ -309,6 +348,8 @@ class EventRelay:
         """Paths with problems; None: nobody asks for them."""
         self._made: set[bytes] | None = None
         """Paths of new entries; None: nobody asks for them."""
+        self.line: Callable[[], int] | None = None
+        """Returns the bytes on the connection so far, both ways; None: there is no connection to the user."""
 
     def report(self, event: Event, *, far: bool = False) -> None:
         """Reports one event, now or at the next `send_waiting`. `far`: the remote side sent it, so it is not
@@ -320,10 +361,12 @@ class EventRelay:
                 self.codes.add(event.code)
                 self.errors += 1
                 if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
-                    self._troubled.add(event.path)
+                    self._troubled.add(event.path_bytes)
         elif self._made is not None and isinstance(event, ItemChanged) and event.change.endswith("+++"):
-            self._made.add(event.path)
+            self._made.add(event.path_bytes)
         if self._reporter is not None:
+            if self.line is not None and isinstance(event, Progressed):
+                event = Progressed(event.phase, event.done, event.total, self.line())
             self._reporter(event)
         elif isinstance(event, ItemChanged) and not self._items:
             pass
@@ -340,7 +383,7 @@ class EventRelay:
         self._made = set() if made else None
 
     def is_uncertain(self, path: bytes) -> bool:
-        """Whether there was a problem with `path`, or it is not new and only new entries count.
+        """Return whether there was a problem with `path`, or it is not new and only new entries count.
 
         b"" stands for a problem with no path in particular."""
         if self._troubled is None or path in self._troubled:
@@ -353,31 +396,31 @@ class EventRelay:
         A peer with many changed entries below one long path cannot fill this side's memory: they share it.
         """
         if isinstance(event, ItemChanged):
-            self.waiting.append(event if len(event.path) <= SHORT_PATH else self._long_item(event))
+            self.waiting.append(event if len(event.path_bytes) <= SHORT_PATH else self._long_item(event))
         elif not isinstance(event, Problem):
             self.waiting.append(event)
         elif self._problems < PROBLEMS_WAITING:
             # A long path counts as several problems, so that the bound in bytes stays.
-            self._problems += 1 + len(event.path) // MESSAGE_BYTES
-            self.waiting.append(Problem(event.code, event.path, event.message[:MESSAGE_BYTES]))
+            self._problems += 1 + len(event.path_bytes) // MESSAGE_BYTES
+            self.waiting.append(Problem(event.code, event.path_bytes, event.message[:MESSAGE_BYTES]))
         else:
             self._untold[event.code] = self._untold.get(event.code, 0) + 1
 
     def _long_item(self, event: ItemChanged) -> _LongItem:
-        at = event.path.rstrip(b"/").rfind(b"/") + 1
-        directory = event.path[:at]
+        at = event.path_bytes.rstrip(b"/").rfind(b"/") + 1
+        directory = event.path_bytes[:at]
         if directory != self._directory:
             self._directory = directory
-        return _LongItem(event.change, self._directory, event.path[at:], event.target)
+        return _LongItem(event.change, self._directory, event.path_bytes[at:], event.target_bytes)
 
     @property
     def shown(self) -> bool:
-        """Whether this is the user's side."""
+        """Return whether this is the user's side."""
         return self._reporter is not None
 
     @property
     def lists_items(self) -> bool:
-        """Whether either side wants events about changed entries."""
+        """Return whether either side wants events about changed entries."""
         return self._items or self.shown
 
     def send_waiting(self, round_: int) -> Conversation[None]:
@@ -392,7 +435,7 @@ class EventRelay:
                 yield Send(message, round_)
 
     def _too_soon(self, event: Progressed) -> bool:
-        """Whether a progress event comes too soon after the last one of its phase."""
+        """Return whether a progress event comes too soon after the last one of its phase."""
         now = self._clock()
         last = self._shown.get(event.phase)
         if last is not None and now - last < PROGRESS_SECONDS and event.done != event.total:
@@ -425,7 +468,7 @@ def _messages(events: list[_Waiting]) -> Iterator[Message]:
     size = 0
     for event in events:
         if isinstance(event, (ItemChanged, _LongItem)):
-            length = len(event.path) + len(event.target or b"") + 2
+            length = len(event.path_bytes) + len(event.target_bytes or b"") + 2
             if items and (len(items) == ITEMS_PER_MESSAGE or size + length > ITEMS_BYTES):
                 yield _joined(items)
                 items, size = [], 0
@@ -440,17 +483,17 @@ def _messages(events: list[_Waiting]) -> Iterator[Message]:
         elif isinstance(event, PlanKnown):
             yield Plan(event.files, event.bytes, event.deletes)
         else:
-            yield Notice(event.code, event.path, event.message)
+            yield Notice(event.code, event.path_bytes, event.message)
     if items:
         yield _joined(items)
 
 
 def _joined(items: list[ItemChanged | _LongItem]) -> Items:
-    linked = any(item.target for item in items)
+    linked = any(item.target_bytes for item in items)
     return Items(
         "".join([item.change for item in items]),
-        tuple([item.path for item in items]),
-        tuple([item.target or b"" for item in items]) if linked else (),
+        tuple([item.path_bytes for item in items]),
+        tuple([item.target_bytes or b"" for item in items]) if linked else (),
     )
 
 

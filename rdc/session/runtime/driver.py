@@ -15,6 +15,7 @@ from rdc.progress import STOP_SECONDS, StopSignal, check_stop
 from rdc.protocol.messages import Refused
 from rdc.session.runtime.commands import (
     AskAgreement,
+    AskArrival,
     Command,
     CompressionPolicy,
     Conversation,
@@ -121,18 +122,18 @@ class ByteLink:
 
     @property
     def spoke(self) -> float:
-        """When this side last wrote or tried to, by time.monotonic()."""
+        """The time of this side's last attempt to write, by time.monotonic()."""
         return self._spoke
 
     @property
     def heard(self) -> float:
-        """When the last input came."""
+        """The time of the last input."""
         return self._heard
 
     def step(self, wait: bool, inbound: int = INBOUND_BYTES) -> bool:
         """One exchange with the transport. Returns True if input or the end of the stream came.
 
-        `wait`: wait until bytes move or the bandwidth limit allows a write. `inbound`: with so many bytes
+        `wait`: wait until bytes move or the bandwidth limit allows a write. `inbound`: with this many bytes
         that are not yet decoded, nothing is read.
         """
         self._fill()
@@ -210,7 +211,7 @@ class ByteLink:
         raise StreamError("the remote side ended the session")
 
     def _deadlines(self) -> tuple[float, ...]:
-        """When this side has to send a sign of life, and when the remote side's time limit ends."""
+        """Return when this side has to send a sign of life, and when the remote side's time limit ends."""
         if self.timeout is None:
             return ()
         return self._spoke + self.timeout / BEATS, self._heard + self.timeout
@@ -381,7 +382,13 @@ class RefusedError(RdcError):
 class Runner(Generic[T]):
     """Performs a conversation's commands on its connection, without I/O."""
 
-    def __init__(self, conversation: Conversation[T], connection: Connection) -> None:
+    def __init__(
+        self,
+        conversation: Conversation[T],
+        connection: Connection,
+        policy: CompressionPolicy | None = None,
+    ) -> None:
+        """`policy`: of compression; None for that of a session without options."""
         self.connection = connection
         self.over = False
         self.pace: Pace | None = None
@@ -389,19 +396,21 @@ class Runner(Generic[T]):
         self.heartbeat: Keepalive | None = None
         self.rested = False
         """An Idle is over without a message: the bell rang, time passed or the stream ended."""
-        self.policy = CompressionPolicy()
+        self.policy = policy or CompressionPolicy()
+        self.clock: Callable[[], float] | None = None
+        """Tells when messages came; None: there is no line."""
         self._conversation = conversation
         self._command: Command | None = None
         self._value: T | None = None
 
     @property
     def value(self) -> T:
-        """What the conversation returned; valid once `over` is set."""
+        """Return what the conversation returned; valid once `over` is set."""
         return self._value  # type: ignore[return-value]
 
     @property
     def waits(self) -> bool:
-        """Whether the conversation needs input, or the end of the input, to go on."""
+        """Return whether the conversation needs input, or the end of the input, to go on."""
         return isinstance(self._command, Idle) or (isinstance(self._command, Receive) and self._command.wait)
 
     @property
@@ -411,7 +420,7 @@ class Runner(Generic[T]):
 
     @property
     def sends(self) -> bool:
-        """Whether the conversation has more to send than may be queued."""
+        """Return whether the conversation has more to send than may be queued."""
         return isinstance(self._command, Send)
 
     def advance(self, polled: bool) -> None:
@@ -445,6 +454,10 @@ class Runner(Generic[T]):
                 case AskAgreement() as question:
                     if connection.agreement is not None:
                         question.features = connection.agreement.features
+                    self._reply(None)
+                case AskArrival() as arrival:
+                    arrival.now = None if self.clock is None else self.clock()
+                    arrival.received = connection.bytes_received
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace
@@ -502,7 +515,7 @@ class Runner(Generic[T]):
 
 
 def unknown_there(error: RdcError) -> bool:
-    """Whether to send `error` to the remote side: not its own refusal, and not if it is gone."""
+    """Return whether to send `error` to the remote side: not its own refusal, and not if it is gone."""
     return not isinstance(error, RefusedError) and (
         isinstance(error, ProtocolError) or type(error) is not StreamError
     )
@@ -522,16 +535,18 @@ def run(
     *,
     timeout: float | None = None,
     stop: StopSignal | None = None,
+    policy: CompressionPolicy | None = None,
 ) -> T:
     """Runs `conversation` to its end and returns its value. All messages have then been written.
 
-    timeout: seconds without a byte moving; None for no limit. A Pace command replaces it. The caller closes
-    the transport. Raises what the conversation raises, and RdcError with the remote side's code if the far
-    side refused. Raises StreamError, ProtocolError or IncompatiblePeerError, also at the conversation's
-    yield. Raises StoppedError once `stop` is set. An RdcError that the remote side does not know yet is first
-    sent to it.
+    policy: as in Runner. timeout: seconds without a byte moving; None for no limit. A Pace command replaces
+    it. The caller closes the transport. Raises what the conversation raises, and RdcError with the remote
+    side's code if that side refused. Raises StreamError, ProtocolError or IncompatiblePeerError, also at
+    the conversation's yield. Raises StoppedError once `stop` is set. An RdcError that the remote side does
+    not know yet is first sent to it.
     """
-    runner = Runner(conversation, connection)
+    runner = Runner(conversation, connection, policy)
+    runner.clock = time.monotonic
     link = ByteLink(connection, transport, timeout, stop)
     try:
         try:

@@ -4,11 +4,12 @@ Messages pass by reference. Messages without content are still encoded and decod
 counted as on a wire; contents, and long lists of what the user chose, are counted by their lengths. Each
 direction holds a bounded number of bytes before its sender waits, like the driver's queues.
 
-Contents pass through memory, and both halves hash them. copy_file_range would save one and a half copies,
-but its output would have to be read back for hashing, which costs more. Two hashes of a gigabyte take a
-fifth of a second. Where blocks can be shared, the source reads a private clone of a long file, and the new
-file begins as a clone of that (rdc.files.replace.cloning). Nothing is written then, and what both
-halves have hashed is what the new file holds.
+Contents pass through memory. copy_file_range would save one and a half copies, but its output would have to
+be read back for hashing, which costs more. A file with messages of its own is hashed once, by the source:
+what the destination writes is that very memory, which nothing can change (`WholeFileWriter`). Where
+blocks can be shared, the source reads a private clone of a long file, and the new file begins as a clone of
+that (rdc.files.replace.cloning). Nothing is written then, and what the source has hashed is what the
+new file holds.
 """
 
 from __future__ import annotations

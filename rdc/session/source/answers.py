@@ -11,21 +11,32 @@ from rdc.errors import FileChangedError, FileError, ProtocolError, printable
 from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.bulk.open_many import MemoryFile, most_opened
 from rdc.kernel import block_fingerprints, take_rows
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
+    BUNDLED_FILE_BYTES,
     CACHED_CONTENT_BYTES,
     CACHED_FILE_BYTES,
     NODES_PER_ANSWER,
     OPENED_FILES_LEAST,
     ROOTS_REMEMBERED,
     SOURCE_TREES_BYTES,
+    TOP_RECORDS,
 )
 from rdc.model.entries import Identity, Kind
 from rdc.protocol import messages
 from rdc.protocol.messages import FileFailed
 from rdc.protocol.messages.content import COARSE_BELOW, COARSE_FROM, LEAF_WIDTH
+from rdc.session.binaries import looks_like
 from rdc.session.runtime.commands import Conversation, Send
-from rdc.session.source.range_answers import BundleAnswers, announced_holes
+from rdc.session.source.range_answers import (
+    BundleAnswers,
+    announced_holes,
+    cached_fingerprints,
+    end_of,
+    packed_ranges,
+    ranges,
+    read_fingerprints,
+)
 from rdc.session.source.tree_description import Demand, Description, no_file
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 from rdc.signature.tree import DIGEST_BYTES, SignatureTree
@@ -48,8 +59,7 @@ SIGNED_OBJECT_BYTES = 2048
 to 2,150 bytes (measured)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSignature:
+class SourceSignature(Record):
     """The signature of one version of a file."""
 
     tree: SignatureTree
@@ -172,8 +182,7 @@ _NO_FILE = bytes(kind != Kind.FILE for kind in range(256))
 """A table for bytes.translate: 1 for every kind that is no regular file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rooted:
+class Rooted(Record):
     """Files with their roots."""
 
     files: list[int]
@@ -372,27 +381,31 @@ class FileAnswers:
             holes = announced_holes(file, source)
             signed, content = self._files.sign_whole(file, source)
             tree = signed.tree
-            if asked.block and 0 < tree.size <= self._signer.params.max_size:
+            if asked.block and 0 < tree.size <= BUNDLED_FILE_BYTES and not self._is_masked(source):
                 data = content or source.pread(0, tree.size)
                 if not content:
                     source.check_unchanged()
                 fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
         if holes is not None:
             yield Send(holes, round_)
-        records = b""
+        records, height = b"", 0
         if not fingerprints:
-            records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
+            height = tree.described_by(TOP_RECORDS)
+            level = tree.levels[height]
+            records = encode_records(level, range(level.records), self._secret, asked.width)
         # The mtime of the version that was read, if it is not the listed one.
         found = signed.identity.mtime_ns
         mtime = None if entry.metadata.mtime_ns == found else found
-        answer = messages.TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
+        answer = messages.TreeAnswer(file, tree.size, tree.root, height, mtime, records, fingerprints)
         yield Send(answer, round_)
+
+    def _is_masked(self, source: SourceFile) -> bool:
+        """Tells whether the file is compared with masked displacements, which takes chunks."""
+        return source.size > self._signer.params.max_size and looks_like(source)
 
     def _send_bundle(self, message: messages.BundleRequest, round_: int) -> Conversation[None]:
         if self._bundles is None:
-            from rdc.session.source.range_answers import BundleAnswers
-
-            self._bundles = BundleAnswers(self._root, self._secret, self._signer.params)
+            self._bundles = BundleAnswers(self._root, self._secret)
         yield Send(self._bundles.describe(message, self._description.manifest), round_)
 
     def _send_nodes(self, message: messages.NodeRequest, round_: int) -> Conversation[None]:
@@ -413,8 +426,6 @@ class FileAnswers:
             yield Send(messages.NodeAnswer(message.file, message.level, nodes, records), round_)
 
     def _send_blocks(self, message: messages.BlockRequest, round_: int) -> Conversation[None]:
-        from rdc.session.source.range_answers import cached_fingerprints, read_fingerprints
-
         content = self._files.content(message.file)
         if message.end <= len(content):
             # The content in memory is the signed version, which the request is about.
@@ -425,8 +436,6 @@ class FileAnswers:
         yield Send(messages.BlockAnswer(message.file, found), round_)
 
     def _send_ranges(self, message: messages.RangeRequest, round_: int) -> Conversation[None]:
-        from rdc.session.source.range_answers import packed_ranges, ranges
-
         with self._opened_again(message) as source:
             if message.pack and self._pack:
                 yield from packed_ranges(source, message, self._secret, round_)
@@ -436,8 +445,6 @@ class FileAnswers:
     def _opened_again(self, message: messages.BlockRequest | messages.RangeRequest) -> SourceFile:
         """Opens the file or bundle of a request. Raises FileError if it changed since it was signed, or is
         too short."""
-        from rdc.session.source.range_answers import end_of
-
         if self._bundles is not None and message.file >= len(self._description.manifest):
             return self._bundles.open(message)
         return self._files.open_again(message.file, end_of(message))

@@ -15,6 +15,8 @@ from rdc.protocol.messages import (
     FileRequest,
     Hello,
     Landed,
+    LikelyAnswer,
+    LikelyRequest,
     Opened,
     RangeRequest,
     Removed,
@@ -64,8 +66,6 @@ class Source:
         is removed."""
         self._owners: OwnerNames | None = None
         if names_owners:
-            from rdc.session.source.tree_description import OwnerNames
-
             self._owners = OwnerNames()
         self._kinds = kinds
         self._offer = offer
@@ -119,7 +119,7 @@ class Source:
         if not describe.whole and preserved == offered:
             pass  # the destination already compares the offered manifest
         elif describe.whole:
-            yield from self._description.send_listing(round_, self._poll)
+            yield from self._description.send_listing(round_, self._poll, again=self._offer is not None)
         else:
             yield Flush()
             yield from self._description.offer(preserved, round_, again=offered is not None)
@@ -180,9 +180,18 @@ class Source:
         """The total size of these files, in bytes."""
         return self._description.total_bytes
 
+    @property
+    def entries(self) -> int:
+        """The number of entries of all kinds in the tree, after filters."""
+        return len(self._description.manifest)
+
     def _poll(self) -> Conversation[None]:
-        """Answers all messages that have come by now."""
+        """Answers all messages that have come by now, up to one that needs the whole listing."""
         while (received := self._next_heard() if self._heard else (yield Receive(wait=False))) is not None:
+            if isinstance(received.message, LikelyRequest):
+                self._heard.appendleft(received)
+                self._heard_numbers += _numbers(received)
+                return
             yield from self._serve(received)
 
     def _listen(self) -> Conversation[None]:
@@ -212,12 +221,23 @@ class Source:
             yield from self._description.send_listing(round_, self._poll)
         elif isinstance(message, Landed):
             yield from self._remove(message, round_)
+        elif isinstance(message, LikelyRequest):
+            yield from self._send_likely(message, round_)
         elif isinstance(message, FileRequest):
             self._asked().take(message)
-            yield from self._whole_files().send(message.files, round_)
+            yield from self._whole_files().send(message.files, round_, message.packing)
         else:
             self._asked().take(message)
             yield from self._about_files().answer(message, round_)
+
+    def _send_likely(self, message: LikelyRequest, round_: int) -> Conversation[None]:
+        """Tells which files are likely changed, and describes them."""
+        answer = LikelyAnswer(self._description.likely(message.newest))
+        yield Send(answer, round_)
+        asked = answer.asked(message)
+        if asked is not None:
+            self._asked().take(asked)
+            yield from self._about_files().answer(asked, round_)
 
     def _remove(self, message: Landed, round_: int) -> Conversation[None]:
         """Removes what the destination has, and tells it of what stays."""
@@ -231,8 +251,6 @@ class Source:
 
     def _asked(self) -> Demand:
         if self._demand is None:
-            from rdc.session.source.tree_description import Demand
-
             self._demand = Demand(self._description.manifest)
         return self._demand
 

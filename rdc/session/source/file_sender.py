@@ -8,7 +8,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError
 from rdc.files.bulk.small_files import ListedFiles, read_together
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import FileBatch, FileEnd, FileFailed, Resized
@@ -40,8 +40,7 @@ EQUAL_SAMPLES = 4
 """The number of files remembered per sample, all with different content."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentFile:
+class SentFile(Record):
     """A file that was sent."""
 
     file: int
@@ -108,7 +107,7 @@ class _Waiting:
         self._bytes = 0
 
     def has_room(self, size: int) -> bool:
-        """Whether a file of so many bytes still fits."""
+        """Return whether a file of this size still fits."""
         return self._bytes + size <= DATA_BYTES and len(self.sizes) < FILES_PER_BATCH
 
     def count(self, size: int) -> None:
@@ -121,6 +120,10 @@ class _Waiting:
         if files:
             self.runs.append((directory, files))
             self.files += files
+
+
+PACKINGS = (Content.NEW, Content.QUICK, Content.BARE)
+"""The packing of FileRequest."""
 
 
 class FileSender:
@@ -148,9 +151,10 @@ class FileSender:
         self._waiting = _Waiting()
         self._sent = SentContents()
 
-    def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
-        """Sends these files. Raises ProtocolError for entries that are no regular files."""
-        yield SetCompression(Content.NEW)
+    def send(self, files: tuple[int, ...], round_: int, packing: int = 0) -> Conversation[None]:
+        """Sends these files. `packing`: as in FileRequest. Raises ProtocolError for entries that are no
+        regular files."""
+        yield SetCompression(PACKINGS[packing])
         manifest = self._description.manifest
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]

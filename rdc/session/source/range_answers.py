@@ -23,10 +23,9 @@ from rdc.kernel import (
     instructions_of_range,
     plan_reads,
     range_reads,
-    short_references,
     take_ranges,
 )
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
     BUNDLE_BYTES,
     BUNDLED_FILE_BYTES,
@@ -37,11 +36,11 @@ from rdc.limits import (
     HOLES_PER_MESSAGE,
 )
 from rdc.model.entries import Kind
+from rdc.plan.bundle import BundleLayout
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges, context_rows
-from rdc.plan.compare import BundleLayout
 from rdc.protocol import messages
 from rdc.protocol.messages import BundleAnswer, Data, Holes
-from rdc.protocol.messages.content import LEAF_WIDTH, SHORTEN
+from rdc.protocol.messages.content import LEAF_WIDTH
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, rests
 from rdc.protocol.wire.stream import pack_literals
 from rdc.session.binaries import (
@@ -56,8 +55,7 @@ from rdc.session.binaries import (
 )
 from rdc.session.runtime.commands import Content, Conversation, Send, SetCompression
 from rdc.session.source.tree_description import CLOSE_BYTES
-from rdc.signature.codec import sign_short
-from rdc.signature.tree import DIGEST_BYTES, HollowDigest
+from rdc.signature.tree import HollowDigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,14 +63,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.chunking import ChunkParams
     from rdc.files.root.root import Root
     from rdc.protocol.messages import BlockRequest, BundleRequest, RangeRequest
     from rdc.tree.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckBlocks:
+class _CheckBlocks(Record):
     """Check blocks back to back, as the destination's claims have them: with zeros for the requested ranges,
     and with masked displacements if the request is masked."""
 
@@ -310,11 +306,10 @@ class BundleAnswers:
     Further content is read again when it is needed.
     """
 
-    def __init__(self, root: Root, secret: bytes, params: ChunkParams) -> None:
-        """`secret`: the session's, 16 bytes. `params`: chunk sizes."""
+    def __init__(self, root: Root, secret: bytes) -> None:
+        """`secret`: the session's, 16 bytes."""
         self._root = root
         self._secret = secret
-        self._params = params
         self._bundles: OrderedDict[int, Snapshot] = OrderedDict()
         self._cached = 0
 
@@ -332,7 +327,7 @@ class BundleAnswers:
             raise ProtocolError(
                 f"bundle {request.bundle} has {sum(sizes)} bytes, or none or too many of a file"
             )
-        layout = BundleLayout.of(range(len(files)), sizes, self._params.max_size, request.block)
+        layout = BundleLayout.of(range(len(files)), sizes, request.block)
         paths = [names[row] for row in layout.order]
         found = look(self._root, paths)
         left_out = [
@@ -344,20 +339,11 @@ class BundleAnswers:
             left = [index for index, row in enumerate(layout.order) if row not in left_out]
             found, paths = found.chosen(left), [paths[index] for index in left]
             remaining = [row for row in range(len(files)) if row not in left_out]
-            layout = BundleLayout.of(
-                remaining, [sizes[row] for row in remaining], self._params.max_size, request.block
-            )
+            layout = BundleLayout.of(remaining, [sizes[row] for row in remaining], request.block)
         identities = [identity for identity in found.identities if identity is not None]
         self._remember(request.bundle, Snapshot(self._root, paths, identities, found.content))
-        lengths, references = self._chunks(layout, found.content, request.width)
-        return BundleAnswer(
-            request.bundle,
-            tuple(sorted(left_out)),
-            blake3(found.content).digest(),
-            lengths,
-            references,
-            self._fingerprints(layout, found.content, request.block),
-        )
+        digest, prints = blake3(found.content).digest(), self._fingerprints(layout, found.content)
+        return BundleAnswer(request.bundle, tuple(sorted(left_out)), digest, prints)
 
     def open(self, message: BlockRequest | RangeRequest) -> SnapshotContent:
         """The bundle that this is about. FileError where it is not remembered, cannot be read again, or is
@@ -385,30 +371,13 @@ class BundleAnswers:
         while len(self._bundles) > BUNDLES_IN_FLIGHT:
             self.forget(next(iter(self._bundles)))
 
-    def _chunks(self, layout: BundleLayout, content: bytes, width: int) -> tuple[tuple[int, ...], bytes]:
-        """Returns lengths and short references of the chunks of files that are longer than a chunk."""
-        if not layout.chunked:
-            return (), b""
-        end = layout.starts[layout.chunked]
-        signed = sign_short(
-            memoryview(content)[:end], layout.sizes[: layout.chunked], self._params, plain=True
-        )
-        references = short_references(self._secret, signed.digests, DIGEST_BYTES, width)
-        return tuple(signed.lengths), references
-
-    def _fingerprints(self, layout: BundleLayout, content: bytes, block: int) -> bytes:
-        """Returns the fingerprints of all other files, with shorter blocks for the shortest ones."""
-        first, last = layout.chunked, layout.shorter
-        return self._of_blocks(content, layout, first, last, block) + self._of_blocks(
-            content, layout, last, len(layout.order), block // SHORTEN
-        )
-
-    def _of_blocks(self, content: bytes, layout: BundleLayout, first: int, stop: int, block: int) -> bytes:
-        """Returns the fingerprints of files [first, stop) of the layout."""
-        some = content[layout.starts[first] : layout.starts[stop]]
-        if not some:
-            return b""
-        return block_fingerprints(self._secret, some, block, LEAF_WIDTH, layout.sizes[first:stop])
+    def _fingerprints(self, layout: BundleLayout, content: bytes) -> bytes:
+        """Returns the fingerprints of all files."""
+        found = b""
+        for first, stop, block in layout.likes:
+            some = content[layout.starts[first] : layout.starts[stop]]
+            found += block_fingerprints(self._secret, some, block, LEAF_WIDTH, layout.sizes[first:stop])
+        return found
 
 
 HOLLOW_BYTES = 16 << 10

@@ -6,6 +6,7 @@ import os
 from collections import OrderedDict, deque
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.lean.records import replace
 from rdc.limits import (
     ASKED_FILE_BYTES,
     ASKED_FREELY_BYTES,
@@ -17,7 +18,9 @@ from rdc.limits import (
     FURTHER_BYTES,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
+    LIKELY_FILES,
     MOUNT_POINTS,
+    OFFERED_ROWS,
     OWNER_NAME_BYTES,
     OWNERS,
     OWNERS_PER_MESSAGE,
@@ -32,15 +35,15 @@ from rdc.limits import (
     TIER_NODES_WHOLE,
     TOP_NODES,
 )
-from rdc.model.entries import NODES, Kind, PackedInodes, PackedListing, little_endian_integers
-from rdc.model.preserved import AttributeKinds, Preserved
+from rdc.model.entries import NODES, Kind, ListedDirectories, PackedListing, little_endian_integers
+from rdc.model.preserved import END_NS, AttributeKinds, Preserved
 from rdc.progress import Event, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import MountPoints, Owners, RowsPart
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, AboutFiles, Rows, Segment, slice_listing
 from rdc.session.runtime.commands import Conversation, EventRelay, Flush, Send
 from rdc.tree.manifest import GROUPS, Fold, Group, Manifest, Tier, covering_root, further_digest
-from rdc.tree.walk import Walk, passed_over
+from rdc.tree.walk import Walk, lasting_directories, passed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -304,6 +307,12 @@ def _name(look_up: Callable[[int], str], number: int) -> bytes:
 DIRECTORIES_PER_LOOK = 64
 """Directories walked between two checks whether the destination wants a listing instead: about 2 ms."""
 
+LIKELY_BYTES = 64 << 20
+"""Bytes of files that the source signs unasked. The destination may lack them, and then needs none of it."""
+
+LIKELY_LEAST = 1024
+"""Files up to this many bytes are not described unasked: the destination has them sent whole."""
+
 ENTRIES_PER_LOOK = 64
 """Entries of a listing sent between two checks for requests. A check costs as much as five entries."""
 
@@ -343,10 +352,14 @@ class Description:
         self._events = events
         self.manifest = Manifest()
         self._fold: Fold | None = None
+        self._offered = False
+        """The manifest has what an offer walked, as it was read."""
         self._preserved = Preserved(owner=False)
-        """What both sides preserve of entries, and so what is announced."""
+        """The metadata that both sides preserve, and so those that are announced."""
         self._requested = 0
         """Rows and nodes of the manifest requested so far."""
+        self._sent: list[range] = []
+        """Rows of the manifest that were sent; some may have been sent twice."""
         self._reported: set[bytes] = set()
         """Paths with a reported problem."""
         self.read_errors = 0
@@ -365,26 +378,33 @@ class Description:
     def take(self, tree: SourceTree) -> None:
         """Describe from the next walk on what `tree` shows, the same tree."""
         self._tree = tree
+        self._offered = False
 
     def keep(self, preserved: Preserved) -> None:
         """Sets what both sides preserve of entries. Call it before anything is sent."""
         self._preserved = preserved
         self._kinds = preserved.attributes
 
-    def _walk(self) -> Walk:
-        """Starts a new walk and forgets the entries of the last one."""
-        self.manifest.clear()
+    def _walk(self, *, again: bool = False) -> Walk:
+        """Starts a new walk and forgets the entries of the last one. `again`: right after an offer, whose
+        directories are not read again, unless reads wait: then many of the others are to be read at a
+        time."""
+        known = self.manifest.moved()
+        waits = self._tree.root.depths.listing.now > 1
+        if not (again and self._offered) or waits or len(known) > OFFERED_ROWS:
+            known.clear()
+        self._offered = False
+        self._sent.clear()
         self._fold = None
         for problem in self._tree.problems:
             self._report(problem)
         if not self._tree.prunes:
-            return self._begin_walk()
-        from rdc.tree.walk import lasting_directories
-
+            return self._begin_walk(known=known)
         return self._begin_walk(lasting_directories(self._begin_walk(), self._unbound, self._tree.filtered))
 
-    def _begin_walk(self, lasting: Container[bytes] | None = None) -> Walk:
-        """Starts a walk. `lasting`: as in Walk."""
+    def _begin_walk(self, lasting: Container[bytes] | None = None, known: Manifest | None = None) -> Walk:
+        """Starts a walk. `lasting`: as in Walk. `known`: has the entries of directories that need not be read
+        again."""
         followed = self._tree.root.reads.followed
         if followed is not None:
             followed.begin(self._report, self._filters.excluded)
@@ -409,6 +429,7 @@ class Description:
             on_lookalike=self._report_left_out,
             selection=self._tree.selection,
             lasting=lasting,
+            known=known.listed if known else None,
         )
 
     def _send_links(self, start: int, stop: int, round_: int) -> Conversation[None]:
@@ -445,8 +466,8 @@ class Description:
 
     def _report(self, event: Event) -> None:
         """Reports a problem of a walk, once per path: what was missing once may be missing again."""
-        if isinstance(event, Problem) and event.path not in self._reported:
-            self._reported.add(event.path)
+        if isinstance(event, Problem) and event.path_bytes not in self._reported:
+            self._reported.add(event.path_bytes)
             self.read_errors += event.code is not ExitCode.OK
             self._events.report(event)
 
@@ -456,28 +477,32 @@ class Description:
             self._reported.add(path)
             self._events.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))
 
-    def _add(self, path: bytes, listing: PackedListing, inodes: PackedInodes) -> list[EntrySet]:
-        """Adds a directory to the manifest and returns the extended attributes to send."""
-        found = []
+    def _add(self, listed: ListedDirectories) -> list[EntrySet]:
+        """Adds directories to the manifest and returns the extended attributes to send."""
+        found: list[EntrySet] = []
         if self._attributes is not None:
-            found = self._attributes.read(path, len(self.manifest), listing)
+            for path in listed.paths:
+                found += self._attributes.read(path, len(self.manifest), listed.listing)
         if self._links is not None:
-            self._links.add(len(self.manifest), listing.kinds, inodes)
+            self._links.add(len(self.manifest), listed.listing.kinds, listed.inodes)
         if self._removal is not None:
-            self._removal.note(inodes)
-        self.manifest.add(path, listing)
+            self._removal.note(listed.inodes)
+        self.manifest.add_many(listed)
         return found
 
-    def send_listing(self, round_: int, serve: Callable[[], Conversation[None]]) -> Conversation[None]:
-        """Sends the listing, directory by directory. `serve` is called now and then to answer requests."""
+    def send_listing(
+        self, round_: int, serve: Callable[[], Conversation[None]], *, again: bool = False
+    ) -> Conversation[None]:
+        """Sends the listing, directory by directory. `serve` is called now and then to answer requests.
+        `again`: the destination declined an offer that was just made, or would have been."""
         directories = looked = 0
-        walk = self._walk()
+        walk = self._walk(again=again)
         if self._attributes is not None:
             yield from self._send_attributes(self._attributes.begin(top=self._tree.has_top), round_)
         for path, found, inodes in walk:
             at = len(self.manifest)
             packed = self._preserved.announced(self._tree.announced(found))
-            sets = deque(self._add(path, packed, inodes))
+            sets = deque(self._add(ListedDirectories.of(path, packed, inodes)))
             if self._owners is not None and self._preserved.owner:
                 yield from self._owners.send(packed, round_)
             parts = list(slice_listing(packed.unpacked()))
@@ -496,8 +521,29 @@ class Description:
                 yield from serve()
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
+        self._sent.append(range(len(self.manifest)))
         totals = (directories, len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(messages.ListingEnd(*totals), round_)
+
+    def likely(self, newest: int) -> tuple[int, ...]:
+        """Returns files among the rows that were sent whose mtime is later than `newest`, the newest that the
+        destination has there; none if they are too many. The smallest ones are left out: they come whole."""
+        found: set[int] = set()
+        at_source, manifest, left = self._preserved.at_source, self.manifest, LIKELY_BYTES
+        for span in self._sent:
+            columns = (
+                manifest.kinds[span.start : span.stop],
+                little_endian_integers("q", manifest.mtimes[8 * span.start : 8 * span.stop]),
+                little_endian_integers("Q", manifest.sizes[8 * span.start : 8 * span.stop]),
+            )
+            for row, kind, mtime, size in zip(span, *columns, strict=True):
+                is_new = kind == Kind.FILE and newest < mtime < END_NS and at_source.mtime(mtime) > newest
+                if is_new and size > LIKELY_LEAST and row not in found:
+                    found.add(row)
+                    left -= size
+                    if len(found) > LIKELY_FILES or left < 0:
+                        return ()
+        return tuple(sorted(found))
 
     def offer(
         self,
@@ -516,15 +562,21 @@ class Description:
         """
         # long because each thing that is announced beside entries is a step
         self.keep(preserved)
-        walk = self._walk()
+        walk = self._walk(again=again)
         if self._attributes is not None:
             self._attributes.begin(top=self._tree.has_top)
         as_read = preserved.owner and preserved.group and self._tree.changes is None
-        for number, (path, listing, inodes) in enumerate(walk):
-            if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
-                return False
-            shown = listing if as_read else preserved.announced(self._tree.announced(listing))
-            self._add(path, shown, inodes)
+        looked = number = 0
+        self._offered = not again and self._can_tell_again
+        for listed in walk.many(single=self._attributes is not None):
+            shown = listed.listing if as_read else preserved.announced(self._tree.announced(listed.listing))
+            self._offered = self._offered and shown is listed.listing
+            self._add(listed if as_read else replace(listed, listing=shown))
+            number += listed.walked
+            if declined is not None and number >= looked + DIRECTORIES_PER_LOOK:
+                looked = number
+                if (yield from declined()):
+                    return False
         if declined is not None and not NODES.isdisjoint(self.manifest.kinds):
             return False  # the remote side's Hello says whether it knows such kinds, and has not come
         yield from self._events.send_waiting(round_)
@@ -543,6 +595,14 @@ class Description:
             yield Flush()
             yield Send(self._top(), round_)
         return True
+
+    @property
+    def _can_tell_again(self) -> bool:
+        """Return whether a listing needs no more than the columns of a manifest: no inodes, attributes or
+        mounts."""
+        tree = self._tree
+        beside = (self._links, self._removal, self._attributes, self._boundary, tree.root.reads.followed)
+        return not any(one is not None for one in beside) and not tree.prunes
 
     def _top(self) -> messages.TopTier:
         """Returns the largest tier with at most TOP_NODES nodes."""
@@ -598,6 +658,7 @@ class Description:
         part_message = RowsMessage(self.manifest, groups, owner=self._preserved.owner)
         for node in message.nodes:
             span = tiers[message.level].span(node)
+            self._sent.append(span)
             first, most = span.start, ROWS_PER_PART
             while first < span.stop:
                 stop = min(first + most, span.stop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import GONE_BYTES
 from rdc.model.entries import EMPTY_LISTING, Listing, Metadata
 from rdc.protocol.messages import Changed, Done, Renamed, Turn, TurnEnd, Watch
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from rdc.tree.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryChange:
+class DirectoryChange(Record):
     """The changes in one directory."""
 
     path: bytes
@@ -32,8 +31,7 @@ class DirectoryChange:
     """Rows of `listing`: files to compare by content, because size and mtime may hide a change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Record):
     """The changes that one turn announces."""
 
     renames: Sequence[Renamed]
@@ -73,12 +71,16 @@ class TurnSource(Source):
     def run_changes(self, changes: Changes) -> Conversation[Done]:
         """Runs a turn that announces changes and answers requests about them."""
         yield Send(Turn(False), 0)
+        return (yield from self.announce(changes, 0))
+
+    def announce(self, changes: Changes, round_: int) -> Conversation[Done]:
+        """Announces changes in a turn that has begun, and answers requests about them."""
         for rename in changes.renames:
-            yield Send(rename, 0)
+            yield Send(rename, round_)
         for directory in changes.directories:
             for part in self._parts(directory):
-                yield Send(part, 0)
-        yield Send(TurnEnd(changes.entries, changes.files, changes.read_errors), 0)
+                yield Send(part, round_)
+        yield Send(TurnEnd(changes.entries, changes.files, changes.read_errors), round_)
         while True:
             received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:

@@ -19,7 +19,7 @@ from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.bulk.open_many import MemoryFile
 from rdc.files.replace.cloning import may_clone
 from rdc.kernel.blake3_many import name_parts
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 from rdc.limits import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
 from rdc.session.runtime.commands import Conversation, Flush
@@ -53,8 +53,7 @@ class ChangedBaseError(MismatchError):
     """A file changed after it was signed. The caller has to sign it again."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedFile:
+class SignedFile(Record):
     """A base of new versions, or a file with the content of one."""
 
     path: bytes
@@ -180,8 +179,7 @@ class OpenBase:
         return MismatchError(path, f"{printable(path)}: the old file changed while it was used")
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Record):
     """The result of a comparison."""
 
     file: int
@@ -212,8 +210,7 @@ def base_of(
     return source
 
 
-@dataclass(slots=True, eq=False)
-class FileBases:
+class FileBases(Record, frozen=False, eq=False):
     """The bases of one new version."""
 
     file: int
@@ -248,6 +245,10 @@ class Bases:
     def name(self, file: int, paths: tuple[bytes, ...]) -> None:
         """Makes the files at `paths` further bases of `file`."""
         self._named[file] = paths
+
+    def further(self, file: int) -> bool:
+        """Return whether other files are named as bases of `file`."""
+        return file in self._named
 
     def sign(self, one: FileBases, round_: int) -> Conversation[None]:
         """Signs the bases of one file; those that cannot be read are left out.

@@ -14,8 +14,8 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError
 from rdc.files.bulk.open_many import Look, Snapshot, SnapshotContent, identities_of, look
-from rdc.kernel import LITERAL, assemble, fetched_ranges, instructions_of_range, short_references, take_ranges
-from rdc.lean.records import dataclass
+from rdc.kernel import LITERAL, assemble, fetched_ranges, instructions_of_range, take_ranges
+from rdc.lean.records import Record
 from rdc.limits import (
     BUNDLE_BYTES,
     BUNDLE_FILES,
@@ -25,11 +25,12 @@ from rdc.limits import (
     BUNDLES_IN_FLIGHT,
     PACKED_BYTES,
 )
+from rdc.plan.bundle import BundleLayout
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges, context_rows
-from rdc.plan.compare import BundleLayout, BundleSearch, chunk_copies
+from rdc.plan.search import BundleSearch
 from rdc.protocol import messages
 from rdc.protocol.messages import RangeRequest
-from rdc.protocol.messages.content import LEAF_WIDTH, SHORTEN
+from rdc.protocol.messages.content import LEAF_WIDTH
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.wire.stream import unpack_literals
 from rdc.session.binaries import RangeOffsets, decode, looks_like
@@ -38,14 +39,12 @@ from rdc.session.transfer.compare import LEAF_BLOCK, MASKING_BYTES, Gaps, rounds
 from rdc.session.transfer.destination import Destination, Transfer
 from rdc.session.transfer.range_requests import KNOWN_PER_PACKED, Corrections
 from rdc.session.trees.sites import MismatchError
-from rdc.signature.codec import SHORT_REFERENCE_BYTES, reference_width, sign_short
-from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from rdc.chunking import ChunkParams
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages import BlockRequest, BundleAnswer, BundleRequest, Code, Correction, Data, Table
     from rdc.session.transfer.delta import DeltaFiles
@@ -54,8 +53,7 @@ if TYPE_CHECKING:
 # One bundle at the destination: many small changed files that are compared, rebuilt and verified as one.
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(Record):
     """The new content of a verified bundle."""
 
     files: tuple[int, ...]
@@ -76,25 +74,21 @@ class Bundle:
         sizes: Sequence[int],
         base: Snapshot,
         secret: bytes,
-        params: ChunkParams,
     ) -> None:
         """`sizes`: bytes of each new version, in the order of the request. `base`: the old versions, in the
-        order of the layout. `secret`: the session's. `params`: chunk sizes."""
+        order of the layout. `secret`: the session's."""
         self.request = request
         self.sizes = sizes
         self.base = base
-        self.layout = BundleLayout.of(request.files, sizes, params.max_size, request.block)
+        self.layout = BundleLayout.of(request.files, sizes, request.block)
         """The order of the requested files; after `take` of those that the source put into the bundle."""
         self.digest = b""
         self.open_requests = 0
         """Block requests that are not answered yet."""
         self.failed = False
         self._secret = secret
-        self._params = params
         self._search: BundleSearch | None = None
         self._gaps: Gaps | None = None
-        self._copies = array("Q")
-        """Chunks that the base has: the kernel's rows of copies."""
         self._corrections: Corrections | None = None
         self._offsets: RangeOffsets | None = None
         self._ranges = array("Q")
@@ -102,7 +96,7 @@ class Bundle:
         self._context = array("Q")
         """The known ranges around the requested ones, as rows (offset, length)."""
         self._sources = array("Q")
-        """What the content is assembled from, as rows of assemble(), once literals are requested."""
+        """The parts of the content, as rows of assemble(), once literals are requested."""
         self._literals = bytearray()
 
     def take(self, message: BundleAnswer, rounds: int) -> None:
@@ -115,26 +109,21 @@ class Bundle:
             self._leave_out(set(message.without))
         layout = self.layout
         self.digest = message.digest
-        if sum(message.lengths) != layout.starts[layout.chunked]:
+        counts = [
+            sum([-(-size // like.block) for size in layout.sizes[like.first : like.stop]])
+            for like in layout.likes
+        ]
+        if len(message.fingerprints) != sum(counts) * LEAF_WIDTH:
             raise ProtocolError(
-                f"a bundle's chunks of {sum(message.lengths)} bytes that do not fit its files"
+                f"{len(message.fingerprints)} bytes of fingerprints, expected {sum(counts) * LEAF_WIDTH}"
             )
-        long, short = (
-            sum([-(-size // block) for size in sizes]) * LEAF_WIDTH
-            for sizes, block in (
-                (layout.sizes[layout.chunked : layout.shorter], self.request.block),
-                (layout.sizes[layout.shorter :], self.request.block // SHORTEN),
-            )
-        )
-        if len(message.fingerprints) != long + short:
-            raise ProtocolError(f"{len(message.fingerprints)} bytes of fingerprints, expected {long + short}")
         old = [identity.size for identity in self.base.identities]
-        self._copies = self._find_chunks(message, old)
-        search = BundleSearch(layout, old, self._copies, self.request.block, LEAF_WIDTH, rounds)
+        search = BundleSearch(layout, old, LEAF_WIDTH, rounds)
         self._search, self._gaps = search, Gaps(self.request.bundle, self._secret, search, self._open_base)
-        for prints in (message.fingerprints[:long], message.fingerprints[long:]):
-            if prints:
-                self._gaps.take(prints)
+        at = 0
+        for count in counts:
+            self._gaps.take(message.fingerprints[at : at + count * LEAF_WIDTH])
+            at += count * LEAF_WIDTH
 
     def _leave_out(self, without: set[int]) -> None:
         """Leaves out the requested files in these rows: the source did not put them into the bundle."""
@@ -143,18 +132,7 @@ class Bundle:
         rows = [row for row in range(len(self.sizes)) if row not in without]
         self.sizes = [self.sizes[row] for row in rows]
         files = [self.request.files[row] for row in rows]
-        self.layout = BundleLayout.of(files, self.sizes, self._params.max_size, self.request.block)
-
-    def _find_chunks(self, message: BundleAnswer, old: list[int]) -> array[int]:
-        """Returns rows of copies for the chunks that the old versions have. `old`: their sizes in bytes."""
-        if not message.lengths:
-            return array("Q")
-        sizes = array("Q", old[: self.layout.chunked])
-        content = memoryview(self._content())[: sum(sizes)]
-        signed = sign_short(content, sizes, self._params, plain=True)
-        width = self.request.width
-        references = short_references(self._secret, signed.digests, DIGEST_BYTES, width)
-        return chunk_copies(message.references, message.lengths, references, signed.lengths)
+        self.layout = BundleLayout.of(files, self.sizes, self.request.block)
 
     def _content(self) -> bytes:
         """Returns the old versions, back to back. Raises MismatchError if one changed."""
@@ -188,19 +166,17 @@ class Bundle:
             return None
         found = self._search.copies()
         size = self.layout.size
-        copies = _joined(self._copies, found)
-        instructions = instructions_of_range(copies, 0, size)
+        instructions = instructions_of_range(found, 0, size)
         self._ranges = array("Q", fetched_ranges(instructions, 0))
         wanted = sum(self._ranges[1::2])
         self._sources = _sources(instructions)
         self._search = self._gaps = None
-        self._copies = array("Q")
         self._offsets = RangeOffsets(self._ranges)
         self._corrections = Corrections(size)
         claimed = _check_blocks(found)
         if not (self._ranges or claimed):
             return None
-        digests = self._digests(claimed, copies)
+        digests = self._digests(claimed, found)
         if self._ranges:
             self._context = context_rows(self._ranges, size)
         known = sum(self._context[1::2])
@@ -258,14 +234,6 @@ class Bundle:
         """Returns the content, and how many bytes of it were corrected."""
         content = assemble(self._sources, self._content(), literals)
         return (content, 0) if self._corrections is None else self._corrections.amend(0, content)
-
-
-def _joined(first: array[int], second: array[int]) -> array[int]:
-    """Merges rows of copies in file order; none overlap."""
-    if not first or not second:
-        return first or second
-    rows = [tuple(copies[at : at + 4]) for copies in (first, second) for at in range(0, len(copies), 4)]
-    return array("Q", [number for row in sorted(rows) for number in row])
 
 
 def _sources(instructions: bytes) -> array[int]:
@@ -342,6 +310,13 @@ class Bundles(Transfer):
             self._waiting.append(file)
             self._sizes += size
 
+    def release(self, files: AbstractSet[int]) -> list[int]:
+        """Takes back those of `files` that wait."""
+        released = [file for file in self._waiting if file in files]
+        self._waiting = [file for file in self._waiting if file not in files]
+        self._sizes -= sum(self._context.manifest.sizes_of(released)) if released else 0
+        return released
+
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
         """Requests as many bundles as there is room for, once all files are known."""
         if not planned:
@@ -350,7 +325,7 @@ class Bundles(Transfer):
         if more and self._sizes < 2 * BUNDLE_BYTES:
             return
         files, self._waiting, self._sizes = sorted(self._waiting), [], 0
-        if len(files) < BUNDLE_FILES_LEAST or "bundles" not in (yield from agreed_features()):
+        if len(files) < BUNDLE_FILES_LEAST or "bundle" not in (yield from agreed_features()):
             for file in files:
                 self._delta_files.add(file)
             return
@@ -386,9 +361,8 @@ class Bundles(Transfer):
         """Reads the old versions and makes a bundle. Returns None if no file is left for it."""
         # long because it handles many files at once, and a call for each would cost more than the work
         context = self._context
-        params = context.signer.params
         names, sizes = context.manifest.paths(files), context.manifest.sizes_of(files)
-        order = BundleLayout.of(range(len(files)), sizes, params.max_size, LEAF_BLOCK).order
+        order = BundleLayout.of(range(len(files)), sizes, LEAF_BLOCK).order
         paths = [names[row] for row in order]
         found: Look = look(context.root, paths)
         indexes, gone, at = [], set(), 0
@@ -412,10 +386,9 @@ class Bundles(Transfer):
             files, sizes = [files[row] for row in rows], [sizes[row] for row in rows]
         identities = [identity for identity in found.identities if identity is not None]
         base = Snapshot(context.root, paths, identities, found.content)
-        width = min(SHORT_REFERENCE_BYTES, reference_width(BUNDLE_BYTES, params.mean))
-        request = messages.BundleRequest(len(context.manifest) + self._made, tuple(files), width, LEAF_BLOCK)
+        request = messages.BundleRequest(len(context.manifest) + self._made, tuple(files), LEAF_BLOCK)
         self._made += 1
-        bundle = self._bundles[request.bundle] = Bundle(request, sizes, base, context.secret, params)
+        bundle = self._bundles[request.bundle] = Bundle(request, sizes, base, context.secret)
         self._cache(base)
         return bundle
 

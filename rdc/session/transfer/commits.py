@@ -1,4 +1,4 @@
-"""What a destination had when it was listed, and how verified contents become its files."""
+"""The entries of a destination when it was listed, and how verified contents become its files."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from rdc.plan.compare import (
     Decision,
     Difference,
     FileDecisions,
+    is_new,
     itemize,
 )
 from rdc.progress import ItemChanged, Problem
@@ -48,7 +49,7 @@ class Extraneous(NamedTuple):
     path: bytes
     kind: int
     listed: Expected
-    """What was listed at its path; None: nothing was, so that it stays. Whatever is not that stays."""
+    """The entry listed at its path; None: there was none. An entry that is not that one stays."""
 
 
 class ListedEntries:
@@ -69,6 +70,13 @@ class ListedEntries:
             raise ValueError(f"entry {files[0]} was noted after entry {self._files[-1]}")
         self._files.extend(files)
         self._identities.extend(identities, rows)
+
+    def note_one(self, file: int, identity: Identity) -> None:
+        """Note what was listed for one entry, which comes after those before."""
+        if self._files and file <= self._files[-1]:
+            raise ValueError(f"entry {file} was noted after entry {self._files[-1]}")
+        self._files.append(file)
+        self._identities.append(identity)
 
     def of(self, file: int) -> Identity | None:
         """Return what was listed at the path of an entry; None: nothing was there."""
@@ -127,11 +135,14 @@ class FileCommits:
         before_writing: Callable[[bytes], object],
         xattrs: WantedXattrs | None = None,
         delays: bool = False,
+        comes_last: Callable[[bytes], bool] | None = None,
+        on_identity: Callable[[bytes, Identity], None] | None = None,
     ) -> None:
         """`owner`: owners and groups are set. `dry`: nothing changes. `before_writing`: is called before
         content is written that a comparison of contents found to differ, with the file's directory.
-        `delays`: nothing is in place before `land`. `xattrs`: learns which files differ; None if the run does
-        not preserve extended attributes."""
+        `delays`: nothing is in place before `land`. `comes_last`: files at these paths wait for `land_late`,
+        and nothing comes as small files in bulk; None: none does. `on_identity`: as in CommitGroup. `xattrs`:
+        learns which files differ; None if the run does not preserve extended attributes."""
         self._root = root
         self._entries = entries
         self._events = events
@@ -141,22 +152,27 @@ class FileCommits:
         self._before_writing = before_writing
         self._decisions = FileDecisions()
         self.listed = ListedEntries()
-        """What was at the paths of the files when they were listed. Nothing else is replaced or changed."""
+        """The entries at the paths of the files when they were listed. Nothing else is replaced or changed.
+        """
         self._files: dict[bytes, int] = {}
         self._otherwise: dict[int, tuple[int, int]] = {}
         """Size and mtime of files that differ from their listing; see `landed`."""
         # Committed files do not enter the catalog: to cut a file and hash its chunks takes four times as long
         # as to hash it whole, and no later run asks about most.
-        self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
+        self._group = CommitGroup(
+            root, fsync=fsync, on_commit=self._committed, on_error=self._failed, on_identity=on_identity
+        )
         self._delayed: DelayedGroup | None = None
         if delays and not dry:
             self._group = self._delayed = self._delaying_group(fsync=fsync)
+        self._comes_last = None if dry else comes_last
+        self._late = self._delaying_group(fsync=fsync) if self._comes_last is not None else None
         self._held: DelayedGroup | None = None
         """Files that have a directory in their place."""
         self._held_paths: dict[bytes, Identity | None] = {}
         """Their paths, and the listed directories there."""
         self._fsync = fsync
-        self.changed = self.planned = 0
+        self.changed = self.created = self.planned = 0
         self.moved_files = 0
         """Renamed files; they are among the changed entries."""
         self._xattrs = xattrs
@@ -229,7 +245,7 @@ class FileCommits:
             self.set_metadata(entry.path, wanted, decision, existing)
 
     def _is_listed(self, file: int, existing: Identity) -> bool:
-        """Whether an existing file is the one that was listed."""
+        """Return whether an existing file is the one that was listed."""
         listed = self.listed.of(file)
         return listed is not None and self._root.check.is_still(listed, existing)
 
@@ -239,7 +255,7 @@ class FileCommits:
         self._failed(self._root.another(path, None, self.listed.of(file), "change it"))
 
     def _stays_elsewhere(self, file: int, path: bytes) -> bool:
-        """Whether the local file has hard links that this run does not make the source's file.
+        """Return whether the local file has hard links that this run does not make the source's file.
 
         A new mtime would show at those, too. If size and mtime differ, the file then becomes one of its own,
         as in rsync. With --checksum, content alone decides."""
@@ -342,11 +358,11 @@ class FileCommits:
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
 
     def is_new(self, file: int) -> bool:
-        """Whether nothing was at the file's path when the directories were compared."""
+        """Return whether nothing was at the file's path when the directories were compared."""
         return not self._decisions.has(file)
 
     def all_new(self, files: Sequence[int]) -> bool:
-        """Whether `is_new` holds for all of these files, which increase."""
+        """Return whether `is_new` holds for all of these files, which increase."""
         return not self._decisions.has_any(files[0], files[-1] + 1) or all(map(self.is_new, files))
 
     def commit(
@@ -358,6 +374,8 @@ class FileCommits:
         if expected is not None:
             metadata = self._for_existing(path, metadata)
         group = self._group if self._held is None or path not in self._held_paths else self._held
+        if self._late is not None and self._comes_last is not None and self._comes_last(path):
+            group = self._late
         group.add(temporary, path, metadata, self.owner, expected)
 
     def _for_existing(self, path: bytes, metadata: Metadata) -> Metadata:
@@ -385,7 +403,7 @@ class FileCommits:
         return self._group.add_small(directory, listing, content, self.owner)
 
     def commit_versions(
-        self, files: Sequence[int], paths: Sequence[bytes], content: bytes
+        self, files: Sequence[int], paths: Sequence[bytes], content: Buffer
     ) -> tuple[list[int], list[int]]:
         """Takes over the concatenated, verified contents of these files; each replaces only the file that was
         listed.
@@ -438,8 +456,9 @@ class FileCommits:
     def flush(self) -> None:
         """Commits everything that waits in the group."""
         self._group.flush()
-        if self._held is not None:
-            self._held.flush()
+        for group in (self._held, self._late):
+            if group is not None:
+                group.flush()
 
     def hold(self, file: int, path: bytes) -> None:
         """Has a file wait beside the directory at its path until `put`."""
@@ -448,7 +467,7 @@ class FileCommits:
         self._held_paths[path] = self.listed.of(file)
 
     def holds(self, path: bytes) -> bool:
-        """Whether the content of a file that has to wait is here."""
+        """Return whether the content of a file that has to wait is here."""
         return self._held is not None and self._held.waits(path)
 
     def put(self, path: bytes) -> None:
@@ -469,9 +488,23 @@ class FileCommits:
         if self._delayed is not None:
             self._delayed.land()
 
+    def land_late(self) -> None:
+        """Commits the files that come last. Everything else is in place."""
+        if self._late is not None:
+            self._late.land()
+
+    def drop_late(self) -> bool:
+        """Drops the files that come last. Returns whether there were any."""
+        if self._late is None:
+            return False
+        self._late.flush()
+        found = self._late.waits_for_any
+        self._late.abandon()
+        return found
+
     def open(self, path: bytes) -> SourceFile:
         """Opens a file that this run brought, in place or not. Raises FileError."""
-        for group in (self._delayed, self._held):
+        for group in (self._delayed, self._held, self._late):
             waiting = None if group is None else group.open_waiting(path)
             if waiting is not None:
                 return waiting
@@ -480,13 +513,19 @@ class FileCommits:
     def abandon(self) -> None:
         """Removes the temporaries of everything that waits."""
         self._group.abandon()
-        if self._held is not None:
-            self._held.abandon()
+        for group in (self._held, self._late):
+            if group is not None:
+                group.abandon()
 
     def report(self, item: ItemChanged) -> None:
         """Counts and reports a changed entry."""
-        self.changed += 1
+        self.count(new=is_new(item.change))
         self._events.report(item)
+
+    def count(self, *, new: bool) -> None:
+        """Counts a changed entry without a report. `new`: nothing was at its path."""
+        self.changed += 1
+        self.created += new
 
     def _committed(self, path: bytes) -> None:
         # A path without an entry belongs to a new file that was committed with many others.
@@ -507,7 +546,7 @@ class FileCommits:
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=transferred, new=new), path))
 
     def _failed(self, error: RdcError) -> None:
-        path = error.path if isinstance(error, FileError) else b""
+        path = error.path_bytes if isinstance(error, FileError) else b""
         file = self._files.pop(path, None)
         if file is not None:
             self.failed.add(file)

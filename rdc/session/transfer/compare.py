@@ -17,11 +17,18 @@ from operator import attrgetter, sub
 
 from rdc.errors import FileError, ProtocolError
 from rdc.kernel import fill_offsets, match_blocks, match_runs, run_spans, search_gaps
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
-from rdc.limits import BLOCK_SIZE_MAX, NODES_PER_MESSAGE, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
+from rdc.limits import (
+    BLOCK_SIZE_MAX,
+    BUNDLED_FILE_BYTES,
+    NODES_PER_MESSAGE,
+    TOP_RECORDS,
+    TREES_IN_FLIGHT,
+    TREES_IN_FLIGHT_BYTES,
+)
 from rdc.plan.descent import Descent, Fetch, Part, literal_rows
-from rdc.plan.search import NOWHERE, BlockSearch, GapSearch, Step, Window
+from rdc.plan.search import NOWHERE, BlockSearch, GapSearch, Step, Window, rounds_for
 from rdc.protocol.messages import BlockAnswer, BlockRequest, NodeAnswer, NodeRequest, TreeRequest
 from rdc.protocol.messages.content import LEAF_WIDTH, FileMessage
 from rdc.session.binaries import looks_like, mask_ranges, mask_ranges_into
@@ -46,9 +53,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class NextAnswer:
-    """What a file yields to wait for the next message about it."""
+class NextAnswer(Record):
+    """The command that a file yields to wait for the next message about it."""
 
 
 NEXT_ANSWER = NextAnswer()
@@ -70,7 +76,7 @@ class Room:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more file may enter."""
+        """Return whether one more file may enter."""
         return not self.files or (self.files < TREES_IN_FLIGHT and self.used < TREES_IN_FLIGHT_BYTES)
 
     def count(self, files: int, size: int) -> None:
@@ -82,17 +88,11 @@ class Room:
 ROUND_TRIPS = 10
 """Round trips that a session should take at most."""
 
-ROUND_TRIPS_FOR_FEW = 8
-FEW_FILES = 4
-FEW_BYTES = 64 << 10
-"""A file with at most FEW_BYTES unmatched, in a session that has at most FEW_FILES in work, takes at most
-ROUND_TRIPS_FOR_FEW: a further round trip could save little."""
 
-
-def rounds_left(round_: int, trips: int = ROUND_TRIPS) -> int:
+def rounds_left(round_: int) -> int:
     """Returns how many requests may follow, from this round on, before the literals are requested."""
     # A message and its answer are two rounds; the literals take two more, and Done the last.
-    return max(0, (2 * trips - 2 - round_) // 2)
+    return max(0, (2 * ROUND_TRIPS - 2 - round_) // 2)
 
 
 SEARCH_BYTES = 32 << 20
@@ -323,12 +323,12 @@ class AskedFile:
 
 
 def compare(
-    one: AskedFile, context: Destination, tree: TreeAnswer, *, few_files: bool
+    one: AskedFile, context: Destination, tree: TreeAnswer, *, files: int
 ) -> Steps[tuple[tuple[Part, ...], bool]]:
     """Compares a file's new version with its bases. Returns the parts of its recipe, and whether blocks were
     matched with masked x86 displacements.
 
-    `tree`: the answer to its TreeRequest. `few_files`: few others are in work. Raises ProtocolError for an
+    `tree`: the answer to its TreeRequest. `files`: how many are in work. Raises ProtocolError for an
     answer that does not fit, and ChangedBaseError if a base has changed or is gone.
     """
     # long because it is one descent: each loop needs what the one before has found
@@ -336,12 +336,12 @@ def compare(
     trees = list(map(attrgetter("tree"), bases))
     parts: tuple[Part, ...] = (Fetch(b"", tree.size, 1),)
     if fingerprints and not tree.records:
-        # The file is one chunk, and has no reference to compare.
-        if tree.height or tree.size > context.signer.params.max_size:
+        # The file is described by its blocks alone.
+        if tree.height or tree.size > BUNDLED_FILE_BYTES:
             raise ProtocolError(f"a tree of file {one.file}, of {tree.size} bytes, without records")
     else:
         descent = Descent(trees, context.secret, width, tree.size)
-        descent.start(tree.height, decode_records(tree.records, width))
+        descent.start(tree.height, decode_records(tree.records, width, TOP_RECORDS))
         while asking := descent.asking:
             fingerprints = b""
             for i in range(0, len(asking), NODES_PER_MESSAGE):
@@ -362,9 +362,8 @@ def compare(
         parts = descent.recipe()
     if width == DIGEST_BYTES:
         return parts, False  # the second attempt matches no blocks: one of them was wrong in the first
-    few = few_files and sum(literal_rows(parts)[1::2]) <= FEW_BYTES
-    trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
-    blocks = BlockSearch(parts, trees, rounds_left(one.round, trips))
+    rounds = rounds_for(files * sum(literal_rows(parts)[1::2]), rounds_left(one.round))
+    blocks = BlockSearch(parts, trees, rounds)
     search = Gaps(one.file, context.secret, blocks, partial(base_of, bases, context.root))
     try:
         if fingerprints and len(parts) == 1 and isinstance(parts[0], Fetch) and parts[0].count == 1:

@@ -21,7 +21,8 @@ from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from rdc.model.entries import Identity
     from rdc.session.transfer.bundle import Bundles
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 ALIKE_FILES = 32
-"""With at least this many files of another mtime and the same size, roots are compared first, by short
+"""From this many files of another mtime and the same size on, roots are compared first, by short
 references: a tree's top would take 60 bytes per file. Files that differ take one or two more round trips."""
 
 GROUP_FILES = 16
@@ -65,14 +66,19 @@ class _Root(NamedTuple):
 
 
 class ContentChecks(Transfer):
-    """Compares roots. Files that differ go to `changed`; equal ones only get their metadata."""
+    """Compares roots. Files that differ go to `differing`; equal ones only get their metadata. Files too few
+    to compare roots first go to `unknown`."""
 
     rank = 0
     answers = (RootAnswer, FileFailed)
 
-    def __init__(self, context: Destination, changed: Bundles | WholeFiles) -> None:
+    def __init__(
+        self, context: Destination, unknown: Bundles | WholeFiles, differing: Callable[[int, int], None]
+    ) -> None:
+        """`differing`: takes a file and the size of its new version in bytes."""
         self._context = context
-        self._changed = changed
+        self._unknown = unknown
+        self._take_differing = differing
         self._demanded = FileQueue()
         self._alike = FileQueue()
         self._marks = bytearray()
@@ -99,6 +105,14 @@ class ContentChecks(Transfer):
         """Adds files with another mtime and the same size. The progress counts them as to be fetched."""
         self._alike.extend(files)
 
+    def release(self, files: AbstractSet[int]) -> list[int]:
+        """Takes back those of `files` that wait because only their mtime differs."""
+        released = [file for file in self._alike if file in files]
+        kept = [file for file in self._alike if file not in files]
+        self._alike.clear()
+        self._alike.extend(kept)
+        return released
+
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
         """Requests the roots of all files that wait. `planned`: the number of files to compare is known."""
         while self._demanded and planned:
@@ -107,7 +121,7 @@ class ContentChecks(Transfer):
             yield Send(RootRequest(files), round_)
         if planned and len(self._alike) < ALIKE_FILES:
             for file, size in zip(self._alike, self._context.manifest.sizes_of(self._alike), strict=True):
-                self._changed.add(file, size)
+                self._unknown.add(file, size)
             self._alike.clear()
         group = self._group() if planned else 0
         while self._alike and planned:
@@ -247,12 +261,12 @@ class ContentChecks(Transfer):
         context = self._context
         (size,) = context.manifest.sizes_of((file,))
         if self._take_mark(file, _TOUCHED):
-            self._changed.add(file, size)
+            self._take_differing(file, size)
             return
         context.progress.comparing(size, ends=True)
         if context.landing.differs(file):
             context.progress.count_total(size, compared=True)
-            self._changed.add(file, size)
+            self._take_differing(file, size)
 
     def _root(self, file: int, size: int | None, round_: int) -> Conversation[_Root | None]:
         """Returns the root of a local file. None: its size differs or it cannot be read; it is replaced."""

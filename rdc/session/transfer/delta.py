@@ -22,15 +22,22 @@ from itertools import chain
 from operator import attrgetter
 
 from rdc.errors import FileError, ProtocolError
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import EQUAL_ROOTS, FILES_PER_MESSAGE
 from rdc.plan.descent import Part, Reuse
 from rdc.protocol import messages
-from rdc.protocol.messages import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer, TreeRequest
+from rdc.protocol.messages import (
+    BlockAnswer,
+    FileEnd,
+    FileFailed,
+    Literals,
+    NodeAnswer,
+    TreeAnswer,
+    TreeRequest,
+)
 from rdc.session.runtime.commands import Conversation, Flush, Send
 from rdc.session.transfer.bases import Bases, ChangedBaseError, FileBases, Recipe, SignedFile, sign_file
 from rdc.session.transfer.compare import (
-    FEW_FILES,
     LEAF_BLOCK,
     NEXT_ANSWER,
     AskedFile,
@@ -47,6 +54,7 @@ from rdc.signature.tree import DIGEST_BYTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from rdc.model.entries import Metadata
     from rdc.protocol.messages.content import FileMessage
@@ -77,7 +85,7 @@ class DeltaFile(AskedFile):
         self._shared = shared
         self._listed = listed
         self._fetch: FileFetch | None = None
-        """What holds a temporary and bases open, once the recipe is known."""
+        """The owner of the open temporary and bases, once the recipe is known."""
         self.listed_size = listed_size
         self.allocated: int | None = None
         """Bytes that the new version takes at the source, if it has holes there."""
@@ -111,8 +119,8 @@ class DeltaFile(AskedFile):
                     tree = yield from self._take_tree()
                     if (yield from self._needs_no_content(tree)):
                         return
-                    few_files = shared.room.files <= FEW_FILES
-                    parts, masked = yield from compare(self, shared.context, tree, few_files=few_files)
+                    files = shared.room.files
+                    parts, masked = yield from compare(self, shared.context, tree, files=files)
                 bases = self.bases.signed
                 trees = list(map(attrgetter("tree"), bases))
                 recipe = Recipe(self.file, self.path, parts, bases, trees, self.size, masked, self.allocated)
@@ -152,7 +160,7 @@ class DeltaFile(AskedFile):
         return tree
 
     def _needs_no_content(self, tree: messages.TreeAnswer) -> Steps[bool]:
-        """Whether the way of the file ends here: it is right, comes otherwise, or stays as it is."""
+        """Return whether the way of the file ends here: it is right, comes otherwise, or stays as it is."""
         shared = self._shared
         if tree.size != self.listed_size and not shared.context.may_come(self.file, tree.size):
             self.leave()
@@ -175,7 +183,7 @@ class DeltaFile(AskedFile):
         return False
 
     def _is_equal(self) -> bool:
-        """Whether the old version has the content of the new one; then only its metadata are set."""
+        """Return whether the old version has the content of the new one; then only its metadata are set."""
         first, context = self.bases.signed[0], self._shared.context
         if first.path != self.path or first.tree.root != self.root or self.metadata is None:
             return False
@@ -185,7 +193,8 @@ class DeltaFile(AskedFile):
         return True
 
     def _is_made_elsewhere(self) -> bool:
-        """Whether an alternate directory has the content, and the file is made from that (--checksum)."""
+        """Return whether an alternate directory has the content, and the file is made from that
+        (--checksum)."""
         alternates = self._shared.context.alternates
         if alternates is None or alternates.make_equal is None:
             return False
@@ -272,24 +281,41 @@ class DeltaFiles(Transfer):
         self.stale = StaleAnswers()
         self._mean = context.signer.params.mean
         self._waiting = FileQueue()
+        self._unasked = FileQueue()
+        """Waiting files whose trees come unasked."""
+        self._unasked_width = SHORT_REFERENCE_BYTES
         self._files: dict[int, DeltaFile] = {}
         self._steps: dict[int, Steps[None]] = {}
         """The files in work, and how far each is."""
 
     @property
     def idle(self) -> bool:
-        return not (self._waiting or self._files or self.stale.files or self.duplicates.waiting)
+        waiting = self._waiting or self._unasked or self.duplicates.waiting
+        return not (waiting or self._files or self.stale.files)
 
     @property
     def waits(self) -> bool:
         """Files wait for `pump`."""
-        return bool(self._waiting or self.duplicates.waiting)
+        return bool(self._waiting or self._unasked or self.duplicates.waiting)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Adds a file to be brought up to date from its old version and from the files at `bases`."""
         if bases:
             self.bases.name(file, bases)
         self._waiting.append(file)
+
+    def described(self, files: AbstractSet[int], width: int) -> None:
+        """Notes that the trees of these files come unasked. Files that do not wait need none: theirs are
+        dropped. `width`: bytes of a reference in the trees."""
+        self._unasked_width = width
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        for file in waiting:
+            # A file that has further bases is asked for by its chunks, which are found in every base.
+            unasked = file in files and not self.bases.further(file)
+            (self._unasked if unasked else self._waiting).append(file)
+        for file in files - set(self._unasked):
+            self.stale.expect(file, (None,))
 
     def copy(
         self, file: int, base: SignedFile, round_: int, *, mtime_ns: int | None = None
@@ -304,28 +330,33 @@ class DeltaFiles(Transfer):
         """Starts as many waiting files as there is room for, once all files are known."""
         if not planned:
             return
-        starting: dict[int, list[DeltaFile]] = {}
+        unasked = [self._enter(file, self._unasked_width) for file in self._unasked]
+        self._unasked.clear()
+        starting: dict[tuple[int, int], list[DeltaFile]] = {}
         while self._waiting and self.room.has_room:
             one = self._enter(self._waiting.popleft())
-            starting.setdefault(one.width, []).append(one)
-        for width, files in starting.items():
+            # Chunks are found in every base, and x86 code is compared with masked displacements.
+            block = LEAF_BLOCK if one.listed_size <= self.context.signer.params.max_size else 0
+            starting.setdefault((one.width, block), []).append(one)
+        for (width, block), files in starting.items():
             for first in range(0, len(files), FILES_PER_MESSAGE):
                 asked = sorted(map(attrgetter("file"), files[first : first + FILES_PER_MESSAGE]))
-                yield Send(TreeRequest(tuple(asked), width, LEAF_BLOCK), round_)
-        if starting:
+                yield Send(TreeRequest(tuple(asked), width, block), round_)
+        if starting or unasked:
             # The source signs its versions now, so ours are signed at the same time.
             yield Flush()
-            for one in chain(*starting.values()):
+            for one in chain(unasked, *starting.values()):
                 yield from self._advance(one, one.bring_up_to_date(), round_)
         elif self.duplicates.waiting and not self._files and self.wholes().idle:
             yield from self._copy_duplicates(round_)
 
-    def _enter(self, file: int) -> DeltaFile:
-        """Makes the state of a file that is about to be requested."""
+    def _enter(self, file: int, width: int = 0) -> DeltaFile:
+        """Makes the state of a file that is about to be requested. `width`: bytes of a reference; 0: as
+        its size needs."""
         entry, mean = self.context.manifest.entry(file), self._mean
         # About 50 bytes a chunk on each side, and as much again for the lookup.
         estimate = 4096 + entry.size // int(mean) * 100
-        width = reference_width(entry.size, mean)
+        width = width or reference_width(entry.size, mean)
         one = DeltaFile(
             self,
             file,
@@ -353,7 +384,7 @@ class DeltaFiles(Transfer):
 
     def take(self, message: FileMessage, round_: int) -> Conversation[None]:
         """Gives a message to the file that it is about."""
-        one = self._files.get(message.file)
+        one = None if self.stale.concerns(message) else self._files.get(message.file)
         if one is not None and not isinstance(message, FileFailed):
             return self._advance(one, self._steps[one.file], round_, message)
         return self._end_early(one, message)
@@ -407,7 +438,7 @@ class StaleAnswers:
             self.files[file] = deque(ends)
 
     def concerns(self, message: FileMessage) -> bool:
-        """Whether this message belongs to such a request."""
+        """Return whether this message belongs to such a request."""
         ends = self.files.get(message.file)
         if ends is None:
             return False
@@ -423,7 +454,7 @@ class StaleAnswers:
         if isinstance(message, NodeAnswer):
             ended = message.nodes[-1] == ends[0]
         else:
-            ended = isinstance(message, BlockAnswer | FileEnd | FileFailed | Literals)
+            ended = isinstance(message, BlockAnswer | FileEnd | FileFailed | Literals | TreeAnswer)
         if ended:
             ends.popleft()
             if not ends:
@@ -435,8 +466,7 @@ EQUAL_BYTES = 4096
 """Smaller content is simply fetched again: remembering it costs about as much."""
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateFile:
+class DuplicateFile(Record):
     """A file that waits for another file with the same new content."""
 
     file: int

@@ -10,11 +10,11 @@ from collections import deque
 
 from rdc.errors import ExitCode, FileError, one_line, printable
 from rdc.files.base.paths import OWN_DIRECTORIES, is_temporary_of, join
-from rdc.files.replace.replacement import Replacement
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.progress import Problem
+from rdc.session.runtime.commands import LineMeter
 from rdc.session.trees.destination_root import (
     DestinationRoot,
     DestinationStorage,
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.delayed_group import Leftovers
     from rdc.files.replace.partial_directory import PartialDirectory
+    from rdc.files.replace.replacement import Replacement
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
+    from rdc.plan.ways import Line
     from rdc.protocol.messages import FileFailed, Message, Start
     from rdc.session.runtime.commands import Conversation, EventRelay, TransferProgress
     from rdc.session.transfer.commits import FileCommits
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 
 
 class Guesses:
-    """What was claimed in a session, and what of that did not hold."""
+    """The claims of a session, and those that did not hold."""
 
     def __init__(self) -> None:
         self._claimed: dict[bytes, int] = {}
@@ -71,26 +73,26 @@ class Guesses:
 
     @property
     def spent(self) -> bool:
-        """Whether no local file is to be compared any more in this session."""
+        """Return whether no local file is to be compared any more in this session."""
         if self._failures >= FAILED_FILES:
             return True
         return self._all_wrong > 0 and _too_many(self._all_wrong, self._all_claimed)
 
     def is_spent(self, path: bytes) -> bool:
-        """Whether the local file at `path` is not to be compared any more."""
+        """Return whether the local file at `path` is not to be compared any more."""
         if self.spent or self._failed.get(path, 0) >= FAILED_OF_BASE:
             return True
         wrong = self._wrong.get(path, 0)
         return wrong > 0 and _too_many(wrong, self._claimed.get(path, 0))
 
     def claimed(self, paths: Iterable[bytes], cells: int) -> None:
-        """Notes that so many check blocks with content of the files at `paths` were claimed."""
+        """Note that this many check blocks with content of the files at `paths` were claimed."""
         for path in paths if cells else ():
             self._claimed[path] = self._claimed.get(path, 0) + cells
         self._all_claimed += cells
 
     def wrong(self, paths: Iterable[bytes], cells: int) -> None:
-        """Notes that the source corrected so many of them."""
+        """Note that the source corrected this many of them."""
         for path in paths:
             self._wrong[path] = self._wrong.get(path, 0) + cells
         self._all_wrong += cells
@@ -103,7 +105,7 @@ class Guesses:
 
 
 def _too_many(wrong: int, claimed: int) -> bool:
-    """Whether more is wrong than an honest source's false matches are."""
+    """Return whether more is wrong than an honest source's false matches are."""
     return wrong > WRONG_CELLS and 2 * wrong > claimed
 
 
@@ -270,12 +272,12 @@ class Transfer:
 
     @property
     def idle(self) -> bool:
-        """Whether no request is outstanding and no file waits."""
+        """Return whether no request is outstanding and no file waits."""
         raise NotImplementedError
 
     @property
     def waits(self) -> bool:
-        """Whether `pump` may have something to send. After most messages it has nothing."""
+        """Return whether `pump` may have something to send. After most messages it has nothing."""
         return not self.idle
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
@@ -283,7 +285,7 @@ class Transfer:
         raise NotImplementedError
 
     def expects(self, message: Any) -> bool:
-        """Whether a message of `answers` is for this one. If not, the next in the list is asked."""
+        """Return whether a message of `answers` is for this one. If not, the next in the list is asked."""
         return True
 
     def take(self, message: Any, round_: int) -> Conversation[None]:
@@ -330,9 +332,8 @@ class DeferredFiles:
 # A destination: what was asked of it (`Terms`), and what its parts work with (`Destination`).
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What was asked: it holds for every run of one session at a destination."""
+class Terms(Record):
+    """The terms that hold for every run of one session at a destination."""
 
     options: SyncOptions
     filters: FilterList
@@ -347,31 +348,33 @@ class Terms:
     selection: Selection | None = None
     """The entries that are included; None for all that the source announces."""
     owners: OwnerMapping | None = None
-    """What owners of the source become; None for the same numbers."""
+    """The mapping of the source's owners; None for the same numbers."""
+    here: bool = False
+    """The source is in this process."""
     uses_content: bool = True
     """Whether content and extended attributes of entries that are here may serve for new ones and be
     compared with them. False for a source that must not learn of them: it sends whole what differs by kind,
     size or time."""
 
     def wants_listing(self, path: bytes, site: Site = ANYWHERE) -> bool:
-        """Whether to ask for the source's whole listing at once."""
+        """Return whether to ask for the source's whole listing at once."""
         if not self.uses_content and asked_attributes(self.options):
             return True  # a digest of the tree would compare attributes
         return wants_listing(path, self.options, site)
 
     @property
     def in_sync_store(self) -> SignatureStore | None:
-        """Where pairs of trees are remembered that need nothing; None: nowhere."""
+        """Return where pairs of trees are remembered that need nothing; None: nowhere."""
         return self.signer.catalog if self.uses_content else None
 
     def has_top(self, start: Start) -> bool:
-        """Whether the root directory itself is included, with its metadata."""
+        """Return whether the root directory itself is included, with its metadata."""
         return not start.only and (self.selection is None or self.selection.top_counts)
 
 
 def mapping_of(options: SyncOptions) -> OwnerMapping | None:
-    """What owners become by these options; None for the same numbers. Raises UsageError for names that this
-    machine does not have."""
+    """Return what owners become by these options; None for the same numbers. Raises UsageError for names that
+    this machine does not have."""
     if not options.maps_owners:
         return None
     from rdc.session.trees.owner_mapping import owner_mapping
@@ -390,7 +393,7 @@ class Destination:
     """The source's. A file is named by its row."""
     landing: FileCommits
     partial_files: PartialFiles
-    """Those of earlier runs."""
+    """The files of earlier runs."""
     progress: TransferProgress
     seeks: bool
     """The destination has files, which may have the content of new ones."""
@@ -421,7 +424,7 @@ class Destination:
         """Directories that may have files of the destination; None: the run has none."""
         self.described = described
         self.agreed = agreed
-        """What both sides preserve, by what they announced. Digests cover it."""
+        """The metadata that both sides preserve, by their announcements. Digests cover them."""
         self.storage = DestinationStorage(root, catalog, events.report, options, asked)
         """The file system, and what it turns out to preserve."""
         if terms.owners is not None:
@@ -448,6 +451,7 @@ class Destination:
         self.selection, self.owners, self.uses_content = terms.selection, terms.owners, terms.uses_content
         self.whole = options.whole_file or not terms.uses_content
         """Changed files come whole."""
+        self.meter = LineMeter()
         self.guesses = Guesses()
         """Which of the source's claims about local content did not hold."""
 
@@ -470,19 +474,26 @@ class Destination:
         self.seeks = seeks and self.uses_content
 
     def at(self, start: Start) -> Destination:
-        """The same with another announcement."""
+        """Return the context with another announcement."""
         other = Destination.__new__(Destination)
         other.__dict__.update(self.__dict__, start=start)
         return other
 
     @property
+    def line(self) -> Line | None:
+        """Return what is known of the line to the source; None: that decides nothing."""
+        from rdc.plan.ways import line_of
+
+        return None if self.whole else line_of(self.options, here=self.terms.here)
+
+    @property
     def preserved(self) -> Preserved:
-        """What both sides preserve, as far as is known by now."""
+        """Return what both sides preserve, as far as is known by now."""
         return self.storage.preserved
 
     @property
     def has_top(self) -> bool:
-        """Whether the root directory itself is included, with its metadata."""
+        """Return whether the root directory itself is included, with its metadata."""
         return self.terms.has_top(self.start)
 
     def new_version(
@@ -494,7 +505,7 @@ class Destination:
         allocated: int | None = None,
         reserved: bool = True,
     ) -> Replacement:
-        """What the new content of `path` is written to, of at most `size` bytes.
+        """Return what the new content of `path` is written to, of at most `size` bytes.
 
         `expected`: the entry that is there, None for nothing. `allocated`, `reserved`: as in Replacement.
         Raises RdcError.
@@ -509,6 +520,8 @@ class Destination:
             return DistantReplacement(
                 self.root, path, expected_size=size, allocated=allocated, reserved=reserved
             )
+        from rdc.files.replace.replacement import Replacement
+
         return Replacement(self.root, path, expected_size=size, allocated=allocated, reserved=reserved)
 
     def flush_links(self, path: bytes) -> bool:
@@ -525,7 +538,8 @@ class Destination:
         return True
 
     def expected(self, file: int, path: bytes) -> Identity | None:
-        """What a new version replaces: the entry that was listed at `path`; None: nothing was there."""
+        """Return what a new version replaces: the entry that was listed at `path`; None: nothing was
+        there."""
         listed = self.landing.listed.of(file)
         if listed is not None:
             self.flush_links(path)
@@ -537,7 +551,7 @@ class Destination:
         return metadata if mtime_ns is None else replace(metadata, mtime_ns=mtime_ns)
 
     def may_come(self, file: int, size: int) -> bool:
-        """Whether to accept a file whose size may have changed since it was listed; reports a refusal.
+        """Return whether to accept a file whose size may have changed since it was listed; reports a refusal.
 
         The comparison of directories has checked the listed size already.
         """

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from rdc.errors import ProtocolError, printable
 from rdc.kernel import assemble, plan_reads
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import CHECK_BLOCKS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.check_blocks import (
     by_base,
@@ -225,8 +225,7 @@ With fewer they go into the stream, where the literals of other files help more:
 takes 11 % fewer bytes so."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRanges:
+class AskedRanges(Record):
     """The range requests of a file, and what its answers are read with."""
 
     requests: list[RangeRequest]
@@ -236,7 +235,7 @@ class AskedRanges:
     known: array[int]
     """The ranges that the literals are compressed with, as rows (offset, length)."""
     corrections: Corrections
-    """What takes the source's corrections."""
+    """The function that takes the source's corrections."""
     mask_bytes: int
     """Bytes of masks that stay in memory until the source has answered."""
     claimed: int

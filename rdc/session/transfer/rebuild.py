@@ -22,16 +22,17 @@ from rdc.files.replace.replacement import Replacement, is_zeros
 from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
 from rdc.kernel.blake3_many import equal_parts, name_parts
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import CACHED_FILE_BYTES, SIZE_LIMIT, TREES_IN_FLIGHT_BYTES
 from rdc.plan.check_blocks import by_base
-from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk, literal_rows
+from rdc.plan.descent import Fetch, Part, Patch, Repeat, Reuse, ReuseChunk, literal_rows, plan_clones
 from rdc.protocol.messages import Code, Correction, Data, FileEnd, Literals, Table, Targets
 from rdc.session.binaries import RangeOffsets, decode
 from rdc.session.transfer.bases import Bases, Chunks, OpenBase, Recipe, SignedFile
 from rdc.session.transfer.compare import NEXT_ANSWER, AskedFile, Steps
 from rdc.session.transfer.range_requests import Corrections, literal_requests, range_requests, unpacked
 from rdc.session.trees.sites import MismatchError
+from rdc.signature.codec import sign_short
 from rdc.signature.tree import DIGEST_BYTES, Column, SignatureTree, TreeBuilder
 
 TYPE_CHECKING = False
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
 # `ChunkRepair` lists chunks that have to come again because a matched block was wrong.
 
 
-@dataclass(frozen=True, slots=True)
-class WrongChunk:
+class WrongChunk(Record):
     """A chunk that was written although its digest does not fit its reference. Offset and length in bytes."""
 
     offset: int
@@ -58,8 +58,7 @@ class WrongChunk:
     reference: bytes
 
 
-@dataclass(slots=True, eq=False)
-class ChunkRepair:
+class ChunkRepair(Record, frozen=False, eq=False):
     """The wrong chunks of one file, in file order. Each is requested once more and keeps its length."""
 
     wrong: list[WrongChunk]
@@ -150,8 +149,10 @@ class Rebuild:
         self._chunk_repair = ChunkRepair([], {})
         self._repairing = False
         """The wrong chunks were requested."""
-        self._unreferenced: tuple[bytes, int] | None = None
-        """Digest and length of an assembled chunk without a reference: only the root verifies it."""
+        self._unreferenced: bytes | None = None
+        """Digests of the chunks of a file that was assembled without references: its root verifies it."""
+        self._unreferenced_lengths = array("Q")
+        """Their lengths in bytes."""
         self._repeating = False
 
     def push(self, payload: bytes | bytearray | memoryview) -> None:
@@ -178,7 +179,7 @@ class Rebuild:
         if self._run is not None or self._unreferenced is None:
             return bool(self._chunk_repair.wrong)
         builder = TreeBuilder(self._params, self._column)
-        builder.repeat(*self._unreferenced, 1)
+        builder.add(equal_parts(self._unreferenced, DIGEST_BYTES), self._unreferenced_lengths.tolist())
         return builder.finish().root != root
 
     def repair(self) -> array[int]:
@@ -289,8 +290,13 @@ class Rebuild:
             from_clone = from_clone and not corrected
             self.reused_bytes -= corrected * count
             self.literal_bytes += corrected
-        digests = name_parts(content, lengths)
-        self._check(chunks, digests, at)
+        if len(content) > self._params.max_size and not chunks[0].reference:
+            # The file was described by its blocks alone.
+            signed = sign_short(content, lengths, self._params, plain=True)
+            digests, lengths = signed.digests, array("Q", signed.lengths)
+        else:
+            digests = name_parts(content, lengths)
+        self._check(chunks, digests, lengths, at)
         if count > 1:
             self._put(content, digests, count)
         else:
@@ -300,12 +306,12 @@ class Rebuild:
             else:
                 self.temporary.write(content)
 
-    def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, at: int) -> None:
+    def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, lengths: array[int], at: int) -> None:
         """Compares chunks, the first at offset `at`, with their references, and notes the wrong ones."""
         references, width = self._references(digests), self._width
         for row, chunk in enumerate(chunks):
             if isinstance(chunk, Patch) and not chunk.reference:
-                self._unreferenced = (digests, chunk.length)
+                self._unreferenced, self._unreferenced_lengths = digests, lengths
             if chunk.reference and chunk.reference != references[row * width : (row + 1) * width]:
                 self._note_wrong(chunk, at)
             at += chunk.length
@@ -634,8 +640,6 @@ class FileFetch:
         """Returns the ranges that begin as clones of bases. Where there are none, reserves the space."""
         source, recipe = bases[0].source, self._recipe
         if accepts_clones(temporary, source):
-            from rdc.files.replace.cloning import ClonedRanges
-            from rdc.plan.descent import plan_clones
 
             def offset(base: int, row: int) -> int:
                 return bases[base].offsets[row]

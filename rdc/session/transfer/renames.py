@@ -15,7 +15,7 @@ from rdc.errors import FileError, ProtocolError
 from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.facts.file_systems import path_of
 from rdc.files.names.entry_names import Moved, make_durable, move_file
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import BASES_PER_FILE, REMOVED_FILES, SIGNED_RENAME_CANDIDATES
 from rdc.model.entries import Identity, IdentityColumns, Kind, PackedListing, strings
 from rdc.progress import silent
@@ -197,8 +197,7 @@ SAME_SIZE_LOOKS = 16
 """Removed files of one size that are signed for one new file."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedContent:
+class RemovedContent(Record):
     """Root and traits of a removed file, and its identity when it was read."""
 
     identity: Identity
@@ -430,8 +429,7 @@ class SimilarBases:
 # Otherwise, and if a rename is impossible, it is copied.
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Record):
     """A new file, the row of the removed file with its content, and that one's identity when it was read."""
 
     file: int
@@ -467,7 +465,7 @@ class Renames:
             self._context.landing.moved(file, path, self._identities[at])
 
     def _is_shared(self, path: bytes) -> bool:
-        """Whether a file has other names, too: a run then copies it."""
+        """Return whether a file has other names, too: a run then copies it."""
         try:
             return self._context.root.link_count(path) > 1
         except FileError:
@@ -514,7 +512,7 @@ class Renames:
             try:
                 make_durable(self._context.root, renamed_directories.values())
             except FileError as error:
-                self._context.problem(error.path, error)
+                self._context.problem(error.path_bytes, error)
         return left
 
 

@@ -1,16 +1,17 @@
 """Decides which way the content of each file comes, and passes each answer to the part that asked.
 
 Files that nothing local can help with come whole: new ones without a base, changed ones of another size and
-at most WHOLE_BYTES, and all with --whole-file. Other files come by delta: large ones singly, many small ones
-in bundles. Every way compares a 32-byte digest before it
-hands a file over for commit: the digest of a whole file, or the Merkle root of a rebuilt file.
-"""
+at most WHOLE_BYTES, and all with --whole-file. For other files of another size
+rdc.session.transfer.way_choice decides by the line. The rest come by delta: large ones singly, many small
+ones in bundles. Every way compares a 32-byte digest before it hands a file over for commit: the digest of a
+whole file, or the Merkle root of a rebuilt file."""
 
 from __future__ import annotations
 
 from rdc.errors import ProtocolError
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.limits import BUNDLE_FILES_LEAST, BUNDLED_FILE_BYTES
+from rdc.plan.ways import WHOLE_BYTES
 from rdc.protocol import messages
 
 TYPE_CHECKING = False
@@ -24,12 +25,8 @@ if TYPE_CHECKING:
     from rdc.session.transfer.delta import DeltaFiles
     from rdc.session.transfer.destination import DeferredFiles, Destination, Transfer
     from rdc.session.transfer.renames import LocalContent, RemovedFiles
+    from rdc.session.transfer.way_choice import WayChoice
     from rdc.session.transfer.whole import WholeFiles
-
-
-WHOLE_BYTES = 1024
-"""Files whose size has changed to at most this, in bytes, come whole. Compressed they are hardly longer than
-a root and fingerprints, and they save round trips."""
 
 
 class Transfers:
@@ -45,7 +42,7 @@ class Transfers:
         self._in_use: list[Transfer] = []
         """In order of rank."""
         self._takers: dict[type[messages.Message], list[Transfer]] = {}
-        """Who may have asked for a message, by its type."""
+        """The parts that may have asked for a message, by its type."""
         self._wholes: WholeFiles | None = None
         self._deltas: DeltaFiles | None = None
         self._bundles: Bundles | None = None
@@ -53,6 +50,8 @@ class Transfers:
         self._local_content: LocalContent | None = None
         self._small: list[tuple[int, int]] = []
         """Changed files with their sizes, too few so far for a bundle."""
+        self._choice: WayChoice | None = None
+        self._line = context.line
         self._deferred: DeferredFiles | None = None
         self._planned = False
 
@@ -87,17 +86,32 @@ class Transfers:
         return self._bundles
 
     def _has_checks(self) -> bool:
-        """Whether further files may be found to have changed."""
+        """Return whether further files may be found to have changed."""
         return self._checks is not None and not self._checks.idle
 
     def checks(self) -> ContentChecks:
         if self._checks is None:
             from rdc.session.transfer.content_checks import ContentChecks
 
-            changed = self.wholes() if self._context.whole else self.bundles()
-            self._checks = ContentChecks(self._context, changed)
+            if self._context.whole:
+                wholes = self.wholes()
+                self._checks = ContentChecks(self._context, wholes, wholes.add)
+            else:
+                self._checks = ContentChecks(self._context, self.bundles(), self._choose)
             self._use(self._checks)
         return self._checks
+
+    def _choose(self, file: int, size: int) -> None:
+        """Has the way of a changed file chosen."""
+        if self._line is None or self._context.alternates is not None or size <= WHOLE_BYTES:
+            self._update_by_delta(file, size)  # an alternate directory may have its content
+            return
+        if self._choice is None:
+            from rdc.session.transfer.way_choice import WayChoice
+
+            self._choice = WayChoice(self._context, self._line, self.wholes, self._update_by_delta)
+            self._use(self._choice)
+        self._choice.add(file, size)
 
     def _defer(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         if self._deferred is None:
@@ -108,7 +122,7 @@ class Transfers:
 
     @property
     def idle(self) -> bool:
-        """Whether no request is outstanding and no file waits."""
+        """Return whether no request is outstanding and no file waits."""
         # no generator expression: the session asks after each message
         for transfer in self._in_use:
             if not transfer.idle:
@@ -133,8 +147,15 @@ class Transfers:
         self._progress.count_total(size, compared=size > WHOLE_BYTES and not self._context.whole)
         if size <= WHOLE_BYTES or self._context.whole or self._context.guesses.spent:
             self.wholes().add(file, size)
-        elif bases or size > BUNDLED_FILE_BYTES or self._context.landing.is_new(file):
+        elif bases or self._context.landing.is_new(file):
             self.deltas().add(file, bases)
+        else:
+            self._choose(file, size)
+
+    def _update_by_delta(self, file: int, size: int) -> None:
+        """Updates a file from the old version at its path. `size`: of the new version, in bytes."""
+        if size > BUNDLED_FILE_BYTES:
+            self.deltas().add(file)
         else:
             self._small.append((file, size))
             if len(self._small) >= BUNDLE_FILES_LEAST or self._bundles is not None:
@@ -195,14 +216,15 @@ class Transfers:
             self.wholes().add(file, size)
 
     def _has_base_elsewhere(self, file: int, size: int) -> bool:
-        """Whether an alternate directory has a base that pays, or whose content has to be compared."""
+        """Return whether an alternate directory has a base that pays, or whose content has to be compared."""
         alternates = self._context.alternates
         if alternates is None or not alternates.has_base(file):
             return False
         return size > WHOLE_BYTES or self._is_compared(file)
 
     def _is_compared(self, file: int) -> bool:
-        """Whether the content in an alternate directory is compared (--checksum), in a dry run, too."""
+        """Return whether the content in an alternate directory is compared (--checksum), in a dry run,
+        too."""
         alternates = self._context.alternates
         return alternates is not None and alternates.make_equal is not None and alternates.has_base(file)
 
@@ -229,6 +251,22 @@ class Transfers:
             self._local_content.seek(self._deferred, names=names)
         self._progress.plan_known()
 
+    def described(self, files: Sequence[int], width: int) -> None:
+        """Notes that the source sends the trees of these files unasked. Changed ones among them come by
+        delta, without a request for their tree; the trees of others are dropped. Call it before the first
+        `pump` after `plan_known`. `width`: bytes of a reference in the trees."""
+        if not files:
+            return
+        trees = set(files)
+        chosen = [file for file, _ in self._small if file in trees]
+        self._small = [(file, size) for file, size in self._small if file not in trees]
+        for way in (self._choice, self._bundles, self._checks):
+            if way is not None:
+                chosen += way.release(trees)
+        for file in chosen:
+            self.deltas().add(file)
+        self.deltas().described(trees, width)
+
     def pump(self, round_: int) -> Conversation[None]:
         """Sends the requests that may go now; after most messages there are none. Whole files are requested
         even before all files are known."""
@@ -241,6 +279,8 @@ class Transfers:
             at += 1
             if transfer.waits:
                 yield from transfer.pump(round_, planned=self._planned)
+            if self._planned and self._small:
+                self._start_small()  # whose way was just chosen
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
         """Renames moved files before deletions begin. A dry run calls `spare` with their old paths."""
@@ -250,9 +290,17 @@ class Transfers:
     def take(self, received: Received) -> Conversation[None]:
         """Passes one answer to the part that asked. Raises ProtocolError for an unexpected message."""
         message = received.message
+        if self._choice is not None:
+            yield from self._choice.heard(message)
+        deltas = self._deltas
+        if isinstance(message, messages.FileFailed) and deltas is not None and deltas.stale.concerns(message):
+            # What came unasked is answered before what was asked for later, its traits for example.
+            yield from deltas.take(message, received.round + 1)
+            return
         for transfer in self._takers.get(type(message), ()):
             if transfer.expects(message):
-                return transfer.take(message, received.round + 1)
+                yield from transfer.take(message, received.round + 1)
+                return
         raise ProtocolError(f"a destination was sent {type(message).__name__}, which it did not ask for")
 
     def close(self) -> None:

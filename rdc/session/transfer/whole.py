@@ -12,7 +12,8 @@ from rdc.errors import FileError, ProtocolError, RdcError, printable
 from rdc.files.bulk.small_files import ListedFiles
 from rdc.files.replace.cloning import begin_as, copy_whole, may_clone
 from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
-from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
+from rdc.limits import BUNDLE_FILES, DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
+from rdc.plan.ways import Packing
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, FileRequest, Holes, Resized
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.transfer.destination import Destination, FileQueue, Transfer
@@ -44,15 +45,18 @@ class WholeFileWriter:
         writer: Threads | None = None,
         *,
         cloned: bool = False,
+        shared: bool = False,
     ) -> None:
         """`writer`: a thread that writes while the caller receives and hashes the next message. `cloned`: the
-        temporary has the content already, as a clone of the very file that the source reads."""
+        temporary has the content already, as a clone of the very file that the source reads. `shared`: the
+        content is the very memory that the source has hashed, in this process."""
         self.file = file
         self.path = path
         self.temporary = temporary
         self.expected = expected
         """The file that was at `path` when the content began to arrive; None if there was none."""
-        self._hasher: HollowDigest | blake3 = blake3()
+        self._hasher: HollowDigest | blake3 | None = None if shared else blake3()
+        """None: nothing that was hashed can have changed on its way here."""
         self._holes: deque[tuple[int, int]] = deque()
         """Holes to come: bytes of data before each, and its own."""
         self._writer = writer
@@ -63,7 +67,7 @@ class WholeFileWriter:
 
     def expect(self, gaps: Sequence[int], lengths: Sequence[int]) -> None:
         """Takes the holes of the next bytes. The first ones come before any content."""
-        if not self.size:
+        if not self.size and self._hasher is not None:
             self._hasher = HollowDigest()
         self._holes.extend(zip(gaps, lengths, strict=True))
         if not gaps[0]:
@@ -83,7 +87,8 @@ class WholeFileWriter:
             self._writing.append(self._writer.submit(self._write, parts))
         for content, hole in parts:
             self.size += len(content) + hole
-            self._hasher.update(content)
+            if self._hasher is not None:
+                self._hasher.update(content)
             if hole and isinstance(self._hasher, HollowDigest):
                 self._hasher.skip(hole)
 
@@ -131,7 +136,7 @@ class WholeFileWriter:
         FileError if it could not be written."""
         while self._writing:
             self._writing.popleft().result()
-        if self._holes or self._hasher.digest() != digest:
+        if self._holes or (self._hasher is not None and self._hasher.digest() != digest):
             raise MismatchError(
                 self.path,
                 f"{printable(self.path)}: the content that arrived does not have the announced digest",
@@ -163,7 +168,7 @@ class WholeFiles(Transfer):
         self._ended: set[int] = set()
         """Files that came in messages of their own: the first EQUAL_FILES of the session."""
         self._hollow: set[int] = set()
-        """Those of them, and of few others, that came with holes."""
+        """The files among them, and few others, that came with holes."""
         self._unfit: set[int] = set()
         """Files of `_ended` that did not arrive as announced. What is at their paths is no content of the
         source, and nothing may tell the source how that compares with a digest."""
@@ -178,6 +183,8 @@ class WholeFiles(Transfer):
         self._received = 0
         """Bytes of the arriving file so far, written or skipped."""
         self._writer: Threads | None = None
+        self.packing = Packing.AS_EVER
+        """How the next requested files are compressed."""
 
     @property
     def idle(self) -> bool:
@@ -206,7 +213,7 @@ class WholeFiles(Transfer):
         while self._waiting:
             files = self._waiting.drained(FILES_PER_MESSAGE)
             self._asked += len(files)
-            yield Send(FileRequest(files), round_)
+            yield Send(FileRequest(files, self.packing), round_)
 
     def take(
         self, message: Data | FileEnd | FileBatch | Resized | Holes | FileFailed, round_: int
@@ -288,15 +295,22 @@ class WholeFiles(Transfer):
             return
         row = at = ahead = 0
         with memoryview(message.payload) as view:
+            changed = list[int]()
             for number, (directory, files) in enumerate(runs):
                 if number >= ahead and self._context.root.depths.writing.now > 1:
                     ahead = number + self._stage_ahead(runs[number:], view[at:])
                 lengths = listed[row : row + len(files)]
                 size = sum(lengths)
-                self._commit_small(directory, files, lengths, view[at : at + size])
-                self._context.progress.literal_bytes += size
-                self._context.progress.arriving(size, ends=True)
+                if self._context.landing.all_new(files):
+                    self._commit_new(directory, files, lengths, view[at : at + size])
+                else:
+                    changed += range(row, row + len(files))
                 row, at = row + len(files), at + size
+            if changed:
+                self._commit_changed(message.files, changed, listed, view)
+        size = sum(listed)
+        self._context.progress.literal_bytes += size
+        self._context.progress.arriving(size, ends=True)
 
     def _stage_ahead(self, runs: Sequence[tuple[int, Sequence[int]]], content: memoryview) -> int:
         """Writes new files of the next directories together. Returns the number of directories."""
@@ -306,17 +320,41 @@ class WholeFiles(Transfer):
         listed = [ListedFiles(entries.directories[each], entries.chosen(each, files)) for each, files in new]
         return context.landing.stage_ahead(listed, content)
 
-    def _commit_small(
-        self, directory: int, files: Sequence[int], sizes: list[int], content: memoryview
+    def _commit_new(
+        self, directory: int, files: Sequence[int], sizes: Sequence[int], content: memoryview
     ) -> None:
-        """Commits small files of one directory: all at once if they are new, the others one by one."""
-        context = self._context
-        rows: Sequence[int] = range(len(files))
-        if context.landing.all_new(files):
-            listing = context.manifest.chosen(directory, files)
-            rows = context.landing.commit_small(context.manifest.directories[directory], listing, content)
+        """Commits small new files of one directory."""
+        landing, manifest = self._context.landing, self._context.manifest
+        listing = manifest.chosen(directory, files)
+        rows = landing.commit_small(manifest.directories[directory], listing, content)
+        self._commit_singly(files, rows, sizes, content)
+
+    def _commit_changed(
+        self, files: Sequence[int], rows: Sequence[int], sizes: Sequence[int], content: memoryview
+    ) -> None:
+        """Commits small files of any directories, these rows of `files`, of which some are new."""
+        landing = self._context.landing
+        left = [row for row in rows if landing.is_new(files[row])]
+        changed_rows = [row for row in rows if not landing.is_new(files[row])]
+        starts = list(accumulate(sizes, initial=0))
+        for first in range(0, len(changed_rows), BUNDLE_FILES):
+            some = changed_rows[first : first + BUNDLE_FILES]
+            chosen = [files[row] for row in some]
+            parts = content
+            if len(some) < len(files):
+                parts = memoryview(b"".join([content[starts[row] : starts[row + 1]] for row in some]))
+            changed, failed = landing.commit_versions(chosen, self._context.manifest.paths(chosen), parts)
+            left += [some[row] for row in (*changed, *failed)]
+        self._commit_singly(files, sorted(left), sizes, content)
+
+    def _commit_singly(
+        self, files: Sequence[int], rows: Sequence[int], sizes: Sequence[int], content: memoryview
+    ) -> None:
+        """Commits files, these rows of `files`, one by one: each replaces only what was listed, or says why
+        not."""
         if not rows:
             return
+        context = self._context
         starts = list(accumulate(sizes, initial=0))
         for row in rows:
             entry = context.manifest.entry(files[row])
@@ -454,8 +492,11 @@ class WholeFiles(Transfer):
                     path, expected, size, allocated=allocated, reserved=clone is None
                 )
                 cloned = clone is not None and not temporary.keeps_inode and begin_as(temporary, clone, size)
-            writer = self._background() if size >= BACKGROUND_BYTES and not cloned else None
-            self._arrival = WholeFileWriter(file, path, temporary, expected, writer, cloned=cloned)
+            shared = clones is not None  # the source has a thread of its own, which reads and hashes
+            writer = self._background() if size >= BACKGROUND_BYTES and not (cloned or shared) else None
+            self._arrival = WholeFileWriter(
+                file, path, temporary, expected, writer, cloned=cloned, shared=shared
+            )
         if self._arrival.file != file:
             raise ProtocolError(f"content of file {file} before file {self._arrival.file} ended")
         return self._arrival

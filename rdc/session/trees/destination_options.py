@@ -1,4 +1,4 @@
-"""What options make of a destination's tree: followed links, alternate directories, skipped entries."""
+"""The effect of options on a destination's tree: followed links, alternate directories, skipped entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
 from rdc.files.root.listing_view import restated
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import EMPTY_LISTING, Kind, Listed, Listing, Metadata
 from rdc.model.options import Alternates, AlternateUse, LinkChoice
 from rdc.tree.hard_links import LinkTable
@@ -37,8 +37,7 @@ class _Reached(FollowedLinks):
         return listed
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryLinks:
+class DirectoryLinks(Record):
     """The links of one run."""
 
     root: Root
@@ -118,7 +117,8 @@ class AlternateDirectories:
             return EMPTY_LISTING
 
     def top_difference(self, metadata: Metadata, preserved: Preserved) -> Difference | None:
-        """How the best of the directories themselves differs from the source's; None: there is none."""
+        """Return how the best of the directories themselves differs from the source's; None: there is
+        none."""
         from rdc.plan.compare import difference
 
         found = None
@@ -208,7 +208,8 @@ class SkippedEntries:
         return row < len(self._marks) and bool(self._marks[row])
 
     def is_linked(self, file: int, first: int) -> bool:
-        """Whether the further name `file` of `first` becomes a link to another name and needs nothing else.
+        """Return whether the further name `file` of `first` becomes a link to another name and needs nothing
+        else.
 
         The caller has added all rows up to `file` and asks in increasing order. If `first` is left alone, the
         first further name that is not takes its place.

@@ -20,10 +20,10 @@ from functools import partial
 from rdc.errors import ExitCode, FileError, RdcError, TrustError, UsageError, printable
 from rdc.files.base.metadata import Shortfall
 from rdc.files.base.paths import lies_in_own_directory, refused_component
-from rdc.files.facts.file_systems import facts_by_type, mount_key
+from rdc.files.facts.file_systems import facts_by_type, learn_facts, mount_key
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import LONG_HOLE_BYTES, Root, WritePolicy
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import ALL_MODES, AttributeKinds, FileSystemFacts, Preserved
 from rdc.progress import Problem
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def known_facts(root: Root, catalog: SignatureStore) -> FileSystemFacts:
-    """What an earlier run learned of the file system of `root`, or what its type makes one assume."""
+    """Return what an earlier run learned of the file system of `root`, or what its type makes one assume."""
     if root.given is not None:
         return root.given.facts
     try:
@@ -76,7 +76,7 @@ class DestinationStorage:
 
     @property
     def preserved(self) -> Preserved:
-        """What both ends preserve, as far as is known by now."""
+        """Return what both ends preserve, as far as is known by now."""
         return self._root.storage.preserved
 
     def before_writing(self, directory: bytes) -> bool:
@@ -87,8 +87,6 @@ class DestinationStorage:
         storage = self._root.storage
         if storage.is_learned or not self._tries:
             return False
-        from rdc.files.facts.file_systems import learn_facts
-
         learned = learn_facts(self._root, directory, owners=self._asked.owner and os.geteuid() == 0)
         before, untimed = storage.preserved, storage.facts.keeps.untimed
         if learned is None:
@@ -228,7 +226,7 @@ def check_above(option: str, path: bytes, site: Site) -> None:
 
 
 def keeps_owner(options: SyncOptions) -> bool:
-    """Whether this side, as the destination, sets uid and gid."""
+    """Return whether this side, as the destination, sets uid and gid."""
     return os.geteuid() == 0 or options.super_user if options.owner is None else options.owner
 
 
@@ -240,7 +238,7 @@ def asked_attributes(options: SyncOptions) -> AttributeKinds:
 
 
 def asked_metadata(options: SyncOptions) -> Preserved:
-    """What the options ask this side, as the destination, to preserve."""
+    """Return what the options ask this side, as the destination, to preserve."""
     modes = ALL_MODES if options.perms else 0
     untimed = frozenset() if options.times else frozenset((Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK))
     return Preserved(
@@ -267,7 +265,7 @@ def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
 
 
 def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: SignatureStore) -> Preserved:
-    """What this side can preserve of entries at `path`, before the session makes anything there.
+    """Return what this side can preserve of entries at `path`, before the session makes anything there.
 
     If nothing is at `path`, nothing will be compared, and the directory above decides; with --mkpath, the
     nearest one that exists. With --owner, owners are set whatever the file system can store. `catalog`:
@@ -299,7 +297,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: 
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
-    """Whether to ask for the source's whole listing at once.
+    """Return whether to ask for the source's whole listing at once.
 
     That pays if all entries are new. It is necessary where each entry is looked at: manifests do not cover
     contents, and equal parts of them are not compared.
@@ -307,8 +305,7 @@ def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> b
     return options.visits_all or site.is_bare(path)
 
 
-@dataclass(frozen=True, slots=True)
-class DestinationRoot:
+class DestinationRoot(Record):
     """The place that the tree goes to."""
 
     root: Root
@@ -362,6 +359,8 @@ def open_destination(
     writes = _write_policy(
         root.writes, options, sheds_acls=sheds_acls, knows_nodes=knows_nodes, munges=munges
     )
+    if start.store is not None and not options.dry_run:
+        writes = replace(writes, singly=True)  # what lists waits for the packs
     if options.fake_super:
         from rdc.files.root.faked_root import FakedRoot
 
@@ -397,7 +396,7 @@ def open_destination(
 
 
 def _read_policy(start: Start, options: SyncOptions, *, knows_nodes: bool, munges: bool) -> ReadPolicy:
-    """How a destination is shown and read."""
+    """Return how a destination is shown and read."""
     return ReadPolicy(
         only=start.only or None,
         fakes=options.fake_super,
@@ -412,8 +411,8 @@ def _read_policy(start: Start, options: SyncOptions, *, knows_nodes: bool, munge
 def _write_policy(
     writes: WritePolicy, options: SyncOptions, *, sheds_acls: bool, knows_nodes: bool, munges: bool
 ) -> WritePolicy:
-    """How a destination is written; the rest is as in `writes`. Special files are those that this process may
-    make: devices are made by root alone, as in rsync."""
+    """Return how a destination is written; the rest is as in `writes`. Special files are those that this
+    process may make: devices are made by root alone, as in rsync."""
     makes_devices = os.geteuid() == 0 or options.super_user or options.fake_super
     nodes = options.nodes if makes_devices else options.nodes - DEVICES
     return replace(

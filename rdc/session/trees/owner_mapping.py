@@ -9,7 +9,7 @@ import sys
 from array import array
 
 from rdc.errors import ProtocolError, UsageError, printable
-from rdc.lean.records import dataclass, field, replace
+from rdc.lean.records import Record, field, replace
 from rdc.model.entries import Listing, Metadata, little_endian, little_endian_integers
 from rdc.model.options import OwnerRule, parse_owner_map
 
@@ -27,8 +27,7 @@ NO_ID = 0xFFFF_FFFF
 """The id that nobody has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Record):
     """An item of a map, as it counts on this machine."""
 
     item: OwnerRule
@@ -36,15 +35,14 @@ class Rule:
     pattern: PatternSet | None
 
     def matches(self, number: int, name: bytes) -> bool:
-        """Whether it is about the source's id `number`, whose name is `name`; b"" for none."""
+        """Return whether it is about the source's id `number`, whose name is `name`; b"" for none."""
         item = self.item
         if item.name is None:
             return item.lowest <= number <= item.highest
         return name == item.name if self.pattern is None else self.pattern.first(name, False) == 0
 
 
-@dataclass(slots=True)
-class IdMapping:
+class IdMapping(Record, frozen=False):
     """Users, or groups: the first rule that matches counts, then the same name here, then the number."""
 
     rules: tuple[Rule, ...]
@@ -53,7 +51,7 @@ class IdMapping:
     names: dict[int, bytes] = field(default_factory=dict)
     """The source's ids that were announced, with their names."""
     known: dict[int, int] = field(default_factory=dict)
-    """What was decided."""
+    """The decisions so far."""
 
     def mapped_id(self, number: int) -> int:
         """The id on this machine that the source's id becomes. Raises ProtocolError for one that was not
@@ -81,7 +79,7 @@ class IdMapping:
 
     @property
     def changes(self) -> bool:
-        """Whether an announced id becomes another one."""
+        """Return whether an announced id becomes another one."""
         return any(self.mapped_id(number) != number for number in self.names)
 
     def mapped(self, column: array[int]) -> array[int]:
@@ -101,8 +99,7 @@ class IdMapping:
         return array("I", [sources.get(number, NO_ID) for number in column])
 
 
-@dataclass(slots=True)
-class OwnerMapping:
+class OwnerMapping(Record, frozen=False):
     """The mapping of one session. The source announces ids with their names before entries that have them."""
 
     users: IdMapping
@@ -135,7 +132,7 @@ class OwnerMapping:
 
     @property
     def changes(self) -> bool:
-        """Whether an announced owner becomes another one."""
+        """Return whether an announced owner becomes another one."""
         return self.applies and (self.users.changes or self.groups.changes)
 
     def as_at_source(self, metadata: Metadata) -> Metadata:

@@ -10,9 +10,10 @@ from functools import partial
 from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.paths import join, refused_component
+from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.layered_root import Layer, LayeredRoot, PackedNames
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import Kind, strings
 from rdc.model.selection import SelectedName, SelectedPaths, read_name
 from rdc.progress import Problem
@@ -36,8 +37,7 @@ MOST_NAMED = 3
 """Missing paths that one error names."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Record):
     """A selected path that exists."""
 
     name: SelectedName
@@ -58,7 +58,7 @@ class _FoundPaths:
         self._texts: list[bytes] = []
         self._kinds = bytearray()
         self._origins: list[tuple[int, bytes]] = []
-        """With which path each origin begins."""
+        """The path with which each origin begins."""
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -82,7 +82,7 @@ class _FoundPaths:
 
 
 def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Selection:
-    """What takes part, the same at both sides. Raises UsageError for too many directories."""
+    """Return what takes part, the same at both sides. Raises UsageError for too many directories."""
     return Selection(selected, recursive=options.recursive)
 
 
@@ -153,9 +153,11 @@ def _origins(base: Root, origins: Iterable[bytes]) -> tuple[Root, ...]:
 
 def _nothing_there(problems: Sequence[Problem]) -> FileError:
     if len(problems) == 1:
-        return FileError(problems[0].path, problems[0].message)
+        return FileError(problems[0].path_bytes, problems[0].message)
     more = f"; and {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
-    return FileError(problems[0].path, "; ".join(problem.message for problem in problems[:MOST_NAMED]) + more)
+    return FileError(
+        problems[0].path_bytes, "; ".join(problem.message for problem in problems[:MOST_NAMED]) + more
+    )
 
 
 class _LookUp:
@@ -238,8 +240,6 @@ class _LookUp:
 
         Raises FileError if the kernel cannot follow it.
         """
-        from rdc.files.root.followed_links import UnfollowedError
-
         if self.links is None:
             return Kind.SYMLINK
         target = self.base.perform(
@@ -275,7 +275,7 @@ class _LookUp:
         if missing and self._ignores_missing and (error is None or not self._deletes_missing):
             return
         shown = printable(os.path.normpath(os.path.join(origin, name)))
-        text = f"{shown}: nothing there to sync from; check the path"
+        text = f"{shown}: no such file or directory; check the path"
         self._report(origin, name, text if missing else str(error))
 
     def _report(self, origin: bytes, name: bytes, text: str) -> None:
@@ -283,8 +283,8 @@ class _LookUp:
 
 
 class _Given:
-    """What one shown directory gets of real ones, in the order in which it was given: of two entries with one
-    name the first counts, whichever directory was named first."""
+    """The entries that one shown directory gets of real ones, in the order in which it was given: of two
+    entries with one name the first counts, whichever directory was named first."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[bytes, bytearray | None]] = []
@@ -387,12 +387,12 @@ class _Covered:
         self._known: dict[tuple[bytes, bytes], bool] = {}
 
     def holds(self, directory: _Found) -> bool:
-        """Whether the directory is one of them, or below one."""
+        """Return whether the directory is one of them, or below one."""
         path = directory.name.path
         return (directory.origin, path) in self._whole or self.above(directory.origin, path)
 
     def above(self, origin: bytes, path: bytes) -> bool:
-        """Whether a directory above `path` is such a one."""
+        """Return whether a directory above `path` is such a one."""
         passed = []
         is_covered = False
         while path:

@@ -37,27 +37,27 @@ class Site(Protocol):
         """Opens the directory that every `below_base` is below."""
 
     def below_base(self, path: bytes) -> bytes:
-        """Where the directory at `path` is below `open_base`, by no symlink."""
+        """Return where the directory at `path` is below `open_base`, by no symlink."""
 
     def beside(self, path: bytes, other: bytes) -> bytes:
         """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
         outside of what is served."""
 
     def has(self, path: bytes) -> bool:
-        """Whether anything is at `path`, a dangling symlink included."""
+        """Return whether anything is at `path`, a dangling symlink included."""
 
     def has_directory(self, path: bytes) -> bool:
-        """Whether `path` is a directory that `open` can open."""
+        """Return whether `path` is a directory that `open` can open."""
 
     def is_bare(self, path: bytes) -> bool:
-        """Whether `path` is missing or an empty directory, so that all entries will be new."""
+        """Return whether `path` is missing or an empty directory, so that all entries will be new."""
 
     def top(self) -> Root:
         """The directory outside of which nothing is read, opened for the caller."""
 
     @property
     def title(self) -> str:
-        """What messages call `top`; empty where it is the whole machine."""
+        """Return what messages call `top`; empty where it is the whole machine."""
 
 
 class _Anywhere:
@@ -194,15 +194,15 @@ class ServedDirectory:
         return self._top()
 
     def has(self, path: bytes) -> bool:
-        """Whether anything is at `path`."""
+        """Return whether anything is at `path`."""
         return self._kind(path) is not None
 
     def has_directory(self, path: bytes) -> bool:
-        """Whether a directory is at `path`."""
+        """Return whether a directory is at `path`."""
         return self._kind(path) is Kind.DIRECTORY
 
     def is_bare(self, path: bytes) -> bool:
-        """Whether `path` is missing or an empty directory."""
+        """Return whether `path` is missing or an empty directory."""
         kind = self._kind(path)
         if kind is not Kind.DIRECTORY:
             return kind is None
@@ -308,7 +308,7 @@ def check_included(
     directory: bytes, listing: Listing, filters: FilterList, selection: Selection | None = None
 ) -> None:
     """Raises ProtocolError if the rules exclude an entry of `directory`. A directory above a path of
-    `selection` may come all the same."""
+    `selection` may arrive even so."""
     kinds = listing.kinds
     for row, name in enumerate(listing.names):
         path = join(directory, name)
@@ -339,7 +339,7 @@ def with_made_modes(listing: Listing, preserved: Preserved) -> Listing:
 
 
 def with_made_mode(metadata: Metadata, kind: Kind, preserved: Preserved) -> Metadata:
-    """The same for one entry."""
+    """Return the mode of one entry."""
     if preserved.keeps_all_modes:
         return metadata
     return replace(metadata, mode=preserved.made_mode(kind, metadata.mode, process_umask()))

@@ -8,13 +8,12 @@ from functools import partial
 from rdc.catalog.small_files import READ_BYTES, SMALL_BYTES, SmallRoots, small_roots
 from rdc.files.bulk.open_many import can_open
 from rdc.kernel import put_rows, take_rows
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.signature.tree import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.root import Root
@@ -56,8 +55,7 @@ TOGETHER_BYTES = 32 << 20
 before the first message, so more bytes would keep this side silent for too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class SmallFileDigests:
+class SmallFileDigests(Record):
     """Roots of files. Some files stay open until this is closed."""
 
     roots: bytes
@@ -78,9 +76,7 @@ class SmallFileDigests:
     def __enter__(self) -> SmallFileDigests:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.small is not None:
             self.small.opened.close()
 

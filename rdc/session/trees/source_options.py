@@ -1,4 +1,4 @@
-"""What options make of a source's tree: changed permissions, followed links, removal of what was sent."""
+"""The effect of options on a source's tree: changed permissions, followed links, removal of what was sent."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def follow_links(
 def links_from(
     root: Root, choice: LinkChoice, site: Site, destination: bytes | None, *, only: bytes | None = None
 ) -> FollowedLinks:
-    """What follows the chosen links below `root`; see `follow_links`. Raises FileError."""
+    """Return what follows the chosen links below `root`; see `follow_links`. Raises FileError."""
     top = site.top()
     try:
         return FollowedLinks(
@@ -107,7 +107,7 @@ class SourceRemoval:
         self._dry = dry
         self._removal = UnchangedRemoval(root)
         self._devices, self._inodes, self._ctimes = array("Q"), array("Q"), array("q")
-        """Of each listed entry."""
+        """The identity of each listed entry: device, inode and ctime."""
 
     def begin(self) -> None:
         """Forgets what was listed, before a new walk."""

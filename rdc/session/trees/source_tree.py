@@ -8,10 +8,12 @@ from functools import reduce
 from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.files.base.paths import stands_for_reserved
+from rdc.files.base.store_guard import head_of
 from rdc.files.root.policies import ReadPolicy
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import Kind, Metadata, PackedListing
 from rdc.model.preserved import AttributeKinds, Preserved
+from rdc.model.selection import read_name
 from rdc.protocol.messages import Start
 from rdc.session.trees.destination_root import known_facts
 from rdc.session.trees.sites import ANYWHERE, Site, entry_of, served_path
@@ -19,7 +21,7 @@ from rdc.tree.filters import FilteredTree, FilterList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rdc.files.root.layered_root import LayeredRoot
     from rdc.files.root.root import Root
@@ -28,22 +30,22 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.progress import Problem
     from rdc.session.trees.source_options import SourceRemoval
+    from rdc.store.snapshot_root import SnapshotRoot
     from rdc.tree.selection import Selection
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTree:
+class SourceTree(Record):
     """A directory's contents, or one entry of a directory."""
 
     root: Root
     only: bytes | None
     """The one entry, if the path had no trailing slash (rsync's rule); None for all entries."""
     changes: ModeChanges | None = None
-    """What changes the permissions that are announced; None for nothing."""
+    """The changes of the permissions that are announced; None for none."""
     served: bytes | None = None
     """The path of `root` within a served directory; None if it lies anywhere."""
     selection: Selection | None = None
-    """What takes part; None for all that `root` and `only` show."""
+    """The selected entries; None for all that `root` and `only` show."""
     problems: tuple[Problem, ...] = ()
     """Selected paths that are missing."""
     layered: LayeredRoot | None = None
@@ -52,6 +54,8 @@ class SourceTree:
     """One directory above selected paths for each file system that they are on."""
     prunes: bool = False
     """Whether directories take no part that hold nothing but directories."""
+    published: bool = False
+    """Whether it is in a store on the web or in one file."""
 
     @classmethod
     def open(
@@ -78,14 +82,15 @@ class SourceTree:
         if b"/@" in b"/" + path and (tree := _snapshot_tree(path, site, changes, prunes=prunes)):
             pass
         elif not name:
-            tree = cls(site.open(path), None, changes, served_path(path, site), prunes=prunes)
+            root = _with_store(site.open(path))
+            tree = cls(root, None, changes, served_path(path, site), prunes=prunes)
         else:
             directory = os.path.dirname(path) or b"."
             served = served_path(directory, site)
             tree = cls(site.open(directory), name, changes, served, prunes=prunes)
             if tree.root.kind(name) is None:
                 tree.root.close()
-                raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+                raise FileError(path, f"{printable(path)}: no such file or directory; check the path")
             reads = replace(tree.root.reads, only=name, lists_top=False)
             tree = replace(tree, root=tree.root.having(reads))
         if options is None:
@@ -94,7 +99,7 @@ class SourceTree:
 
     @property
     def has_top(self) -> bool:
-        """Whether the tree's root directory itself takes part, with its metadata."""
+        """Return whether the tree's root directory itself takes part, with its metadata."""
         return self.only is None and (self.selection is None or self.selection.top_counts)
 
     def release(self) -> None:
@@ -174,7 +179,16 @@ class SourceTree:
         store = NoCatalog() if catalog is None else catalog
         first, *others = [_preserved(root, kinds, store) for root in self.origins or (self.root,)]
         preserved = reduce(Preserved.also, others, first)
-        return Start(name, kind, self.metadata(name, kind), preserved)
+        return Start(name, kind, self.metadata(name, kind), preserved, self.root.store_head)
+
+
+def _with_store(root: Root) -> Root:
+    """Return `root`; if it is a store, as one that is to be copied."""
+    if head_of(root.fileno()) is None:
+        return root
+    from rdc.store.copied_store import copied_store
+
+    return copied_store(root)
 
 
 def _snapshot_tree(
@@ -184,13 +198,47 @@ def _snapshot_tree(
     from rdc.store.snapshot_root import open_snapshot
 
     found = open_snapshot(path, site.has_directory, site.open)
-    if found is None:
+    return None if found is None else _shown_tree(path, found, changes, prunes=prunes)
+
+
+def open_published_tree(
+    path: bytes,
+    options: SyncOptions,
+    *,
+    destination: bytes | None,
+    notes: bytes | None,
+    report: Callable[[Problem], None],
+) -> SourceTree | None:
+    """Return the tree of a path into a store on the web or in one file; None for another path.
+
+    `destination`, `notes`: as open_published takes them. Raises RdcError.
+    """
+    from rdc.progress import Problem
+    from rdc.store.published import open_published, published_place
+
+    place = published_place(path)
+    if place is None:
         return None
+    found = open_published(
+        place,
+        unsigned=options.unsigned,
+        destination=destination,
+        notes=notes,
+        timeout=options.timeout,
+        notice=lambda text: report(Problem(ExitCode.OK, b"", text)),
+    )
+    tree = _shown_tree(path, found, changes_of(options.chmod), prunes=options.prune_empty_dirs)
+    return replace(tree, root=tree._asked_root(ANYWHERE, options, destination), published=True)
+
+
+def _shown_tree(
+    path: bytes, found: tuple[SnapshotRoot, bytes | None], changes: ModeChanges | None, *, prunes: bool
+) -> SourceTree:
     root, only = found
     if only is not None:
         if root.kind(only) is None:
             root.release()
-            raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+            raise FileError(path, f"{printable(path)}: no such file or directory; check the path")
         return SourceTree(
             root.having(replace(root.reads, only=only, lists_top=False)), only, changes, prunes=prunes
         )
@@ -198,7 +246,7 @@ def _snapshot_tree(
 
 
 def read_policy(options: SyncOptions, reads: ReadPolicy = ReadPolicy()) -> ReadPolicy:  # noqa: B008 - frozen
-    """How a source is shown and read as `options` ask; the rest is as in `reads`."""
+    """Return how a source is shown and read as `options` ask; the rest is as in `reads`."""
     return replace(
         reads,
         depth=options.depth,
@@ -210,7 +258,7 @@ def read_policy(options: SyncOptions, reads: ReadPolicy = ReadPolicy()) -> ReadP
 
 
 def changes_of(chmod: str) -> ModeChanges | None:
-    """What `chmod` of SyncOptions changes. Raises UsageError if it is no change of permissions."""
+    """Return what `chmod` of SyncOptions changes. Raises UsageError if it is no change of permissions."""
     if not chmod:
         return None
     from rdc.session.trees.source_options import mode_changes
@@ -219,7 +267,7 @@ def changes_of(chmod: str) -> ModeChanges | None:
 
 
 def _preserved(root: Root, kinds: AttributeKinds, catalog: SignatureStore) -> Preserved:
-    """What the file system of `root` preserves, of extended attributes only `kinds`."""
+    """Return what the file system of `root` preserves, of extended attributes only `kinds`."""
     preserved = known_facts(root, catalog).keeps
     if not kinds:
         return replace(preserved, attributes=AttributeKinds.NONE)
@@ -293,9 +341,7 @@ def check_selected(
     filters: FilterList,
     options: SyncOptions,
 ) -> None:
-    """As `check_overlap`, for each selected path. Without recursion no tree is copied into itself."""
-    from rdc.model.selection import read_name
-
+    """Do as `check_overlap` does, for each selected path. Without recursion no tree is copied into itself."""
     for paths in selected if options.recursive else ():
         for text in paths.names:
             name = read_name(text)
@@ -311,7 +357,7 @@ def check_selected(
 
 
 def _content_only(source: bytes) -> bool:
-    """Whether SRC means its contents: it ends with a slash, "." or ".."."""
+    """Return whether SRC means its contents: it ends with a slash, "." or ".."."""
     return source.endswith(b"/") or source.rpartition(b"/")[2] in (b".", b"..")
 
 
@@ -339,7 +385,7 @@ def _device(path: bytes) -> int | None:
 
 
 def _left_out(name: bytes, path: bytes, filters: FilterList) -> bool:
-    """Whether a rule excludes a directory at or above `path`, so that walks do not reach it."""
+    """Return whether a rule excludes a directory at or above `path`, so that walks do not reach it."""
     at = name
     for part in path.split(b"/"):
         at = os.path.join(at, part)
@@ -349,11 +395,7 @@ def _left_out(name: bytes, path: bytes, filters: FilterList) -> bool:
 
 
 def _pattern(name: bytes, path: bytes) -> str:
-    return _shown(b"/" + os.path.join(name, path) + b"/")
-
-
-def _shown(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
+    return (b"/" + os.path.join(name, path) + b"/").decode("utf-8", "surrogateescape")
 
 
 # The boundary of --one-file-system: where a tree leaves the file system of its top directory.
@@ -375,14 +417,14 @@ class MountBoundary:
         """Directories that walks did not enter."""
 
     def holds(self, path: bytes) -> bool:
-        """Whether the directory at `path` is on the top's file system. Raises FileError."""
+        """Return whether the directory at `path` is on the top's file system. Raises FileError."""
         if self._device is None:
             self._device = self._device_of(self._top)
         return self._root.identity(path).device == self._device
 
     def enters(self, path: bytes) -> bool:
-        """Whether a walk enters the directory at `path`. It always enters the root, which may be above the
-        top."""
+        """Return whether a walk enters the directory at `path`. It always enters the root, which may be above
+        the top."""
         if not path or self.holds(path):
             return True
         self.beyond.append(path)
@@ -397,7 +439,7 @@ class MountBoundary:
 
 
 class SelectedBoundary(MountBoundary):
-    """The same for selected paths, each of which has a file system of its own.
+    """The boundary for selected paths, each of which has a file system of its own.
 
     Below a selected directory a walk stays on one file system. So it enters what is on that of the directory
     above.

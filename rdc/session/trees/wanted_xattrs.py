@@ -10,7 +10,7 @@ from blake3 import blake3
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, RdcError, printable
 from rdc.files.base.paths import join
 from rdc.files.facts.xattrs import read_directory_attributes, read_top_attributes
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.limits import ATTRIBUTE_SET_BYTES, ATTRIBUTES_PENDING_BYTES
 from rdc.model.entries import NODES, Kind, Listing, PackedListing, strings
 from rdc.model.preserved import (
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from rdc.tree.manifest import Manifest, RowMap
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySet:
+class EntrySet(Record):
     """The extended attributes of one entry."""
 
     ordinal: int
@@ -318,9 +317,9 @@ class WantedXattrs:
             self._notes[row] ^= _NEW
 
     def is_reported(self, row: int) -> bool:
-        """Whether the run reports this row anyway."""
+        """Return whether the run reports this row anyway."""
         return row < len(self._notes) and bool(self._notes[row] & _REPORTED)
 
     def is_new(self, row: int) -> bool:
-        """Whether no entry of the same kind was at the row's path."""
+        """Return whether no entry of the same kind was at the row's path."""
         return row < len(self._notes) and bool(self._notes[row] & _NEW)

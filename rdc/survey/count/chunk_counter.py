@@ -1,4 +1,4 @@
-"""What is counted of the chunks of one level: exactly while they fit in memory, with 95 % bounds
+"""The counts of the chunks of one level: exact while they fit in memory, with 95 % bounds
 beyond, and how far zstd would shrink them.
 """
 
@@ -9,7 +9,7 @@ from array import array
 from functools import cached_property
 
 from rdc.kernel import ChunkTable, select_chunks
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.scan import Bin
 
 TYPE_CHECKING = False
@@ -30,8 +30,7 @@ STRATA = (1 << 16, 1 << 20, 1 << 24)
 16 small ones, so sampling costs little precision; SURVEY.md has the variance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Record):
     """Counts of a ChunkCounter: exact, or estimates from a sample."""
 
     chunks: int
@@ -188,8 +187,7 @@ SALT = 0x7A73_7464_0000_0001
 """Makes this selection independent of the sample of the tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedFigures:
+class CompressedFigures(Record):
     bytes: int
     low: int
     high: int
@@ -229,7 +227,7 @@ class CompressionSample:
         return [row for row in rows if column[row] not in self.sizes]
 
     def has(self, key: int, size: int) -> bool:
-        """Whether `size` bytes of a chunk, or more, are in the sample."""
+        """Return whether `size` bytes of a chunk, or more, are in the sample."""
         known = self.sizes.get(key)
         return known is not None and known[0] >= size
 

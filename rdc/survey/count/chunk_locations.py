@@ -5,12 +5,13 @@ common.
 from __future__ import annotations
 
 import os
+import re
 from array import array
 from itertools import compress
 
 from rdc.kernel import select_chunks
 from rdc.kernel.constants import TRAIT_COUNT
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.scan import SimilarFiles
 from rdc.signature.tree import traits_at
 from rdc.similarity.index import SimilarityIndex, UnionFind
@@ -27,11 +28,16 @@ SUFFIX_BYTES = 16
 """Longer suffixes are parts of names, not types."""
 
 _DOT = ord(".")
+_LIBRARY = re.compile(rb"(.+\.so)(?:\.[0-9]+)+\Z", re.IGNORECASE | re.DOTALL)
+"""A shared library with its version: its type is `.so`."""
 
 
 def suffix_of(name: bytes) -> bytes:
-    """The type that a file's name suggests: `.jpg` for `a/B.JPG`, b"" for `README` and `.profile`."""
+    """The type that a file's name suggests: `.jpg` for `a/B.JPG`, `.so` for `libx.so.1.2`, b"" for `README`
+    and `.profile`."""
     base = name.rpartition(b"/")[2]
+    if base[-1:].isdigit() and (library := _LIBRARY.match(base)):
+        base = library[1]
     stem, dot, suffix = base.rpartition(b".")
     if not dot or not stem.strip(b".") or not suffix or len(suffix) > SUFFIX_BYTES:
         return b""
@@ -89,9 +95,10 @@ class ChunkLocations:
         found = []
         for name in names:
             stem, dot, suffix = name.rpartition(b".")
-            # Only for a name that begins with a dot does `suffix_of` depend on more than the part after the
-            # last dot.
-            plain = suffix if stem and stem[0] != _DOT else name if dot else b""
+            # `suffix_of` depends on more than the part after the last dot only if the name begins with a dot,
+            # or if that part may be a version.
+            whole = not stem or stem[0] == _DOT or suffix.isdigit()
+            plain = (name if dot else b"") if whole else suffix
             number = known.get(plain)
             if number is None:
                 number = known[plain] = self.location(directory, suffix_of(name))
@@ -189,8 +196,7 @@ PATHS = 20
 """Limits of a report: groups, and names per group. More would not be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """One file, or that of the least path among several identical ones."""
 
     size: int
@@ -285,7 +291,7 @@ class ResemblingFiles:
         groups.sort(key=lambda group: -sum(files[number].size for number in group[1]))
         return tuple(
             SimilarFiles(
-                paths=tuple(
+                paths_bytes=tuple(
                     os.path.join(self._directories[files[number].directory], files[number].name)
                     for number in found[:PATHS]
                 ),

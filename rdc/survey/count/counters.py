@@ -16,7 +16,7 @@ from xxhash import xxh3_128_intdigest
 from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, UsageError, worse
 from rdc.kernel import Folder
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import SCAN_PROBLEMS
 from rdc.model.scan import FIXED_LEVELS, ScanOptions, ScanProblem
 from rdc.signature.codec import ShortSignatures
@@ -28,6 +28,7 @@ from rdc.survey.count.chunk_counter import (
     sample_size,
 )
 from rdc.survey.count.chunk_locations import ChunkLocations, ChunkReferences, ResemblingFiles
+from rdc.survey.count.identical import Ages, IdenticalFiles
 from rdc.survey.slices import SliceSet, option_lines
 
 TYPE_CHECKING = False
@@ -108,7 +109,7 @@ class Holes:
         return bool(self._starts)
 
     def cover(self, start: int, end: int) -> bool:
-        """Whether the range lies wholly in one hole."""
+        """Return whether the range lies wholly in one hole."""
         number = bisect_right(self._starts, start) - 1
         return number >= 0 and self._ends[number] >= end
 
@@ -225,8 +226,7 @@ def _unit(level: str) -> int:
     return SEGMENT_BYTES if level == FILE_LEVEL else mean_of(level)
 
 
-@dataclass(frozen=True, slots=True)
-class CountedFile:
+class CountedFile(Record):
     """A file whose chunks are few enough to be counted all at once."""
 
     tree: SignatureTree
@@ -257,6 +257,11 @@ class Counters:
                 # A file of the next stratum weighs up to 16 times as much, so its sample is as much denser.
                 table.sample(max(0, options.shift - 4 * number))
         self.resembling = ResemblingFiles(self.locations.directories)
+        self.identical = IdenticalFiles(self.locations.directories)
+        if options.shift:
+            # Parts are to be small. Names of small files would take more than all tables.
+            self.identical.drop(STRATA[0])
+        self.ages = Ages()
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
         self._waiting: list[CountedFile] = []
         self._waiting_chunks = 0
@@ -440,11 +445,11 @@ class Outcome:
 
     def problem(self, problem: Problem) -> None:
         """Records a file that could not be read."""
-        self.add_problem(ScanProblem(problem.path, problem.message, problem.code))
+        self.add_problem(ScanProblem(problem.path_bytes, problem.message, problem.code))
 
     def add_problem(self, problem: ScanProblem) -> None:
         self.code = worse(self.code, problem.code)
-        insort(self.problems, problem, key=lambda one: (one.path, one.message))
+        insort(self.problems, problem, key=lambda one: (one.path_bytes, one.message))
         if len(self.problems) > SCAN_PROBLEMS:
             self.problems.pop()
             self.more_problems += 1

@@ -9,7 +9,7 @@ from collections import deque
 
 from rdc.errors import ExitCode, UsageError, one_line, worse
 from rdc.kernel import left_after_rows
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.threads import Task, Threads
 from rdc.limits import PART_PROBLEMS_BYTES, SCAN_PROBLEMS, SIZE_LIMIT
 from rdc.model.scan import ScanProblem
@@ -17,6 +17,7 @@ from rdc.signature.tree import TRAITS_BYTES
 from rdc.survey.container import PartError
 from rdc.survey.count.chunk_locations import FILES, REFERENCES, ChunkLocations
 from rdc.survey.count.counters import Outcome
+from rdc.survey.count.identical import CONTENTS, NAMES, YEARS
 from rdc.survey.parts.part_file import COUNTERS, REASONS, PartHead, check_one_scan, decode_head
 from rdc.survey.parts.sections import SECTION_BYTES, Section, decode_fields, read_sections
 from rdc.survey.read import usable_workers
@@ -171,14 +172,14 @@ class PartAdder:
         self._taken: set[tuple[str, int]] = set()
         """The tables and samples that came."""
         self._paths: list[bytes] = []
-        """Those of all directories of the part."""
+        """The paths of all directories of the part."""
         self._last_below: array[int] = array("I")
         """The last directory in each of them, NOTHING for none."""
         self._last_top = (-1, b"")
         """Number of the path of the scan, and path, of the last directory that is in none."""
         self._placed = bytearray()
         """By number of a location in the outcome: 1 if the part has it."""
-        self._references = self._resembling = 0
+        self._references = self._resembling = self._identical = 0
         """Rows that came."""
         self._least_key = 0
         """The least key that the next row may have."""
@@ -186,7 +187,7 @@ class PartAdder:
         self._table_bytes = 0
         """Bytes of all chunks of the table."""
         self._left_room = 0
-        """What bounds the bytes of its rows, less those that came. A row has the most bytes that any copy of
+        """The bound of the bytes of its rows, less those that came. A row has the most bytes that any copy of
         its chunk has, so rows of copies that differ in their holes have more bytes than the table."""
 
     def run(self, sections: Iterator[Section]) -> None:
@@ -201,6 +202,8 @@ class PartAdder:
             b"PLAC": self._add_locations,
             b"REFS": self._add_references,
             b"LIKE": self._add_resembling,
+            b"SAME": self._add_identical,
+            b"AGES": self._add_ages,
         }
         order = list(steps)
         reached = b"DIRS"
@@ -367,9 +370,38 @@ class PartAdder:
         numbers = list(map(self._directories.__getitem__, directories))
         resembling.add_column(keys, sizes, traits, numbers, names)
 
+    def _add_identical(
+        self,
+        least: int,
+        keys: array[int],
+        sizes: array[int],
+        counts: array[int],
+        directories: array[int],
+        names: list[bytes],
+    ) -> None:
+        identical = self._outcome.counters.identical
+        identical.drop(least)
+        self._identical += len(keys)
+        if self._identical > CONTENTS * NAMES:
+            raise ValueError("more names of identical files than a scan keeps")
+        if not len(keys) == len(sizes) == len(counts) == len(directories) == len(names):
+            raise ValueError("identical files in columns of several lengths")
+        if directories and max(directories) >= len(self._directories):
+            raise ValueError("a file in no directory")
+        if counts and not 1 <= min(counts) <= max(counts) <= self._outcome.files:
+            raise ValueError("a file that is there less than once, or more often than there are files")
+        numbers = map(self._directories.__getitem__, directories)
+        identical.add_column(keys, sizes, numbers, names, counts)
 
-@dataclass(frozen=True, slots=True)
-class PartSource:
+    def _add_ages(self, files: array[int], sizes: array[int]) -> None:
+        self._take_once("ages", -1)
+        if not len(files) == len(sizes) == len(YEARS):
+            raise ValueError("ages of other years")
+        for number, (count, size) in enumerate(zip(files, sizes, strict=True)):
+            self._outcome.counters.ages.add_year(number, count, size)
+
+
+class PartSource(Record):
     name: str
     """The part's name in messages."""
     open: Callable[[], BinaryIO]

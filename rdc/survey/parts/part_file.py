@@ -9,7 +9,7 @@ from array import array
 
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import Output, write_output
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import PART_ROWS, SCAN_SLICES
 from rdc.model.scan import FIXED_LEVELS, ScanOptions
 from rdc.survey.count.counters import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, Outcome
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.survey.count.chunk_locations import ResemblingFiles
+    from rdc.survey.count.identical import IdenticalFiles
 
 
 # PartHead: the first section of a part. It says what was scanned and with which options.
@@ -57,8 +58,7 @@ REASONS = ("", "sample", "time", "interrupted")
 """From the least to the most severe. A merged outcome gets the most severe reason of its parts."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartHead:
+class PartHead(Record):
     name: str
     """The part's name in messages."""
     fixed: tuple[str, ...]
@@ -203,7 +203,7 @@ def encode_part(outcome: Outcome) -> Iterator[bytes]:
         where_walked = (above, locations.walked[part], array("Q", locations.operands[part]))
         yield encode_section(b"DIRS", packed_names(locations.directories[part]), *map(packed, where_walked))
     for problem in outcome.problems:
-        yield encode_section(b"FAIL", problem.path, problem.message, int(problem.code))
+        yield encode_section(b"FAIL", problem.path_bytes, problem.message, int(problem.code))
     for name, counter in counters.levels.items():
         for which, table in enumerate(counter.tables):
             chunks, total = counter.totals(which)
@@ -226,7 +226,20 @@ def encode_part(outcome: Outcome) -> Iterator[bytes]:
         rows = map(packed, (references.keys[part], references.sizes[part], where))
         yield encode_section(b"REFS", references.shift, *rows)
     yield from _encode_resembling(counters.resembling)
+    yield from _encode_identical(counters.identical)
+    yield encode_section(b"AGES", packed(counters.ages.files), packed(counters.ages.bytes))
     yield encode_section(b"LAST")
+
+
+def _encode_identical(identical: IdenticalFiles) -> Iterator[bytes]:
+    files = identical.rows()
+    for start in range(0, max(1, len(files)), ROWS):
+        part = files[start : start + ROWS]
+        columns: tuple[tuple[int, ...], ...] = (
+            tuple(zip(*(row[:4] for row in part), strict=True)) or ((),) * 4
+        )
+        numbers = [packed(array("Q", column)) for column in columns]
+        yield encode_section(b"SAME", identical.least, *numbers, packed_names([row[4] for row in part]))
 
 
 def _encode_resembling(resembling: ResemblingFiles) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ import zstandard
 
 from rdc.errors import ExitCode
 from rdc.files.own.output_file import OutputKind
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.limits import (
     KEY_BYTES,
     PART_OPTIONS_BYTES,
@@ -33,6 +33,7 @@ from rdc.signature.tree import TRAITS_BYTES
 from rdc.survey.container import PartError, SectionReader, section
 from rdc.survey.count.chunk_counter import SAMPLE_CHUNKS
 from rdc.survey.count.chunk_locations import SUFFIX_BYTES
+from rdc.survey.count.identical import YEARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
     from rdc.lean.typed import Protocol
 
 
-MAGIC = b"RDCPART\x03"
+MAGIC = b"RDCPART\x04"
 """Begins a part; the last byte is the version that is written."""
 
 SCAN_PART = OutputKind("a part of a scan", lambda head: head.startswith(MAGIC[:-1]))
 MERGED_SCAN = OutputKind("a part of a scan", None)
 
-VERSIONS = (2, 3)
+VERSIONS = (2, 3, 4)
 """Versions that are read."""
 
 _HEAD = struct.Struct("<4sII32s")
@@ -163,7 +164,7 @@ def unpacked_names(column: bytes) -> list[bytes]:
 if TYPE_CHECKING:
 
     class Field(Protocol):
-        """What one field of a section may be."""
+        """The type of one field of a section."""
 
         @property
         def size(self) -> int:
@@ -180,8 +181,7 @@ SHIFT_MOST = 63
 """A sample holds at least one chunk in 2^63."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Record):
     """A number of 8 bytes."""
 
     highest: int = SIZE_LIMIT
@@ -203,8 +203,7 @@ class Code:
         return ExitCode(Number().decode(field))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """UTF-8."""
 
     size: int
@@ -215,8 +214,7 @@ class Text:
         return str(field, "utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Octets:
+class Octets(Record):
     """Bytes of any kind."""
 
     size: int
@@ -227,8 +225,7 @@ class Octets:
         return field
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Record):
     """Byte strings, each followed by NUL."""
 
     count: int
@@ -268,8 +265,7 @@ class Names:
         return list(names)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """Numbers of 64 bits."""
 
     rows: int = PART_ROWS
@@ -324,6 +320,8 @@ FIELDS: dict[bytes, tuple[Field, ...]] = {
         Octets(TRAITS_BYTES * PART_ROWS),
         Names(PART_ROWS, KEY_BYTES),
     ),
+    b"SAME": (Number(), _KEYS, Column(), Column(), Column(), Names(PART_ROWS, KEY_BYTES)),
+    b"AGES": (Column(len(YEARS)), Column(len(YEARS), NUMBER_LIMIT)),
 }
 """By tag, in the order of SURVEY.md, "A part"."""
 

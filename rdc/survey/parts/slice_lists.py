@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, FileError, RdcError, one_line, printable
 from rdc.files.base.paths import failure, join
 from rdc.files.objects.object_store import ObjectTree, is_url, parse_url
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.model.entries import PackedInodes, little_endian, little_endian_integers, strings
 from rdc.progress import Problem
 from rdc.survey.container import PartError
@@ -48,8 +48,7 @@ ROW_BYTES, FILES_BYTES, FILE_BYTES = 100, 900, 52
 """Bytes in memory: a row beside its path, the columns of its files, and one file in them beside its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRow:
+class ListedRow(Record):
     kind: int
     """ABOVE, OWN, CONTINUED or SINGLE."""
     operand: int
@@ -169,11 +168,11 @@ class SliceLists:
                 self._give(number, met.operand, files)
 
     def take_problem(self, operand: int, problem: Problem) -> None:
-        number = self._division.of_directory(operand, problem.path)
+        number = self._division.of_directory(operand, problem.path_bytes)
         # A notice is no part of an outcome.
         if problem.code is not ExitCode.OK and number in self._pending:
             self._problems.setdefault(number, []).append(problem)
-            self._waiting += len(problem.path) + len(problem.message)
+            self._waiting += len(problem.path_bytes) + len(problem.message)
             self._write_if_many()
 
     def finish(self, walked: Walked) -> None:
@@ -224,7 +223,7 @@ class SliceLists:
                 self._pending[number] = ListColumns()
             if problems:
                 codes = packed(array("Q", [int(one.code) for one in problems]))
-                paths = packed_names([one.path for one in problems])
+                paths = packed_names([one.path_bytes for one in problems])
                 self._append(
                     number,
                     encode_section(
@@ -289,7 +288,7 @@ class ListedWalk:
         return walked
 
     def root(self, operand: int) -> Root | ObjectTree:
-        """What the path number `operand` leads to. Raises FileError."""
+        """Return what the path number `operand` leads to. Raises FileError."""
         return self.objects(operand, single=False) or self._use.bind(Root.open(self.paths[operand]))
 
     def file(self, operand: int) -> tuple[Root, FileRows]:
@@ -297,10 +296,8 @@ class ListedWalk:
         gone."""
         root, _, name = single_file(self.paths[operand])
         root = self._use.bind(root)
-        try:
+        with root.failing(name, "look at it", reading=True):
             found = os.stat(name, dir_fd=root.fileno(), follow_symlinks=False)
-        except OSError as error:
-            raise root.failure(error, name, "look at it", reading=True) from error
         return root, FileRows.of_file(name, found)
 
     def objects(self, operand: int, *, single: bool) -> ObjectTree | None:

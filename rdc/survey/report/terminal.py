@@ -106,7 +106,8 @@ def table_rows(report: ScanReport, table: str) -> tuple[Sequence[str], list[Sequ
     if table == "directories":
         head = ["path", "files", "bytes", "duplicate_bytes", "own_bytes", "own_duplicate_bytes"]
         return head, [
-            [printable(one.path), *(getattr(one, name) for name in head[1:])] for one in report.directories
+            [printable(one.path_bytes), *(getattr(one, name) for name in head[1:])]
+            for one in report.directories
         ]
     if table == "types":
         head = ["name", "files", "bytes", "duplicate_bytes"]
@@ -120,7 +121,7 @@ def table_rows(report: ScanReport, table: str) -> tuple[Sequence[str], list[Sequ
             for one in report.overlaps
         ]
     return ["path", "message", "code"], [
-        [printable(one.path), one.message, int(one.code)] for one in report.errors
+        [printable(one.path_bytes), one.message, int(one.code)] for one in report.errors
     ]
 
 
@@ -228,6 +229,11 @@ def _totals(console: Console, report: ScanReport) -> None:
     if report.duplicate_groups:
         groups = counted(report.duplicate_groups, "group")
         console.print(f"identical files: {groups}, {size_text(report.duplicate_bytes)} in further copies")
+    if report.growth is not None:
+        grown = report.bytes - report.growth.before_bytes
+        files = report.files - report.growth.before_files
+        sign = "+" if grown >= 0 else "-"
+        console.print(f"since the earlier scan: {sign}{size_text(abs(grown))}, {files:+,} files")
 
 
 def _levels(console: Console, report: ScanReport) -> None:
@@ -276,7 +282,7 @@ def _compressed(level: LevelSummary) -> str:
 
 
 def _left_out(report: ScanReport) -> str:
-    """What a screen has no room for."""
+    """Return what a screen has no room for."""
     kinds = {
         "types": any(one.duplicate_bytes for one in report.types),
         "like directories": bool(report.overlaps),
@@ -289,7 +295,7 @@ def _directories(console: Console, report: ScanReport, most: int) -> None:
     shown = _worth_showing(report)[:most]
     if not shown:
         return
-    rows = [(printable(one.path), *_duplicate_columns(one)) for one in shown]
+    rows = [(printable(one.path_bytes), *_duplicate_columns(one)) for one in shown]
     heads = ("directory", "files", "bytes", "duplicate", "")
     _print_table(console, "Where duplicate bytes are", heads, rows)
 
@@ -307,7 +313,7 @@ def _worth_showing(report: ScanReport) -> list[DirectorySummary]:
         if not one.duplicate_bytes:
             continue
         # In this order, a directory inside that holds nearly as much follows soon and replaces the outer one.
-        inside = found and one.path.startswith(found[-1].path.rstrip(b"/") + b"/")
+        inside = found and one.path_bytes.startswith(found[-1].path_bytes.rstrip(b"/") + b"/")
         if inside and one.duplicate_bytes >= NEARLY_ALL * found[-1].duplicate_bytes:
             found[-1] = one
         else:
@@ -342,9 +348,9 @@ def _similar(console: Console, report: ScanReport) -> None:
         return
     rows = []
     for one in report.similar[:ROWS]:
-        names = [printable(path) for path in one.paths[:ROWS]]
-        if len(one.paths) > ROWS:
-            names.append(f"and {len(one.paths) - ROWS:,} more")
+        names = [printable(path) for path in one.paths_bytes[:ROWS]]
+        if len(one.paths_bytes) > ROWS:
+            names.append(f"and {len(one.paths_bytes) - ROWS:,} more")
         rows.append((names[0], size_text(one.bytes), percent(one.resemblance)))
         rows += [(name, "", "") for name in names[1:]]
     _print_table(console, "Files that resemble each other", ("files", "bytes", "alike, about"), rows)

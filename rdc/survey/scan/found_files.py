@@ -18,7 +18,7 @@ from rdc.errors import FileError
 from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.facts.extents import holes, shared_bytes
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import TypeVar
 from rdc.limits import SCAN_HOLES
 from rdc.model.entries import Identity, little_endian_integers, strings
@@ -44,8 +44,7 @@ RUN_FILES = 64
 """Most files in one run. The scan may stop between two runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(Record):
     """One file to read."""
 
     root: Root | ObjectTree
@@ -78,8 +77,7 @@ class FoundFile:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record):
     """Neighbouring files of one directory: rows `start` to `stop` of what was found."""
 
     found: Found
@@ -98,7 +96,7 @@ class Run:
 
     @property
     def bytes(self) -> int:
-        """Of all its files, as listed."""
+        """The bytes of all its files, as listed."""
         return sum(self.found.sizes[self.start : self.stop])
 
     def part(self, start: int, stop: int) -> Run:
@@ -136,7 +134,7 @@ class Found(FileColumns):
         self.bytes += sum(self.sizes[first:])
 
     def waits(self) -> bool:
-        """Whether a file system with some of the files makes opens wait, as Depth finds out."""
+        """Return whether a file system with some of the files makes opens wait, as Depth finds out."""
         return any(isinstance(root, Root) and root.depths.opening.now > 1 for root in self._roots.values())
 
     def release(self) -> None:
@@ -182,11 +180,11 @@ class SharingDevices:
         """By device. Objects have device 0."""
 
     def known(self, device: int) -> bool | None:
-        """Whether this device holds such a file system. None if none of its files was asked about."""
+        """Return whether this device holds such a file system. None if none of its files was asked about."""
         return self._known.get(device)
 
     def has(self, source: SourceFile) -> bool:
-        """Whether the open file lies on such a file system."""
+        """Return whether the open file lies on such a file system."""
         device = source.identity.device
         known = self._known.get(device)
         if known is None:
@@ -224,7 +222,7 @@ class ScannedFile:
         """Bytes in shared extents."""
         self.holes = NO_HOLES
         self.content: bytes | FileError | None = None
-        """What an object has, if it was read with others, or why it could not be read."""
+        """The contents of an object that was read with others, or the reason why it could not be read."""
         self._object: ObjectSource | None = None
         """An object that was opened. It has its last ranges in memory, which would be requests."""
 
@@ -326,6 +324,10 @@ class SmallBatch:
             column.extend(array("I", (run.directory.number,)) * len(run))
         return column
 
+    def mtimes(self, rows: Sequence[int]) -> Sequence[int]:
+        """The times of the last modification of these rows, packed; none of objects."""
+        return _chosen(self.files.mtimes, array("I", rows))
+
     @cached_property
     def allocated(self) -> array[int]:
         """Typecode 'Q': bytes allocated on disk."""
@@ -354,8 +356,7 @@ class SmallBatch:
         return SmallFiles(root, b"".join(paths), devices, inodes, sizes, mtimes, ctimes)
 
 
-@dataclass(frozen=True, slots=True)
-class SignedBatch:
+class SignedBatch(Record):
     """A batch with its results."""
 
     batch: SmallBatch

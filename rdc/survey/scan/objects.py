@@ -89,9 +89,9 @@ class ObjectWalk:
         self._report = reporter
         self._stopped = stopped
         self._named = {b"s3://" + parse_url(path).key.encode() for path in filter(is_url, paths)}
-        """What the URLs name: objects, or directories without a slash behind them."""
+        """The things that the URLs name: objects, or directories without a slash behind them."""
         self._counted: set[bytes] = set()
-        """What of it was counted. A directory has its slash."""
+        """The part of it that was counted. A directory has its slash."""
 
     def explore(self, url: ObjectUrl) -> Iterator[tuple[ObjectTree, bytes, ListedObjects]]:
         """Yields what is at and below a URL, by directory: the tree, the directory's path there, and the
@@ -102,7 +102,7 @@ class ObjectWalk:
         )
         for listed in walk:
             if isinstance(listed, FileError):
-                self._report(Problem(listed.code, listed.path, str(listed)))
+                self._report(Problem(listed.code, listed.path_bytes, str(listed)))
                 continue
             chosen = self._chosen(listed)
             if listed.single and not chosen.sizes:
@@ -117,7 +117,7 @@ class ObjectWalk:
         return self._filters.excluded(below, True)
 
     def _enter(self, directory: bytes, _below: bytes) -> bool:
-        """Whether a directory is taken. One that a URL names is taken once."""
+        """Return whether a directory is taken. One that a URL names is taken once."""
         if directory.removesuffix(b"/") in self._named:
             if directory in self._counted:
                 self._report_again(directory.removesuffix(b"/"))
@@ -151,7 +151,7 @@ class ObjectWalk:
         )
 
     def _may_name(self, directory: bytes) -> bool:
-        """Whether a URL may name an object in this directory."""
+        """Return whether a URL may name an object in this directory."""
         return any(name.startswith(directory) for name in self._named)
 
     def _report_again(self, shown: bytes) -> None:

@@ -14,11 +14,11 @@ from operator import eq
 
 from blake3 import blake3
 
-from rdc.catalog.catalog import UserCatalog, opened_catalog
+from rdc.catalog.catalog import opened_catalog
 from rdc.catalog.signer import BATCH_BYTES as SIGNED_BYTES
 from rdc.catalog.signer import FileSigner, Signed, SignTask, replayed, sign_in_order
 from rdc.catalog.small_files import SMALL_BYTES
-from rdc.catalog.store import SignatureStore, SignedFiles, SmallFiles
+from rdc.catalog.store import SignatureStore, SignedFiles, SmallFiles, UserCatalog
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.bulk.open_many import TOUCHED, content_error
 from rdc.files.objects.object_store import is_url
@@ -93,16 +93,16 @@ class ReadBudget:
         self.total = 0
         """Approximate bytes to be read."""
         self.reason = ""
-        """As in Coverage; "" while there is no reason to stop."""
+        """The reason, as in Coverage; "" while there is no reason to stop."""
 
     @property
     def of_a_part(self) -> bool:
-        """Whether only a part of the files may be read. Files must then come in random order."""
+        """Return whether only a part of the files may be read. Files must then come in random order."""
         return self._options.seconds is not None or self._options.sample is not None
 
     @property
     def over(self) -> bool:
-        """Whether reading has ended, without asking again."""
+        """Return whether reading has ended, without asking again."""
         return self.reason in ("interrupted", "time")
 
     def expect(self, found: int) -> None:
@@ -453,8 +453,8 @@ class Scanner:
         return STREAMED_BYTES - 1 if isinstance(root, Root) else SMALL_BYTES
 
     def _is_first(self, found: Found, row: int) -> bool:
-        """Whether this file was not seen under another name. Of several names, the first in the walk's order
-        counts. An object has no other name."""
+        """Return whether this file was not seen under another name. Of several names, the first in the walk's
+        order counts. An object has no other name."""
         if found.links[row] <= 1 and not (self._every_inode and found.links[row]):
             return True
         before = len(self._linked)
@@ -490,7 +490,11 @@ class Scanner:
         outcome, columns = self.outcome, signed.signatures
         count_chunks(outcome.counters, batch, signed)
         keys = array("Q", keys_of(columns.roots))
-        outcome.counters.resembling.add_column(keys, columns.sizes, columns.traits, *named(batch, signed))
+        directories, names = named(batch, signed)
+        outcome.counters.resembling.add_column(keys, columns.sizes, columns.traits, directories, names)
+        outcome.counters.identical.add_column(keys, columns.sizes, directories, names)
+        if isinstance(batch.root, Root):
+            outcome.counters.ages.add(batch.mtimes(signed.rows), columns.sizes)
         size = sum(columns.sizes)
         outcome.files += len(columns)
         outcome.bytes += size
@@ -514,8 +518,6 @@ class Scanner:
     def _opening(self, found: FoundFile) -> ScannedFile:
         blocks = None
         if self._options.fixed:
-            from rdc.survey.count.counters import FixedBlocks
-
             blocks = FixedBlocks(tuple(mean_of(level) for level in self._options.fixed))
         return ScannedFile(found, self._sharing, blocks)
 
@@ -538,7 +540,7 @@ class Scanner:
             self._advance(file.found.size)
             return
         self._seen(file, tree.size, known=signed.known)
-        self._note_traits(file.found, root_key(tree.root), tree.size, tree.traits)
+        self._note_file(file, root_key(tree.root), tree.size, tree.traits)
         location = self._location(file.found)
         if file.holes or any(count != 1 for count in tree.levels[0].counts):
             count_tree(self.outcome.counters, tree, location, file.read, file.holes)
@@ -574,7 +576,7 @@ class Scanner:
                     except StopIteration as stop:
                         key = root_key(stop.value.root)
                         self._seen(file, source.size, known=stop.value.known)
-                        self._note_traits(file.found, key, source.size, stop.value.traits)
+                        self._note_file(file, key, source.size, stop.value.traits)
                         stream.finish(key, source.size - file.holes.total(source.size))
                         if file.blocks is not None and file.holes:
                             self._hollow_blocks(file, file.blocks, source.size)
@@ -602,12 +604,17 @@ class Scanner:
         outcome.bytes += size - hollow
         outcome.holes_bytes += hollow
         outcome.allocated_bytes += file.allocated
+        if isinstance(file.found.root, Root):
+            outcome.counters.ages.add((file.identity.mtime_ns,), (size - hollow,))
         outcome.already_shared_bytes += file.shared
         outcome.known_bytes += size if known else 0
 
-    def _note_traits(self, found: FoundFile, key: int, size: int, traits: bytes) -> None:
+    def _note_file(self, file: ScannedFile, key: int, size: int, traits: bytes) -> None:
+        counters, found = self.outcome.counters, file.found
         name = found.path.rpartition(b"/")[2]
-        self.outcome.counters.resembling.add(key, Candidate(size, traits, found.directory, name))
+        counters.resembling.add(key, Candidate(size, traits, found.directory, name))
+        data = size - file.holes.total(size)
+        counters.identical.add_column((key,), (data,), (found.directory,), (name,))
 
     def _failed(self, found: FoundFile, error: RdcError) -> None:
         # The file may still be readable under another name.

@@ -52,7 +52,8 @@ def _whole(share: int) -> int:
 
 
 def directories(locations: ChunkLocations, shares: list[int]) -> tuple[DirectorySummary, ...]:
-    """The directories with the most duplicate bytes, largest first, and all directories above them."""
+    """The directories with the most duplicate bytes, largest first, those with the most bytes, and all
+    directories above them."""
     count = len(locations.directories)
     files, own_bytes, own = [0] * count, [0] * count, [0] * count
     for location, directory in enumerate(locations.directory_of):
@@ -70,14 +71,15 @@ def directories(locations: ChunkLocations, shares: list[int]) -> tuple[Directory
             total[parent] += total[number]
     order = sorted(range(count), key=lambda number: (-total[number], locations.directories[number]))
     chosen = set()
-    for number in order[:SCAN_DIRECTORIES]:
+    largest = sorted(range(count), key=lambda number: (-total_bytes[number], locations.directories[number]))
+    for number in (*order[:SCAN_DIRECTORIES], *largest[:SCAN_DIRECTORIES]):
         above = number
         while above >= 0 and above not in chosen:
             chosen.add(above)
             above = locations.parents[above]
     return tuple(
         DirectorySummary(
-            path=locations.directories[number],
+            path_bytes=locations.directories[number],
             files=files[number],
             bytes=total_bytes[number],
             duplicate_bytes=_whole(total[number]),
@@ -286,7 +288,7 @@ def report_of(outcome: Outcome) -> ScanReport:
     samples = counters.compression_of(outcome.found_bytes)
     complete = not outcome.reason
     return ScanReport(
-        paths=tuple(outcome.paths),
+        paths_bytes=tuple(outcome.paths),
         files=outcome.files,
         bytes=outcome.bytes,
         allocated_bytes=outcome.allocated_bytes,
@@ -311,6 +313,8 @@ def report_of(outcome: Outcome) -> ScanReport:
         attribution=Attribution(FOLLOWED, 1 / (1 << counters.references.shift)),
         more_errors=outcome.more_problems,
         exit=ExitCode.INTERRUPTED if outcome.interrupted else outcome.code,
+        identical=counters.identical.groups(),
+        ages=counters.ages.summaries(),
     )
 
 

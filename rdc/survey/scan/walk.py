@@ -9,7 +9,7 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.paths import join
 from rdc.files.objects.object_store import ObjectTree, is_url, parse_url
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind, strings
 from rdc.progress import Event, Problem, Reporter
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 # Gatherer: takes what a walk meets into Found and ChunkLocations, all of it or what one slice has.
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
-    """What a walk over all paths of a scan met, whichever slice it belongs to."""
+class Walked(Record):
+    """The entries that a walk over all paths of a scan met, whichever slice they belong to."""
 
     roots: tuple[int, ...]
     """Inode number of each path; 0 if it could not be looked at, and of a URL."""
@@ -48,7 +47,7 @@ class Walked:
 
 
 class Taker(Protocol):
-    """What a walk gives what it meets."""
+    """The receiver of the entries that a walk meets."""
 
     def take(self, met: Met) -> None:
         """Takes the files of a directory, in the order of the walk, which goes into the depth first."""
@@ -96,7 +95,7 @@ ALL = SliceDivision(1, by_inode=False)
 
 
 class Gatherer:
-    """What other slices have is left out, and their problems are not reported: all slices meet them, and the
+    """Leaves out the entries of other slices; their problems are not reported: all slices meet them, and the
     one that they belong to reports them.
 
     A slice counts few of the directories that it walks, so only those and the ones above them get a number.
@@ -145,7 +144,7 @@ class Gatherer:
         self._found.add_met(met, number, files)
 
     def take_problem(self, operand: int, problem: Problem) -> None:
-        if self._division.of_directory(operand, problem.path) == self._number:
+        if self._division.of_directory(operand, problem.path_bytes) == self._number:
             self.report(problem)
 
     def report(self, problem: Problem) -> None:
@@ -157,7 +156,7 @@ class Gatherer:
 
 
 def is_single_file(path: bytes) -> bool:
-    """Whether a path of a scan is a file or leads to one."""
+    """Return whether a path of a scan is a file or leads to one."""
     try:
         return not is_url(path) and stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):

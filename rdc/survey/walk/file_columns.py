@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from rdc.files.root.root import Root
 from rdc.kernel import equal_rows
-from rdc.lean.records import dataclass
+from rdc.lean.records import Record
 from rdc.model.entries import (
     NO_INODES,
     Kind,
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Record):
     members: array[int]
     """Typecode 'I': the rows of the first group, then those of the next."""
     counts: array[int]
@@ -92,8 +91,7 @@ _NUMBERS = {"sizes": "Q", "mtimes": "q"}
 """The columns of numbers of FileRows, and their typecodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileRows:
+class FileRows(Record):
     """Files of one directory, as little-endian columns. Objects have their versions as inodes, and no links
     and no times."""
 
@@ -143,7 +141,7 @@ class FileRows:
         return cls(listed.names, sizes, zeros, versions)
 
     def rows(self, rows: Sequence[int]) -> FileRows:
-        """These rows only; `rows` increases."""
+        """Return these rows only; `rows` increases."""
         if len(rows) == len(self):
             return self
         names = strings(self.names)
@@ -167,8 +165,7 @@ class FileRows:
 NO_FILES = FileRows(b"", b"", b"", NO_INODES)
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
+class Met(Record):
     """The files of one directory as a walk meets it, or the one file or object that a path of the survey
     names."""
 
@@ -195,12 +192,11 @@ class Met:
 
     @property
     def bytes(self) -> int:
-        """Of all its files, as listed."""
+        """The bytes of all its files, as listed."""
         return sum(little_endian_integers("Q", self.files.sizes))
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(Record):
     """One directory whose files are in columns."""
 
     root: Root | ObjectTree
@@ -209,11 +205,10 @@ class Directory:
     shown: bytes
     """The prefix as the user would type it."""
     number: int = -1
-    """Its number in ChunkLocations, if a scan counts it."""
+    """Its number in ChunkLocations or DirectoryRows, if it is in one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Record):
     """Some files of one tree."""
 
     root: Root
@@ -233,6 +228,8 @@ class FileColumns:
         self.inodes = array("Q")
         self.allocated = array("Q")
         """Bytes on disk: fewer than the size in a file with holes."""
+        self.firsts = array("Q")
+        """The first row of each PATH that was walked, in their order."""
         self._directories: list[Directory] = []
         self._starts = array("Q")
         """The first row of each directory."""
@@ -258,6 +255,7 @@ class FileColumns:
     def chosen(self, rows: Sequence[int]) -> FileColumns:
         """Only these rows, which must increase, in this order."""
         made = FileColumns()
+        made.firsts.extend(bisect_left(rows, first) for first in self.firsts)
         at = 0
         while at < len(rows):
             number = self._number(rows[at])
@@ -283,8 +281,17 @@ class FileColumns:
         """The row after the last one of a directory."""
         return self._starts[number + 1] if number + 1 < len(self._starts) else len(self)
 
+    def operand(self, row: int) -> int:
+        """The number of the PATH below which a row was found."""
+        return bisect_right(self.firsts, row) - 1
+
     def directory(self, row: int) -> Directory:
         return self._directories[self._number(row)]
+
+    def by_directory(self) -> Iterator[tuple[Directory, int, list[bytes]]]:
+        """Yield each directory, its first row, and the names of its rows."""
+        for directory, start, names in zip(self._directories, self._starts, self._names, strict=True):
+            yield directory, start, strings(names)
 
     def name(self, row: int) -> bytes:
         number = self._number(row)
@@ -404,6 +411,10 @@ class OtherNames:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Each row that counts as a file, with the row of another name of it."""
+        return zip(self._firsts, self.rows, strict=True)
 
     def of(self, row: int) -> array[int]:
         """The other names of `row`, in increasing order."""

@@ -8,8 +8,9 @@ from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import failure, join, refused
+from rdc.files.depth import ReadRate
 from rdc.files.root.root import Root
-from rdc.lean.records import dataclass, replace
+from rdc.lean.records import Record, replace
 from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind, PackedListing, strings
 from rdc.progress import Event, Problem, Reporter, StopSignal, check_stop
@@ -22,9 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rdc.files.depth import ReadRate
     from rdc.files.own.output_file import Claims
     from rdc.model.selection import DirectoryRules, FilterRule
+    from rdc.survey.walk.directory_rows import DirectoryRows
 
 
 # StorageUse: what one run may ask of storage.
@@ -38,13 +39,11 @@ class StorageUse:
         self._depth = depth
         self._rate: ReadRate | None = None
         if max_rate:
-            from rdc.files.depth import ReadRate
-
             self._rate = ReadRate(max_rate)
 
     @property
     def rate(self) -> ReadRate | None:
-        """What bounds the bytes that are read in a second."""
+        """Return what bounds the bytes that are read in a second."""
         return self._rate
 
     def bind(self, root: Root) -> Root:
@@ -101,7 +100,7 @@ class UniqueWalk:
 
         def report(event: Event, /) -> None:
             if isinstance(event, Problem):
-                event = Problem(event.code, root.shown(event.path), event.message)
+                event = Problem(event.code, root.shown(event.path_bytes), event.message)
             self._reporter(event)
 
         def descend(device: int, inode: int) -> bool:
@@ -156,7 +155,7 @@ class EntryChoice(Protocol):
     """Chooses entries while they are walked, so that others take no memory."""
 
     def has_file(self, path: bytes, size: int) -> bool:
-        """Whether a file that is given by itself is chosen."""
+        """Return whether a file that is given by itself is chosen."""
 
     def rows(self, directory: bytes, listing: PackedListing) -> list[int]:
         """The chosen files of one directory, by their rows. `directory`: as the user would type it, ending in
@@ -173,6 +172,7 @@ def walk_paths(
     stop: StopSignal | None = None,
     choice: EntryChoice | None = None,
     claims: Claims | None = None,
+    directories: DirectoryRows | None = None,
 ) -> tuple[FileColumns, int]:
     """All regular files at and below `paths`, and the number of all entries there. A path that is a symlink
     is followed; links below are not. Raises StoppedError once `stop` is set.
@@ -180,22 +180,24 @@ def walk_paths(
     `use`: what the walk and later reads of files may ask of storage. Patterns are relative to each path.
     Rows are in the order of `paths`: an entry that several paths reach is listed at the first of them. A file
     given by itself is listed as given, filters or not. What cannot be read is reported and left out. With a
-    `choice` everything is walked even so, and only what it chooses is listed. Raises UsageError for a file
-    that a result of this run would replace, by `claims`.
+    `choice` everything is walked even so, and only what it chooses is listed. `directories` receives each
+    directory that is walked, and a Directory has its number there. Raises UsageError for a file that a result
+    of this run would replace, by `claims`.
     """
     stopped = (lambda: False) if stop is None else stop.is_set
     filters = filter_list(rules)
+    if directories is not None:
+        reporter = directories.noting(reporter)
     walk = UniqueWalk(
         filters, reporter, one_file_system=one_file_system, use=use, stopped=stopped, claims=claims
     )
-    gathering = _Gathering(walk, reporter, choice)
+    gathering = _Gathering(walk, reporter, choice, directories)
     gathering.run(paths)
     check_stop(stop)
     return gathering.files, gathering.entries
 
 
-@dataclass(frozen=True, slots=True)
-class _SingleFile:
+class _SingleFile(Record):
     """A file given by itself."""
 
     root: Root
@@ -210,8 +212,15 @@ class _SingleFile:
 
 
 class _Gathering:
-    def __init__(self, walk: UniqueWalk, reporter: Reporter, choice: EntryChoice | None) -> None:
+    def __init__(
+        self,
+        walk: UniqueWalk,
+        reporter: Reporter,
+        choice: EntryChoice | None,
+        directories: DirectoryRows | None,
+    ) -> None:
         self._walk = walk
+        self._directories = directories
         self._choice = choice
         self._report = reporter
         self.files = FileColumns()
@@ -226,6 +235,7 @@ class _Gathering:
     def run(self, paths: Sequence[bytes]) -> None:
         # A walk must know the files given after its directory, so all are looked at before it.
         for path, one in [(path, self._opened(path)) for path in paths]:
+            self.files.firsts.append(len(self.files))
             try:
                 if isinstance(one, bytes):
                     self._add_tree(one)
@@ -313,7 +323,10 @@ class _Gathering:
         prefix = os.path.join(path, b"")
         for found in self._walk.below(root):
             below = found.path + b"/" if found.path else b""
-            directory = Directory(root, below, prefix + below)
+            number = -1
+            if self._directories is not None:
+                number = self._directories.add(len(self.files.firsts) - 1, root, found)
+            directory = Directory(root, below, prefix + below, number)
             listing = found.listing
             rows = (
                 listing.rows_of(Kind.FILE)
@@ -326,7 +339,7 @@ class _Gathering:
             self.files.add(directory, FileRows.of_listing(listing, found.inodes, rows))
 
     def _unlisted(self, root: Root, found: WalkedDirectory, rows: list[int]) -> list[int]:
-        """Those of the files in `rows` of a directory that were not listed as given. Notes files given by
+        """Return the files in `rows` of a directory that were not listed as given. Note files given by
         themselves after it, which are listed here."""
         number = _number(os.fstat(root.directory(found.path).fd))
         named = self._named.get(number)

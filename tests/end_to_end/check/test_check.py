@@ -91,6 +91,26 @@ def test_wrong_words_are_not_taken_for_a_difference(words: list[str], tmp_path: 
     assert (ended.code, ended.out, ended.err.count("\n")) == (ExitCode.CHECK_USAGE, "", 1)
 
 
+def test_a_directory_that_is_not_below_the_other_gets_the_command(places: tuple[Path, Path]) -> None:
+    """`rdc check a b` means what `rdc sync a b` means: b/a. Most who write it mean both directories."""
+    source, destination = places
+    ended = command("check", source, destination)
+    advice = f"for the contents of both, end SRC with a slash: rdc check {source.name}/ {destination}/"
+    assert (ended.code, ended.out) == (ExitCode.PARTIAL, "")
+    assert ended.err == f"rdc: {destination}/{source.name}: nothing there to compare; {advice}\n"
+
+
+def test_a_far_directory_that_lacks_the_name_gets_the_command(places: tuple[Path, Path]) -> None:
+    source, destination = places
+    ended = command("check", "-e", PSEUDO_SSH, "--remote-path", FAR, source, f"far:{destination}")
+    assert (ended.code, ended.out) == (ExitCode.PARTIAL, "")
+    advice = f"for the contents of both, end SRC with a slash: rdc check {source}/ far:{destination}/"
+    assert (
+        ended.err
+        == f"rdc: the remote side: {destination}/{source.name}: no such file or directory; {advice}\n"
+    )
+
+
 def test_a_missing_place_is_an_error(places: tuple[Path, Path], tmp_path: Path) -> None:
     for pair in (
         (tmp_path / "no", places[0]),

@@ -77,8 +77,8 @@ def test_the_catalog_counts_only_where_it_is_trusted(trusts: bool, tmp_path: Pat
 def test_a_far_side_that_cannot_check_is_named(way: Way, tmp_path: Path) -> None:
     for name in ("one", "other"):
         write_tree(tmp_path / name, tree({"file": b"same"}))
-    old = replace(DIALECT, features={"bundles": DIALECT.features["bundles"]})
-    with pytest.raises(IncompatiblePeerError, match="check"):
+    old = replace(DIALECT, features={"bundle": DIALECT.features["bundle"]})
+    with pytest.raises(IncompatiblePeerError, match="fresh"):
         check_in_turns(tmp_path / "one", tmp_path / "other", way=way, far_dialect=old)
     options = CheckOptions(SyncOptions(), trust_catalog=True)
     trusting = check_in_turns(tmp_path / "one", tmp_path / "other", options, way=way, far_dialect=old)
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_an_error_and_no_difference(way: Way, side: str) 
             before = [os.stat(place / side / name) for name in ("shut", "file")]
             checked = check_in_turns(place / "one", place / "other", way=way)
             assert [os.stat(place / side / name) for name in ("shut", "file")] == before
-            paths = [problem.path for problem in checked.problems]
+            paths = [problem.path_bytes for problem in checked.problems]
             return checked.found, int(checked.code), sorted(set(paths)), checked.done.missing
 
         found, code, paths, missing = as_nobody(work)
@@ -206,7 +206,7 @@ def test_a_reserved_name_is_named(way: Way, tmp_path: Path) -> None:
     other = write_tree(tmp_path / "other", tree({RESERVED: b"2"}))
     checked = run_check(one, other) if way is Way.HERE else check_in_turns(one, other, way=way)
     assert checked.code is ExitCode.PARTIAL
-    assert {problem.path for problem in checked.problems} == {os.fsencode(RESERVED)}
+    assert {problem.path_bytes for problem in checked.problems} == {os.fsencode(RESERVED)}
     assert len(checked.problems) == 2
 
 
@@ -280,5 +280,5 @@ def test_a_source_may_fail_every_file(tmp_path: Path, monkeypatch: pytest.Monkey
     answering(monkeypatch, failing)
     checked = check_in_turns(one, other)
     assert (checked.found, checked.code, checked.done.files_compared) == ({}, ExitCode.PARTIAL, 0)
-    assert [problem.path for problem in checked.problems] == sorted(map(os.fsencode, files))
+    assert [problem.path_bytes for problem in checked.problems] == sorted(map(os.fsencode, files))
     assert all(problem.message.isprintable() for problem in checked.problems)

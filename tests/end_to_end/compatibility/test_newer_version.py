@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from rdc.lean.records import Record
 from rdc.lean.typed import Annotated
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import DIALECT, Connection, Dialect, Received
@@ -31,7 +32,7 @@ SEEDS = examples(34)
 
 
 @codec.message(200, by=codec.DESTINATION, when=State.ASKING)
-class Hint(Message):
+class Hint(Message, Record):
     """D, any time: its lucky number."""
 
     number: Annotated[int, Integer(0, 9)]

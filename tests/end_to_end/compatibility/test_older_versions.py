@@ -16,7 +16,7 @@ import pytest
 
 from rdc.protocol.connection import DIALECT
 from tests.support.project_paths import TOP
-from tests.support.running.older_versions import KEPT, unpack_version
+from tests.support.running.older_versions import KEPT, kernel_of, older_rdc
 from tests.support.trees.trees import describe, read_tree
 
 VERSIONS = range(DIALECT.oldest, DIALECT.newest + 1)
@@ -27,19 +27,17 @@ TREES = 4
 @pytest.fixture(scope="module", params=VERSIONS)
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory that a Python of today finds the old rdc in."""
-    top: Path = tmp_path_factory.mktemp("version")
-    unpack_version(request.param, top)
-    return top
+    return older_rdc(request.param, tmp_path_factory)
 
 
 def run(rdc: Path, shell: Path, far: Path, *words: str) -> dict[str, object]:
     """Runs `rdc sync` of the rdc in `rdc` with the one in `far` at the other end; its summary."""
     shell.write_text(
-        f"#!/bin/sh\nPYTHONPATH={far} PYTHONSAFEPATH=1 RDC_KERNEL={kernel(far)}"
+        f"#!/bin/sh\nPYTHONPATH={far} PYTHONSAFEPATH=1 RDC_KERNEL={kernel_of(far)}"
         f" exec {sys.executable} -m rdc serve --stdio\n"
     )
     shell.chmod(0o755)
-    env = {**os.environ, "PYTHONPATH": str(rdc), "PYTHONSAFEPATH": "1", "RDC_KERNEL": kernel(rdc)}
+    env = {**os.environ, "PYTHONPATH": str(rdc), "PYTHONSAFEPATH": "1", "RDC_KERNEL": kernel_of(rdc)}
     line = [sys.executable, "-m", "rdc", "sync", "--json", "--no-catalog", "--no-fsync", "--delete"]
     done = subprocess.run(
         [*line, "-e", str(shell), *words], env=env, capture_output=True, text=True, timeout=120
@@ -47,10 +45,6 @@ def run(rdc: Path, shell: Path, far: Path, *words: str) -> dict[str, object]:
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-def kernel(rdc: Path) -> str:
-    return "" if any((rdc / "rdc/kernel").glob("_kernel.*.so")) else "pure"
 
 
 @pytest.mark.sampled(2)

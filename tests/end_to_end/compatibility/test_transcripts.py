@@ -84,5 +84,5 @@ def test_another_byte_is_noticed(live: bool, tmp_path: Path) -> None:
     data = bytearray(lines[row].data)
     data[-1] ^= 1
     lines[row] = Line(live, bytes(data))
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, ValueError)):  # it may say nothing that can be read any more
         play(SCENES["update"], Role.SOURCE, tmp_path, lines=lines, live=live)

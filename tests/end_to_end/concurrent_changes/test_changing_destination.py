@@ -18,7 +18,7 @@ import pytest
 from rdc.errors import ExitCode, FileError
 from rdc.files.base import taking_names
 from rdc.files.base import taking_names as exchange_module
-from rdc.files.base.syscalls import rename_exchange, rename_no_replace, take_lease
+from rdc.files.base.syscalls import rename_exchange, rename_no_replace_between, take_lease
 from rdc.files.replace import set_metadata_if_unchanged as settle_module
 from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
 from rdc.files.root.root import Root
@@ -99,7 +99,7 @@ def test_equal_content_with_another_mtime(
     run = run_sync(source, destination, SyncOptions(fsync=False, checksum=checksum))
     monkeypatch.undo()
     assert came
-    assert [(problem.path, problem.code) for problem in run.problems] == [(b"f", ExitCode.PARTIAL)]
+    assert [(problem.path_bytes, problem.code) for problem in run.problems] == [(b"f", ExitCode.PARTIAL)]
     assert "what is there was kept" in run.problems[0].message
     check_not_hidden(source, destination, "f")
 
@@ -112,7 +112,7 @@ def test_another_mode(write: Callable[[Path], None], tmp_path: Path, monkeypatch
     assert write_before_it_is_settled(monkeypatch, destination / "d/f", write) == []
     run = run_sync(source, destination, SyncOptions(fsync=False))
     monkeypatch.undo()
-    assert [(problem.path, problem.code) for problem in run.problems] == [(b"d/f", ExitCode.PARTIAL)]
+    assert [(problem.path_bytes, problem.code) for problem in run.problems] == [(b"d/f", ExitCode.PARTIAL)]
     check_not_hidden(source, destination, "d/f")
 
 
@@ -124,7 +124,7 @@ def test_only_sizes_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run = run_sync(source, destination, SyncOptions(fsync=False, size_only=True))
     monkeypatch.undo()
     assert came
-    assert [problem.path for problem in run.problems] == [b"f"]
+    assert [problem.path_bytes for problem in run.problems] == [b"f"]
     check_not_hidden(source, destination, "f")
 
 
@@ -138,7 +138,7 @@ def test_a_moved_file(write: Callable[[Path], None], tmp_path: Path, monkeypatch
     monkeypatch.undo()
     assert came
     assert run.items == ["*renaming   old"]
-    assert [problem.path for problem in run.problems] == [b"new"]
+    assert [problem.path_bytes for problem in run.problems] == [b"new"]
     check_not_hidden(source, destination, "new")
 
 
@@ -193,17 +193,17 @@ def test_what_somebody_puts_where_a_link_is_to_be(
     source = write_tree(tmp_path / "source", tree({"link": Link(b"elsewhere"), "other": Link(b"there")}))
     destination = write_tree(tmp_path / "destination", tree())
 
-    def write_and_rename(old: bytes, new: bytes, directory: int) -> None:
+    def write_and_rename(old: bytes, directory: int, new: bytes, into: int) -> None:
         if new == b"link":
             (destination / "link").write_bytes(WRITTEN)
         if not promised:
             raise OSError(errno.EINVAL, "")
-        rename_no_replace(old, new, directory)
+        rename_no_replace_between(old, directory, new, into)
 
-    monkeypatch.setattr(taking_names, "rename_no_replace", write_and_rename)
+    monkeypatch.setattr(taking_names, "rename_no_replace_between", write_and_rename)
     run = run_sync(source, destination, SyncOptions(fsync=False))
     monkeypatch.undo()
-    assert [(problem.path, problem.code) for problem in run.problems] == [(b"link", ExitCode.PARTIAL)]
+    assert [(problem.path_bytes, problem.code) for problem in run.problems] == [(b"link", ExitCode.PARTIAL)]
     assert (destination / "link").read_bytes() == WRITTEN
     assert os.readlink(destination / "other") == "there"
     assert sorted(os.listdir(destination)) == ["link", "other"]

@@ -153,6 +153,7 @@ def test_gone_between_listing_and_reading(
     assert {b"g", b"d/h"} <= set(found) and litter(found) == []
 
 
+@pytest.mark.usefixtures("fewest_bytes")
 def test_changed_between_its_tree_and_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source has forgotten the tree it answered with, and signs the changed file anew."""
     monkeypatch.setattr(asked_files_module, "SOURCE_TREES_BYTES", 1)
@@ -170,11 +171,12 @@ def test_changed_between_its_tree_and_its_nodes(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(FileAnswers, "_send_nodes", send_changed_nodes)
     run = run_sync(source, destination)
     assert run.done.exit == ExitCode.VANISHED
-    assert [problem.path for problem in run.problems] == [b"a"]
+    assert [problem.path_bytes for problem in run.problems] == [b"a"]
     found = read_tree(destination)
     assert (found[b"a"], found[b"b"]) == (held["a"], File(wanted["b"]))
 
 
+@pytest.mark.usefixtures("fewest_bytes")
 @pytest.mark.parametrize("refused", [1, 99], ids=["one", "all"])
 def test_of_several_requests_for_nodes_one_fails(
     refused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -198,7 +200,7 @@ def test_of_several_requests_for_nodes_one_fails(
     monkeypatch.setattr(FileAnswers, "_send_nodes", failing)
     run = run_sync(source, destination)
     assert len(asked) > 1
-    assert [problem.path for problem in run.problems] == [b"a"]
+    assert [problem.path_bytes for problem in run.problems] == [b"a"]
     found = read_tree(destination)
     assert (found[b"a"], found[b"b"]) == (held["a"], File(wanted["b"]))
 
@@ -237,6 +239,7 @@ def test_a_file_that_grows_all_the_time(way: Way, tmp_path: Path) -> None:
     assert (destination / "log").read_bytes() == final
 
 
+@pytest.mark.usefixtures("fewest_bytes")
 @pytest.mark.parametrize("half", ["source", "destination"])
 def test_either_half_may_give_up_in_one_process(
     half: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

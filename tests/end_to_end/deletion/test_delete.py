@@ -36,7 +36,7 @@ def test_an_empty_source_deletes_nothing_unless_forced(way: Way, tmp_path: Path)
     run = run_sync(source, destination, SyncOptions(delete=True), way=way)
     assert run.done.exit == ExitCode.PARTIAL
     assert [problem.message for problem in run.problems] == [
-        "nothing was deleted: the source is empty; --force-empty deletes all the same"
+        "nothing was deleted: the source is empty; --force-empty deletes everything even so"
     ]
     assert describe(EXTRA | {b"": Directory(0o750)}, read_tree(destination)) == []
 

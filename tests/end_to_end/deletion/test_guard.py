@@ -90,7 +90,20 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
     assert code == ExitCode.MAX_DELETE and "121 of 122 entries would go" in said, said
     assert len(read_tree(destination)) == 123
     code, said = on_terminal(b"yes\n", *words)
-    assert code == ExitCode.OK and "121 entries deleted" in said, said
+    assert code == ExitCode.OK and "121 deleted" in said, said
+    assert set(read_tree(destination)) == {b"", b"keep"}
+
+
+@pytest.mark.parametrize("word", ["--quiet", "--json"])
+def test_a_quiet_run_on_a_terminal_asks_as_well(word: str, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", tree({"keep": b"k"}))
+    destination = write_tree(tmp_path / "d", tree({f"x/{number}": b"x" for number in range(120)}))
+    words = (word, "--delete", f"{source}/", f"{destination}/")
+    code, said = on_terminal(b"n\n", *words)
+    assert code == ExitCode.MAX_DELETE and "121 of 122 entries would go" in said and "[y/N]" in said, said
+    assert len(read_tree(destination)) == 123
+    code, said = on_terminal(b"y\n", *words)
+    assert code == ExitCode.OK, said
     assert set(read_tree(destination)) == {b"", b"keep"}
 
 

@@ -60,7 +60,7 @@ def test_a_new_file_that_cannot_be_written_keeps_what_there_is(
     request.getfixturevalue("small_files_only")
     run = run_sync(source, top, DELETE, way=way)
     assert run.done.exit == ExitCode.PARTIAL
-    assert [(problem.path, problem.code) for problem in run.problems] == [
+    assert [(problem.path_bytes, problem.code) for problem in run.problems] == [
         (b"new", ExitCode.PARTIAL),
         (b"", ExitCode.PARTIAL),
     ]
@@ -70,7 +70,7 @@ def test_a_new_file_that_cannot_be_written_keeps_what_there_is(
     assert read_tree(top).keys() == HELD.keys()
     assert (top / "changed").read_bytes() == b"after"
     run = run_sync(source, top, SyncOptions(delete=True, ignore_errors=True), way=way)
-    assert [problem.path for problem in run.problems] == [b"new"]
+    assert [problem.path_bytes for problem in run.problems] == [b"new"]
     assert read_tree(top).keys() == {b"", b"changed"}
 
 
@@ -145,7 +145,7 @@ def test_a_hard_link_that_is_neither_linked_nor_copied(
     top = write_tree(tmp_path / "d", HELD)
     monkeypatch.setattr("rdc.session.destination.finish.link_file", refusing_link)
     run = run_sync(source, top, SyncOptions(delete=True, hard_links=True, fsync=False))
-    assert [problem.path for problem in run.problems] == [b"new", b""]
+    assert [problem.path_bytes for problem in run.problems] == [b"new", b""]
     assert HELD.keys() <= read_tree(top).keys()
 
 
@@ -216,7 +216,7 @@ def test_what_takes_the_place_of_a_directory_is_here_before_that_is_emptied(
         assert read_tree(top).keys() == HELD.keys()
         run_sync(source, top, SyncOptions(delete=True, ignore_errors=True))
         assert read_tree(top).keys() == HELD.keys() - {b"old"}
-    assert [problem.path for problem in run.problems] == [b"gone", b""]
+    assert [problem.path_bytes for problem in run.problems] == [b"gone", b""]
     run = run_sync(source, top, DELETE)
     assert (run.problems, (top / "gone").read_bytes()) == ([], b"new" * 10_000)
     assert not list(top.rglob(".rdc-*"))
@@ -236,7 +236,7 @@ def test_what_is_not_put_in_place_leaves_nothing(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(CommitGroup, "add", fail)
     run = run_sync(source, top, DELETE)
-    assert [problem.path for problem in run.problems] == [b"other", b"gone", b""]
+    assert [problem.path_bytes for problem in run.problems] == [b"other", b"gone", b""]
     assert read_tree(top).keys() == HELD.keys()
 
 
@@ -284,6 +284,6 @@ def test_a_file_that_somebody_puts_in_the_place_of_a_new_one(
 
     monkeypatch.setattr(CommitGroup, "flush", put)
     run = run_sync(source, top, DELETE)
-    assert [problem.path for problem in run.problems] == [b"new", b""]
+    assert [problem.path_bytes for problem in run.problems] == [b"new", b""]
     assert (top / "new").read_bytes() == b"somebody's"
     assert HELD.keys() <= read_tree(top).keys()

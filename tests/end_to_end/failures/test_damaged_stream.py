@@ -50,7 +50,8 @@ def test_any_bit_changed(attempt: Attempt) -> None:
     codes = Counter(attempt.run(flip=position) for position in early + late)
     # Anything but a mistake in the use of rdc itself, which is what an internal error ends with.
     assert ExitCode.USAGE not in codes
-    assert codes[ExitCode.OK] < codes.total() / 2, codes
+    # A damaged part of a file's content fails its digest and comes again, which is no error. All else is one.
+    assert codes[ExitCode.OK] < codes.total() * 3 / 4, codes
 
 
 @pytest.mark.sampled(2)

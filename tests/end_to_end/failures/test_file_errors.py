@@ -320,6 +320,6 @@ def test_as_a_process(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "source", WANTED)
     ended = command("sync", "-v", f"{source}/", tmp_path / "new", process=True)
     assert (ended.code, sorted(ended.out.split())) == (0, ["./", "a", "d/", "d/b", "z"])
-    assert ended.complaints == [] and ended.err.startswith("5 entries changed; copied ")
+    assert ended.complaints == [] and ended.err.startswith("5 new; copied ")
     missing = command("sync", tmp_path / "nothing", tmp_path / "new", process=True)
-    check_line(missing, ExitCode.PARTIAL, "nothing there to sync from")
+    check_line(missing, ExitCode.PARTIAL, "no such file or directory")

@@ -13,13 +13,17 @@ from tests.support.share import examples, share
 from tests.support.trees.trees import describe, read_tree
 
 
-@pytest.mark.parametrize("fsync", [False, True], ids=["--no-fsync", "--fsync"])
-def test_a_kill_before_every_step(fsync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fsync", "fewest"), [(False, True), (True, True), (True, False)], ids=["delta", "delta, fsync", "fsync"]
+)
+def test_a_kill_before_every_step(
+    fsync: bool, fewest: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Steps are calls from Python; test_small_files.py kills between those of the C part, used here with
     fsync."""
     if not fsync:
         monkeypatch.setattr(small, "_extension", None)
-    scene = Scene(tmp_path)
+    scene = Scene(tmp_path, fewest_bytes=fewest)
     steps = steps_of(scene, fsync=fsync)
     assert describe(WANTED, read_tree(scene.destination)) == []
     assert steps > (100 if fsync else 150)

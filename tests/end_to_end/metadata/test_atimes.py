@@ -193,7 +193,7 @@ def test_one_that_cannot_be_set_is_named_and_the_rest_goes_on(
 
     monkeypatch.setattr("rdc.files.facts.xattrs.set_access_time", refused)
     run = run_sync(source, destination, OPTIONS)
-    assert [(problem.code, problem.path) for problem in run.problems] == [(ExitCode.PARTIAL, b"a")]
+    assert [(problem.code, problem.path_bytes) for problem in run.problems] == [(ExitCode.PARTIAL, b"a")]
     assert "set its access time" in run.problems[0].message
     assert accessed(destination)["d/b"] == (OLD + 3) * NS
 

@@ -176,7 +176,7 @@ def test_a_wrong_attribute_is_named_and_what_dst_has_stays(value: bytes, tmp_pat
     os.setxattr(source / "f", KEPT_ACCESS, value)
     os.setxattr(top / "f", ACCESS_ACL, acl(6, 4, 4, 4, [(9, 4)]))
     run = run_sync(source, top, OPTIONS, way=Way.PUSH)
-    assert (run.done.exit, [problem.path for problem in run.problems]) == (ExitCode.PARTIAL, [b"f"])
+    assert (run.done.exit, [problem.path_bytes for problem in run.problems]) == (ExitCode.PARTIAL, [b"f"])
     assert "--fake-super keeps" in run.problems[0].message
     assert os.getxattr(top / "f", ACCESS_ACL) == acl(6, 4, 4, 4, [(9, 4)])
 

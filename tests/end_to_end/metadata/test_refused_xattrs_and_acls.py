@@ -18,6 +18,7 @@ from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.plan.compare import Decision
 from rdc.progress import Problem
 from rdc.session.destination.finish import XattrSetter
+from rdc.session.source.tree_description import Description
 from rdc.session.transfer.commits import FileCommits
 from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs
 from tests.support.running.paired_sync import sync_in_turns
@@ -80,7 +81,7 @@ def test_what_cannot_be_read_is_named_and_left_alone(
     (source / "marked").write_bytes(b"a new version")
     run = run_sync(source, destination, BOTH)
     assert run.done.exit is ExitCode.PARTIAL
-    assert [problem.path for problem in run.problems] == [b"d/e/both"]
+    assert [problem.path_bytes for problem in run.problems] == [b"d/e/both"]
     assert "cannot read its extended attributes: they are 400" in run.problems[0].message
     monkeypatch.undo()
     expect_equal(source, destination)
@@ -104,6 +105,41 @@ def test_a_file_that_did_not_come_keeps_its_own(source: Path, destination: Path)
     assert dict(attributes_of(destination).get("marked", ())).get(b"user.a") != b"of the new version"
 
 
+class Written:
+    """Somebody appends a line to a file at the source, once."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.done = False
+
+    def write(self) -> None:
+        if not self.done:
+            self.done = True
+            with self.log.open("ab") as stream:
+                stream.write(b"a line\n")
+
+    def when_decided(self, patch: pytest.MonkeyPatch) -> None:
+        """Right before the destination decides what to do about the file."""
+        decide = FileCommits.decide
+
+        def write(commits: FileCommits, file: int, decision: Decision) -> None:
+            if commits._entries.entry(file).path == b"d/e/both":
+                self.write()
+            decide(commits, file, decision)
+
+        patch.setattr(FileCommits, "decide", write)
+
+    def when_described_unasked(self, patch: pytest.MonkeyPatch) -> None:
+        """After the source has listed its tree, right before it describes files that are likely changed."""
+        likely = Description.likely
+
+        def write(description: Description, newest: int) -> tuple[int, ...]:
+            self.write()
+            return likely(description, newest)
+
+        patch.setattr(Description, "likely", write)
+
+
 @pytest.mark.needs("rsync")
 @pytest.mark.parametrize("held", [None, b"as it was ", b"as it was, or otherwise "])
 @pytest.mark.parametrize("size", [10, 3_000, 300_000])
@@ -115,17 +151,42 @@ def test_a_file_that_is_written_to_meanwhile_has_them(
     log.write_bytes(b"as it was " * size)
     if held is not None:
         write_tree(destination, tree({"d/e/both": held * size}))
-    decide = FileCommits.decide
-
-    def write(self: FileCommits, file: int, decision: Decision) -> None:
-        if self._entries.entry(file).path == b"d/e/both":
-            with log.open("ab") as stream:
-                stream.write(b"a line\n")
-        decide(self, file, decision)
-
-    monkeypatch.setattr(FileCommits, "decide", write)
+    written = Written(log)
+    written.when_decided(monkeypatch)
+    written.when_described_unasked(monkeypatch)
     run = run_sync(source, destination, BOTH)
+    assert written.done
     assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    assert log.read_bytes() == (destination / "d/e/both").read_bytes()
+    expect_equal(source, destination)
+
+
+@pytest.mark.needs("rsync")
+@pytest.mark.parametrize("held", [b"as it was ", b"as it was, or otherwise "])
+@pytest.mark.parametrize("size", [3_000, 300_000])
+def test_a_file_that_is_written_to_after_it_was_described(
+    size: int, held: bytes, source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source described it unasked. It comes as it was then or as it is, or it is named and left alone."""
+    log = source / "d/e/both"
+    log.write_bytes(b"as it was " * size)
+    listed = log.stat().st_mtime_ns
+    write_tree(destination, tree({"d/e/both": held * size}))
+    before = (destination / "d/e/both").stat().st_mtime_ns
+    Written(log).when_decided(monkeypatch)
+    run = run_sync(source, destination, BOTH)
+    came = (destination / "d/e/both").read_bytes()
+    mtime = (destination / "d/e/both").stat().st_mtime_ns
+    if run.done.exit is ExitCode.OK:
+        versions = (b"as it was " * size, listed), (log.read_bytes(), log.stat().st_mtime_ns)
+        assert run.problems == []
+        assert (came, mtime) in versions
+    else:
+        assert run.done.exit is ExitCode.VANISHED
+        assert [problem.path_bytes for problem in run.problems] == [b"d/e/both"]
+        assert (came, mtime) == (held * size, before)
+    monkeypatch.undo()
+    assert run_sync(source, destination, BOTH).done.exit is ExitCode.OK
     assert log.read_bytes() == (destination / "d/e/both").read_bytes()
     expect_equal(source, destination)
 

@@ -65,7 +65,7 @@ def found(top: Path) -> dict[str, tuple[int, int]]:
 
 
 def notes(run: Run) -> list[str]:
-    return [os.fsdecode(event.path) for event in run.events if isinstance(event, Problem)]
+    return [os.fsdecode(event.path_bytes) for event in run.events if isinstance(event, Problem)]
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["listed", "by manifest"])
@@ -237,7 +237,7 @@ def test_what_mknod_refuses_is_one_error_and_no_more(tmp_path: Path, monkeypatch
     monkeypatch.setattr("rdc.files.root.root.os.mknod", refuse)
     run = run_sync(source, tmp_path / "d", OPTIONS)
     assert run.done.exit == ExitCode.PARTIAL
-    assert sorted(os.fsdecode(problem.path) for problem in run.problems) == sorted(ALL)
+    assert sorted(os.fsdecode(problem.path_bytes) for problem in run.problems) == sorted(ALL)
     assert all("cannot make the special file" in problem.message for problem in run.problems)
     assert (tmp_path / "d/f").read_bytes() == b"content"
     assert not [name for name in os.listdir(tmp_path / "d") if name.startswith(".")]

@@ -134,7 +134,7 @@ def test_a_directory_that_cannot_be_read(options: SyncOptions) -> None:
 
         def synced() -> tuple[int, list[bytes]]:
             run = run_sync(source, destination, options)
-            return run.done.exit, [problem.path for problem in run.problems]
+            return run.done.exit, [problem.path_bytes for problem in run.problems]
 
         assert as_nobody(synced) == (ExitCode.PARTIAL, [b"closed"])
         (destination / "closed").chmod(0o755)
@@ -273,7 +273,7 @@ def test_who_writes_meanwhile_keeps_what_he_wrote(
     else:
         monkeypatch.setattr(CommitGroup, "flush", after)
     run = run_sync(source, destination, PLAIN)
-    assert (run.done.exit, [problem.path for problem in run.problems]) == (ExitCode.PARTIAL, [b"a"])
+    assert (run.done.exit, [problem.path_bytes for problem in run.problems]) == (ExitCode.PARTIAL, [b"a"])
     assert (destination / "a").read_bytes() == b"mine" + CONTENT[4:]
     assert (destination / "a").stat().st_mtime_ns not in {HELD, WANTED}
     assert litter(read_tree(destination)) == []

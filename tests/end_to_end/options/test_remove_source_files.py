@@ -127,7 +127,7 @@ def test_nothing_leaves_where_both_are_one_place(way: Way, tmp_path: Path) -> No
     (tmp_path / "other").symlink_to("source")
     run = run_sync(source, contents_of(tmp_path / "other"), OPTIONS, way=way)
     assert run.done.exit == ExitCode.PARTIAL
-    assert {problem.path for problem in run.problems} == leaves(source)
+    assert {problem.path_bytes for problem in run.problems} == leaves(source)
     assert describe(SOURCE, read_tree(source)) == []
 
 
@@ -180,7 +180,7 @@ def test_what_changed_stays(
     meanwhile(monkeypatch, lambda: change(source / "changed"))
     run = run_sync(source, destination, OPTIONS)
     assert run.done.exit == ExitCode.PARTIAL
-    assert [problem.path for problem in run.problems] == [b"changed"]
+    assert [problem.path_bytes for problem in run.problems] == [b"changed"]
     assert "changed since it was synced" in run.problems[0].message
     assert leaves(source) == ({b"changed"} if change is not made_directory else set())
 

@@ -145,7 +145,7 @@ def test_what_leads_nowhere_or_back_is_named_and_nothing_is_deleted(way: Way, tm
     options = SyncOptions(copy_links=True, delete=True, rules=rules, fsync=False)
     run = run_sync(source, copy, options, way=way)
     assert run.done.exit == ExitCode.PARTIAL
-    messages = {os.fsdecode(problem.path): problem.message for problem in run.problems}
+    messages = {os.fsdecode(problem.path_bytes): problem.message for problem in run.problems}
     back = {path for path, text in messages.items() if "the link leads back to a directory above it" in text}
     assert back == {"a/self", "a/up", "a/other/one", "b/one/self", "b/one/up", "b/one/other"}
     assert "the link leads to nothing: nothing" in messages["none"]
@@ -174,7 +174,7 @@ def test_no_link_leads_into_the_destination(tmp_path: Path) -> None:
     copy = write_tree(tmp_path / "d", tree({"in/side": b"x"}))
     source = write_tree(tmp_path / "s", {**tree(), b"l": Link(os.fsencode(copy)), b"m": Link(b"../d/in")})
     run = run_sync(source, copy, SyncOptions(copy_links=True, fsync=False))
-    assert [problem.path for problem in run.problems] == [b"l", b"m"]
+    assert [problem.path_bytes for problem in run.problems] == [b"l", b"m"]
     assert "the link leads to the destination" in run.problems[0].message
 
 
@@ -227,7 +227,7 @@ def test_a_served_source_follows_only_what_stays_inside(outside: Path, tmp_path:
     shown = {path: listing.unpacked().names for path, listing, _ in Walk(source.root, FilterList(()), silent)}
     assert shown == {b"": (b"f", b"in"), b"in": (b"g",)}
     said = [problem for problem in problems if isinstance(problem, Problem)]
-    assert [problem.path for problem in said] == [
+    assert [problem.path_bytes for problem in said] == [
         b"dir", b"hop", b"near", b"out", b"up", b"in/hop",
     ]  # fmt: skip
     assert all("the link leads out of the served directory" in problem.message for problem in said)

@@ -57,6 +57,7 @@ def plain(top: Path) -> dict[bytes, object]:
     }
 
 
+@pytest.mark.usefixtures("fewest_bytes")
 @pytest.mark.parametrize("options", ALIKE, ids=" ".join)
 def test_as_from_here(options: list[str], tmp_path: Path) -> None:
     """The same tree, the same lines and the same exit code as when the source is here."""
@@ -74,6 +75,8 @@ def test_as_from_here(options: list[str], tmp_path: Path) -> None:
     assert pushed.out.splitlines() == relayed.out.splitlines()
     said = [line.replace("/pushed/", "/relayed/") + " (on b)" for line in pushed.complaints]
     assert said == relayed.complaints
+    counts = [each.err.splitlines()[-1].partition(";")[0] for each in ended]
+    assert counts[0] == counts[1]
     assert plain(tmp_path / "pushed") == plain(tmp_path / "relayed")
 
 

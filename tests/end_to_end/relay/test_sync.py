@@ -27,8 +27,8 @@ def test_versions_cost_what_they_cost_from_here(versions: tuple[Path, Path], tmp
     """Each hop carries the bytes of a sync from here, and the whole takes one round trip more."""
     relayed, pushed = tmp_path / "relayed", tmp_path / "pushed"
     for version in (*versions, versions[1]):
-        direct = summary(between("--json", "--delete", f"{version}/", f"b:{pushed}"))
-        got = summary(between("--json", "--delete", f"a:{version}/", f"b:{relayed}"))
+        direct = summary(between("--json", "--delete", "--fewest-bytes", f"{version}/", f"b:{pushed}"))
+        got = summary(between("--json", "--delete", "--fewest-bytes", f"a:{version}/", f"b:{relayed}"))
         subprocess.run(["diff", "-r", "--no-dereference", version, relayed], check=True)
         assert describe(read_tree(version), read_tree(relayed)) == []
         for field in ("files", "changed", "deleted", "moved"):
@@ -61,7 +61,9 @@ def test_every_kind_of_change(tmp_path: Path) -> None:
     assert describe(HELD, read_tree(tmp_path / "two")) == []
     done = between("-i", "--delete", f"a:{tmp_path}/one/", f"b:{tmp_path}/two")
     assert (planned.code, done.code) == (ExitCode.OK, ExitCode.OK)
-    assert sorted(planned.out.splitlines()) == sorted(done.out.splitlines())
+    # A dry run compares no content: whether a file of which the time differs is fetched shows in the run.
+    lines = [[line.replace("<f..t", ".f..t") for line in run.out.splitlines()] for run in (planned, done)]
+    assert sorted(lines[0]) == sorted(lines[1])
     assert "*deleting   extra-link" in done.out.splitlines()
     assert describe(WANTED, read_tree(tmp_path / "two")) == []
     assert describe(WANTED, read_tree(tmp_path / "one")) == []
@@ -152,6 +154,6 @@ def test_a_lost_host_is_named(host: str, how: str, tmp_path: Path) -> None:
     write_tree(tmp_path / "one", WANTED)
     write_tree(tmp_path / "two", HELD)
     shell = hosts_shell(tmp_path, **{host: f"{how} 600"})
-    ended = between(f"a:{tmp_path}/one/", f"b:{tmp_path}/two", shell=shell)
+    ended = between("--fewest-bytes", f"a:{tmp_path}/one/", f"b:{tmp_path}/two", shell=shell)
     assert ended.code == ExitCode.STREAM
     assert len(ended.complaints) == 1 and ended.complaints[0].startswith(f"rdc: {host}: "), ended

@@ -18,7 +18,7 @@ from tests.support.daemon.daemons import Daemon, running_daemon
 from tests.support.project_paths import TOP
 from tests.support.relay.two_hosts import between, summary
 from tests.support.running.killed_sync import HELD, WANTED
-from tests.support.running.older_versions import unpack_version
+from tests.support.running.older_versions import kernel_of, older_rdc
 from tests.support.running.ssh_server import ssh_server
 from tests.support.running.syncing import FAR, PSEUDO_SSH, RDC, command
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
@@ -45,7 +45,13 @@ def test_through_ssh(tmp_path: Path) -> None:
     program.write_text(f'#!/bin/sh\nexec {" ".join(RDC)} "$@"\n')
     program.chmod(0o755)
     with ssh_server() as server:
-        words = ("--delete", "--json", f"{server.host}:{tmp_path}/one/", f"{server.host}:{tmp_path}/two")
+        words = (
+            "--delete",
+            "--json",
+            "--fewest-bytes",
+            f"{server.host}:{tmp_path}/one/",
+            f"{server.host}:{tmp_path}/two",
+        )
         got = summary(between(*words, shell=server.remote_shell, program=str(program)))
     assert describe(read_tree(tmp_path / "one"), read_tree(tmp_path / "two")) == []
     assert (got["changed"], got["deleted"]) == (2, 1) and got["literal_bytes"] < 10_000, got
@@ -77,13 +83,15 @@ def test_a_daemon_that_refuses_is_named(daemon: Daemon, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("old_host", ["a", "b"])
-def test_an_older_rdc_on_one_host(old_host: str, tmp_path: Path) -> None:
+def test_an_older_rdc_on_one_host(
+    old_host: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """The rdc of the oldest version that is still spoken."""
-    kernel = unpack_version(DIALECT.oldest, tmp_path / "old")
+    old = older_rdc(DIALECT.oldest, tmp_path_factory)
     shell = tmp_path / "shell"
     shell.write_text(
         f"#!/bin/sh\nPYTHONPATH={TOP}\n"
-        f"test $1 = {old_host} && PYTHONPATH={tmp_path}/old && RDC_KERNEL={kernel}\n"
+        f"test $1 = {old_host} && PYTHONPATH={old} && RDC_KERNEL={kernel_of(old)}\n"
         f"export PYTHONPATH RDC_KERNEL\nexec {sys.executable} -P -m rdc serve --stdio\n"
     )
     shell.chmod(0o755)

@@ -83,7 +83,7 @@ def test_each_directory_stands_before_what_is_in_it(tmp_path: Path) -> None:
     [
         (["--json", "s/"], "--list-only and --json exclude each other"),
         (["--list-only"], "SRC and DST are needed"),
-        (["missing"], "nothing there to sync from"),
+        (["missing"], "no such file or directory"),
         (["--list-only", "a", "b", "c"], ""),
     ],
 )

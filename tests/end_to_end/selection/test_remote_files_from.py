@@ -109,24 +109,24 @@ def test_a_listing_is_of_what_it_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", FAR_WAYS)
 @pytest.mark.parametrize(
-    ("content", "code", "said"),
+    ("content", "times", "code", "said"),
     [
-        (None, ExitCode.FILE_IO, "list: no such file here"),
-        ("directory", ExitCode.FILE_IO, "found a directory"),
-        ("fifo", ExitCode.FILE_IO, "list: .*cannot open it for reading"),
-        (b"a/../c", ExitCode.USAGE, "a listed name cannot have '..' in it"),
-        (b"a\0c", ExitCode.USAGE, "has a NUL byte; -0"),
-        (b"c\n" * 1_100_000, ExitCode.USAGE, "1,100,000 lines"),
-        (b"#" * (limits.SELECTED_LIST_BYTES + 1), ExitCode.USAGE, "bytes of paths"),
-        (b"none", ExitCode.PARTIAL, "none: nothing there to sync from"),
-        (b"", ExitCode.PARTIAL, "nothing|no "),
+        (None, 1, ExitCode.FILE_IO, "list: no such file here"),
+        ("directory", 1, ExitCode.FILE_IO, "found a directory"),
+        ("fifo", 1, ExitCode.FILE_IO, "list: .*cannot open it for reading"),
+        (b"a/../c", 1, ExitCode.USAGE, "a listed name cannot have '..' in it"),
+        (b"a\0c", 1, ExitCode.USAGE, "has a NUL byte; -0"),
+        (b"c\n", 1_100_000, ExitCode.USAGE, "1,100,000 lines"),
+        (b"#", limits.SELECTED_LIST_BYTES + 1, ExitCode.USAGE, "bytes of paths"),
+        (b"none", 1, ExitCode.PARTIAL, "none: no such file or directory"),
+        (b"", 1, ExitCode.PARTIAL, "nothing|no "),
     ],
     ids=["missing", "directory", "fifo", "above", "nul", "lines", "bytes", "nothing", "empty"],
 )
 def test_a_bad_list_is_one_line(
-    way: Way, content: bytes | str | None, code: ExitCode, said: str, tmp_path: Path
+    way: Way, content: bytes | str | None, times: int, code: ExitCode, said: str, tmp_path: Path
 ) -> None:
-    written(tmp_path, content if isinstance(content, bytes) else b"")
+    written(tmp_path, content * times if isinstance(content, bytes) else b"")
     if not isinstance(content, bytes):
         (tmp_path / "list").unlink()
     if content == "directory":
@@ -175,7 +175,7 @@ def test_the_far_list_selects_nothing_outside_of_src(tmp_path: Path) -> None:
     (tmp_path / "s" / "out").symlink_to(tmp_path)
     done = run(tmp_path, listed_at(tmp_path), Way.PUSH)
     assert set(read_tree(tmp_path / "d")) == {b"", b"c"}
-    assert [os.path.basename(each.path) for each in done.problems] == [b"secret"]
+    assert [os.path.basename(each.path_bytes) for each in done.problems] == [b"secret"]
     for origin in (b"..", b"out", b"a/../.."):
         with pytest.raises(FileError):
             open_listed(bytes(tmp_path / "s"), [SelectedPaths(origin, (b"secret",))], OPTIONS)

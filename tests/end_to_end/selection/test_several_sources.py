@@ -61,7 +61,7 @@ def test_a_missing_path_is_named_and_nothing_is_deleted(way: Way, tmp_path: Path
     written(tmp_path, tree({"s/old": b"stays"}))
     done = run(tmp_path, ["a/s", "no", "c"], SyncOptions(delete=True, fsync=False), way)
     assert done.done.exit is ExitCode.PARTIAL
-    assert any("/s/no: nothing there" in problem.message for problem in done.problems)
+    assert any("/s/no: no such file or directory" in problem.message for problem in done.problems)
     assert paths_in(tmp_path / "d") == {"c", "s", "s/g", "s/old"}
     options = SyncOptions(delete=True, ignore_missing_args=True, fsync=False)
     ended = run(tmp_path, ["a/s", "no", "c"], options, way)
@@ -71,7 +71,7 @@ def test_a_missing_path_is_named_and_nothing_is_deleted(way: Way, tmp_path: Path
 @pytest.mark.parametrize("way", Way)
 def test_nothing_happens_if_all_are_missing(way: Way, tmp_path: Path) -> None:
     written(tmp_path)
-    with pytest.raises(RdcError, match=r"no1: nothing there.*no2: nothing there") as caught:
+    with pytest.raises(RdcError, match=r"no1: no such file.*no2: no such file") as caught:
         run(tmp_path, ["no1", "no2"], way=way)
     assert caught.value.code is ExitCode.PARTIAL
 

@@ -89,8 +89,10 @@ def lying(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> None:
     """The source sends what `lie` makes of each part of its listing."""
     honest = Description.send_listing
 
-    def listing(self: Description, round_: int, serve: Callable[[], Conversation[None]]) -> Iterator[object]:
-        told = honest(self, round_, serve)
+    def listing(
+        self: Description, round_: int, serve: Callable[[], Conversation[None]], *, again: bool = False
+    ) -> Iterator[object]:
+        told = honest(self, round_, serve, again=again)
         for command in told:
             if isinstance(command, Send) and isinstance(command.message, ListingPart):
                 for message in lie(command.message):

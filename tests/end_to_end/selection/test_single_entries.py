@@ -70,7 +70,7 @@ def test_all_of_it_cannot_be_listed(place: Path) -> None:
 
 
 def test_what_is_not_there_is_told(place: Path) -> None:
-    with as_nobody(), pytest.raises(FileError, match="nothing there to sync from"):
+    with as_nobody(), pytest.raises(FileError, match="no such file or directory"):
         run_sync(os.fsencode(place / "public" / "none"), os.fsencode(place / "mine") + b"/")
 
 

@@ -144,7 +144,7 @@ def test_what_leads_to_nothing_back_or_to_dst_is_named(way: Way, tmp_path: Path)
         reporter=events.append,
         catalog=None,
     )
-    problems = {event.path: event for event in events if isinstance(event, Problem) and event.code}
+    problems = {event.path_bytes: event for event in events if isinstance(event, Problem) and event.code}
     assert set(problems) == {b"a/back", b"b/nothing", *((b"b/to-dst",) if here else ())}
     assert all(each.code is ExitCode.PARTIAL for each in problems.values())
     found = below(tmp_path / "d")

@@ -32,7 +32,7 @@ def refused(run: Run) -> list[bytes]:
         assert problem.code == ExitCode.PARTIAL
         assert "takes them for one; rename one of them" in problem.message
     assert run.done.exit == (ExitCode.PARTIAL if run.problems else ExitCode.OK)
-    return sorted(problem.path for problem in run.problems)
+    return sorted(problem.path_bytes for problem in run.problems)
 
 
 def contents(place: Path) -> dict[str, bytes]:

@@ -183,7 +183,7 @@ def test_a_temporary_is_told_by_its_check_digits() -> None:
 
 
 def problems_of(events: list[Any]) -> dict[bytes, ExitCode]:
-    return {event.path: event.code for event in events if isinstance(event, Problem)}
+    return {event.path_bytes: event.code for event in events if isinstance(event, Problem)}
 
 
 @pytest.mark.parametrize("many", [0, 300], ids=["listed", "by manifest"])
@@ -224,7 +224,7 @@ def test_users_files_here_are_named_and_left(tmp_path: Path) -> None:
     assert problems_of(kept.events).keys() >= {LOOKALIKE, ASIDE}
     deleted = run_sync(source, here, SyncOptions(delete=True))
     assert deleted.done.exit == ExitCode.PARTIAL
-    assert {event.path for event in deleted.problems} == {LOOKALIKE, ASIDE, b"extra/" + LOOKALIKE}
+    assert {event.path_bytes for event in deleted.problems} == {LOOKALIKE, ASIDE, b"extra/" + LOOKALIKE}
     for name in (LOOKALIKE, ASIDE, b"extra/" + LOOKALIKE):
         assert (here / os.fsdecode(name)).read_bytes() == b"mine"
     assert not any(path.exists() for path in own)

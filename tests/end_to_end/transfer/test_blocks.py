@@ -14,7 +14,9 @@ from rdc import kernel
 from rdc.errors import ProtocolError
 from rdc.lean.records import replace
 from rdc.model.sync import SyncOptions
+from rdc.plan.search import NOWHERE
 from rdc.protocol.messages import Data, Message, TreeAnswer, TreeRequest
+from rdc.protocol.messages.content import block_size
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import answers as file_answers_module
@@ -31,7 +33,7 @@ from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import litter, read_tree
 
-pytestmark = pytest.mark.usefixtures("same_secret")
+pytestmark = pytest.mark.usefixtures("same_secret", "nothing_likely", "fewest_bytes")
 
 
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL], ids=["push", "pull"])
@@ -41,9 +43,11 @@ def test_edits_cost_their_own_bytes(name: str, way: Way, tmp_path: Path) -> None
     report = synced(source, destination, way).done
     assert report.literal_bytes <= 3 * (2 * 64 + 10)
     assert report.literal_bytes + report.reused_bytes == len(NEW[name])
-    # Names, times and roots of one file, the fingerprints of three chunks, the edits themselves.
-    assert report.bytes_sent + report.bytes_received <= 1_200 + min(len(NEW[name]), 3 * 16_384) // 50
-    assert report.round_trips <= 10
+    # Names, times and roots of one file, up to 64 records of its tree, the fingerprints of three chunks in
+    # blocks of 128 bytes, the edits themselves.
+    unknown = min(len(NEW[name]), 3 * 16_384)
+    assert report.bytes_sent + report.bytes_received <= 1_700 + 3 * unknown // 128
+    assert report.round_trips <= 6
 
 
 def test_many_ranges_share_messages(tmp_path: Path) -> None:
@@ -231,7 +235,7 @@ def test_only_one_chunk_needs_no_records(
 
     def lies(self: FileAnswers, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
         size = len(NEW[name])
-        blocks = b"1234" * -(-size // asked.block_of(size))
+        blocks = b"1234" * -(-size // block_size(size, asked.block or 1024))
         yield Send(TreeAnswer(file, size, b"r" * 32, height, None, b"", blocks), round_)
 
     monkeypatch.setattr(FileAnswers, "_send_tree", lies)
@@ -255,8 +259,13 @@ def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: 
 
 
 def one_off(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
-    found = MATCH(key, base, size, width, fingerprints)
-    return b"\1" + found[1:] if found[:1] == b"\0" else found
+    """The last block of the first run is found a byte too far."""
+    found = array("Q", MATCH(key, base, size, width, fingerprints))
+    for row, after in enumerate(found[1:]):
+        if found[row] != NOWHERE == after:
+            found[row] += 1
+            break
+    return found.tobytes()
 
 
 def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +276,7 @@ def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["small", "some chunks"])
-@pytest.mark.parametrize("at", [1, 2, 4])
+@pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize(
     "change",
     [

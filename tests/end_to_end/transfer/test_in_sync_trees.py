@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rdc.files.root.lister import Run
 from rdc.files.root.root import Root
 from rdc.model.entries import Listed
 from rdc.model.sync import SyncOptions
@@ -140,7 +142,18 @@ def test_directories_are_not_read_again_to_settle(
         read.append(path)
         return listed(self, path, **more)
 
+    list_many = Root.list_many
+
+    def counted_many(self: Root, todo: Sequence[bytes], **more: Any) -> Run | None:
+        run = list_many(self, todo, **more)
+        if run is not None:
+            read.extend(
+                run.directories.paths if run.alone is None else [*run.directories.paths, run.alone[0]]
+            )
+        return run
+
     monkeypatch.setattr(Root, "list_unviewed", counted)
+    monkeypatch.setattr(Root, "list_many", counted_many)
     catalog = Remembering()
     sync_in_turns(source, destination, SyncOptions(delete=delete), catalog=catalog)
     # Each side's walk, and in what vanished a search for what is new; what goes is emptied.

@@ -224,7 +224,7 @@ def test_a_vanished_file_that_is_written_meanwhile_is_not_taken(
     with monkeypatch.context() as patch:
         patch.setattr("rdc.session.transfer.renames.move_file", move_file)
         run = run_with_problems(source, destination, DELETE)
-    assert [problem.path for problem in run.problems] == [b"old"]
+    assert [problem.path_bytes for problem in run.problems] == [b"old"]
     assert (destination / "new").read_bytes() == blob(1, 9_000)
     assert (destination / "old").read_bytes() == blob(2, 9_000)
     run_sync(source, destination, DELETE)
@@ -274,6 +274,7 @@ def test_a_new_file_is_made_from_one_that_stays(
     assert report.round_trips <= 10
 
 
+@pytest.mark.usefixtures("fewest_bytes")
 def test_a_base_that_is_replaced_before_it_is_used_is_no_detour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

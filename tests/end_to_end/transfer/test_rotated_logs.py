@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
@@ -14,6 +17,7 @@ from rdc.plan import compare as rotation
 from rdc.plan.compare import compare, rotated
 from rdc.tree.manifest import Entry
 from tests.support.running.syncing import Run, Way, run_sync
+from tests.support.share import examples
 from tests.support.trees.manifests import entry, listing
 from tests.support.trees.trees import File, describe, litter, read_tree, tree, write_tree
 
@@ -34,7 +38,7 @@ def written(top: Path, files: dict[str, File | bytes]) -> Path:
 
 
 def synced(source: Path, destination: Path, way: Way, *, delete: bool) -> Run:
-    run = run_sync(source, destination, SyncOptions(fsync=False, delete=delete), way=way)
+    run = run_sync(source, destination, SyncOptions(fsync=False, delete=delete, fewest_bytes=True), way=way)
     assert run.problems == []
     assert litter(read_tree(destination)) == []
     assert describe(read_tree(source), read_tree(destination)) == []
@@ -150,6 +154,15 @@ def test_small_files_are_left_out() -> None:
 )
 def test_names_before_a_number(name: bytes, before: list[bytes]) -> None:
     assert rotation._names_before(name) == before
+
+
+@settings(max_examples=examples(500))
+@given(st.text("a1.-\n", max_size=22), st.binary(max_size=2))
+def test_a_number_is_what_the_pattern_finds(text: str, end: bytes) -> None:
+    name = text.encode() + end
+    pattern = re.fullmatch(rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?", name, re.DOTALL)
+    expected = (name, b"", b"") if pattern is None else (pattern[1], pattern[2], pattern[3] or b"")
+    assert rotation._numbered(name) == expected
 
 
 def test_a_directory_of_very_many_changes_is_no_rotation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from rdc.session.serve import answer, greeting
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.syncing import contents_of
-from tests.support.trees.trees import Tree, describe, read_tree, tree, write_tree
+from tests.support.trees.trees import LONG_AGO, File, Tree, describe, read_tree, tree, write_tree
 
 DIALLERS = pytest.mark.parametrize("dialler", list(Role), ids=lambda role: f"{role.name.lower()} dials")
 
@@ -131,3 +131,65 @@ def test_a_run_lasts_as_many_round_trips_as_it_reports(case: str, dialler: Role,
     assert measured.report.round_trips <= 10
     # The last message may travel one way only, and nobody waits for an answer to it.
     assert measured.ticks in (2 * measured.report.round_trips - 1, 2 * measured.report.round_trips), measured
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A common update, what it may take in round trips, and in bytes."""
+
+    before: Tree
+    after: Tree
+    trips: int
+    bytes: int
+
+
+def words(seed: int, size: int) -> bytes:
+    """Text that compresses as source code does."""
+    rng = random.Random(seed)
+    return b"".join(b"%x %s\n" % (rng.getrandbits(20), b"name" * rng.randrange(9)) for _ in range(size // 24))
+
+
+def reworded(content: bytes, edits: int) -> bytes:
+    """With `edits` lines changed."""
+    lines = content.split(b"\n")
+    for number in range(edits):
+        lines[(number * 2 + 1) * len(lines) // (2 * edits)] = b"edit %d" % number
+    return b"\n".join(lines)
+
+
+def newer(content: bytes) -> File:
+    return File(content, mtime_ns=LONG_AGO + 10**9)
+
+
+def ten_of_a_thousand() -> Update:
+    old = {f"directory-{i // 60:02}/file-{i:04}": words(i, 1_000 + i % 50 * 600) for i in range(1_000)}
+    new = {name: newer(reworded(old[name], 2)) for name in list(old)[50::97]}
+    return Update(tree(old), tree(old) | tree(new), 4, 5_200)
+
+
+def ten_of_ten_thousand() -> Update:
+    old = {f"directory-{i // 60:03}/file-{i:05}": b"content %d" % i for i in range(10_000)}
+    large = {name: words(i, 20_000) for i, name in enumerate(list(old)[50::997])}
+    new = {name: newer(reworded(content, 2)) for name, content in large.items()}
+    return Update(tree(old | large), tree(old) | tree(new), 5, 6_100)
+
+
+def two_large_files() -> Update:
+    old = {name: words(seed, 6_000_000) for seed, name in enumerate(("one", "two"))}
+    return Update(tree(old), tree({name: newer(reworded(old[name], 5)) for name in old}), 6, 4_800)
+
+
+@DIALLERS
+@pytest.mark.parametrize("update", [ten_of_a_thousand, ten_of_ten_thousand, two_large_files])
+def test_what_a_common_update_takes(update: Callable[[], Update], dialler: Role, tmp_path: Path) -> None:
+    """Unchanged files keep their times, as from one release to the next."""
+    one = update()
+    source, destination = (
+        write_tree(tmp_path / "source", one.after),
+        write_tree(tmp_path / "destination", one.before),
+    )
+    measured = measure(source, destination, dialler)
+    assert describe(read_tree(source), read_tree(destination)) == []
+    report = measured.report
+    assert report.round_trips <= one.trips, report.by_kind
+    assert report.bytes_sent + report.bytes_received <= one.bytes, report.by_kind

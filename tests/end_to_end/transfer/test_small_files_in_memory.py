@@ -115,7 +115,7 @@ def test_a_source_that_changes_after_its_tree_was_sent_is_named(
 
     monkeypatch.setattr(SourceSignatures, "sign_whole", signing)
     run = sync_in_turns(*trees)
-    assert [(problem.code, problem.path) for problem in run.problems] == [(ExitCode.VANISHED, b"f2")]
+    assert [(problem.code, problem.path_bytes) for problem in run.problems] == [(ExitCode.VANISHED, b"f2")]
     for number in range(FILES):
         kept = number == 2
         assert (trees[1] / f"f{number}").read_bytes() == contents(number)[not kept]
@@ -137,7 +137,7 @@ def test_a_base_that_changes_after_it_was_signed_stays(
     monkeypatch.setattr(Bases, "sign", signing)
     run = sync_in_turns(*trees)
     assert mutated
-    assert [problem.path for problem in run.problems] == [b"f2"]
+    assert [problem.path_bytes for problem in run.problems] == [b"f2"]
     assert (trees[1] / "f2").read_bytes() not in contents(2)
     assert not sync_in_turns(*trees).problems
     assert arrived(trees)

@@ -125,11 +125,11 @@ def test_the_verb_says_what_it_did(tmp_path: Path) -> None:
     listed = command("undo", "--list", top)
     assert (listed.code, len(listed.out.splitlines())) == (0, 2)
     assert command("undo", "-n", "-v", top).out == "changed   .\nrestored  f\n"
-    ended = command("undo", top)
-    assert (ended.code, ended.out) == (0, "")
+    ended = command("undo", "-v", top)
+    assert (ended.code, ended.out) == (0, "changed   .\nrestored  f\n")
     assert "sync 2 undone: 1 restored" in ended.err
     assert '"event":"summary"' in command("undo", "--json", top).out
-    assert "nothing to undo" in command("undo", top).err
+    assert "nothing to undo" in command("undo", "-v", top).err
     for words in (("undo",), ("undo", "a", "b"), ("undo", "--list", "-n", top), ("undo", "far:dst/")):
         assert command(*words).code == ExitCode.USAGE
 

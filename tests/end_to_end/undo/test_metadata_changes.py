@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from rdc.files.base.paths import UNDO_NAME
 from rdc.lean.records import replace
 from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions
-from tests.support.running.syncing import run_sync
+from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import File, tree, write_tree
+from tests.support.undo.stepped_child import ended_at_step
 from tests.support.undo.undo_runs import undone
 from tests.support.undo.undone_sync import census, unlike
 
@@ -202,6 +204,26 @@ def test_syncs_are_undone_one_after_the_other(first: Change | None, second: Chan
         done = undone(top)
         assert done.left_alone == [], (len(found), [str(event) for event in done.events])
         assert unlike(found.pop(), census(top)) == []
+
+
+def test_a_sync_that_was_killed_at_any_step_is_undone_and_the_one_before_it_too(tmp_path: Path) -> None:
+    """Also right between a change and its note: the undo before it does not take that for newer work."""
+    stop_at, killed = 0, True
+    while killed:
+        place = tmp_path / str(stop_at)
+        place.mkdir()
+        source = write_tree(place / "s", tree({"tool": File(CONTENT, 0o755)}))
+        top = write_tree(place / "d", tree({"tool": File(CONTENT, 0o4755)}))
+        before = census(top)
+        assert run_sync(source, top, KEEPING).problems == []
+        (source / "tool").chmod(0o4711)
+        work = partial(run_sync, source, top, KEEPING, way=Way.HERE)
+        killed = ended_at_step(work, stop_at, tmp_path / "said")
+        while undone(top).report.number is not None:
+            pass
+        assert unlike(before, census(top)) == [], stop_at
+        stop_at += 1
+    assert stop_at > 3
 
 
 def test_a_touch_between_two_syncs_is_seen_by_the_second_undo(tmp_path: Path) -> None:

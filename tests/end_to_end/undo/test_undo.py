@@ -134,7 +134,7 @@ def test_a_moved_file_is_moved_back(tmp_path: Path) -> None:
     before, inode = census(top), os.stat(top / "from").st_ino
     run = run_sync(source, top, KEEPING)
     assert (run.done.moved, run.done.literal_bytes) == (1, 0)
-    assert [item.action for item in undone(top).items if item.path == b"from"] == ["moved"]
+    assert [item.action for item in undone(top).items if item.path_bytes == b"from"] == ["moved"]
     assert os.stat(top / "from").st_ino == inode
     assert unlike(before, census(top)) == []
 

@@ -203,7 +203,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for words, text in (
         ((tmp_path / "file", tmp_path / "x"), "a directory is expected"),
-        ((tmp_path / "none", tmp_path / "x"), "nothing there"),
+        ((tmp_path / "none", tmp_path / "x"), "no such file"),
         (("far:a/", "far:a/b/"), "copied into itself"),
         (("--rescan=x", "a", "b"), "a number of seconds"),
         (("--rescan=999999999", "a", "b"), "at most"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -51,6 +52,29 @@ def interrupted(top: Path, word: str, tmp_path: Path, size: int = 300_000) -> Pa
 
 def word_of(name: str, tmp_path: Path) -> str:
     return str(tmp_path / "parts") if name == "absolute" else name
+
+
+@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("name", ["absolute", ".parts"])
+def test_without_a_rename_that_replaces_nothing(
+    name: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS, many file systems in user space and systems that are not Linux have none."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr("rdc.files.base.taking_names.rename_no_replace_between", refused)
+    top, word = tmp_path / "d", word_of(name, tmp_path)
+    place = Path(word, "large") if name == "absolute" else top / "d" / word / "large"
+    if taken:
+        place.parent.mkdir(parents=True)
+        place.write_bytes(b"somebody's own")
+    part = interrupted(top, word, tmp_path)
+    assert part == place
+    assert part.read_bytes() == (b"somebody's own" if taken else CONTENT[:300_000])
+    left = [found for found in os.listdir(top / "d") if found not in {"other", name}]
+    assert len(left) == taken
 
 
 @pytest.mark.parametrize("name", ["absolute", ".parts"])

@@ -135,30 +135,35 @@ def test_what_is_written_again_has_holes_too(ext4: Path) -> None:
 
 
 ZEROS = bytes(100_000)
-CONTENTS = {
-    "empty": b"",
-    "only zeros": bytes(2_000_000),
-    "small": b"a" + ZEROS + b"b",
-    "small, dense": LARGE[:50_000],
-    "ends in zeros": LARGE + ZEROS,
-    "begins with zeros": ZEROS + LARGE,
-    "large": LARGE + bytes(3_000_000) + LARGE + b"\0" * 4095 + b"x" + bytes(5_000_000) + b"end",
-    "in the background": bytes(5_000_000) + LARGE,
-}
+
+
+def contents() -> dict[str, bytes]:
+    return {
+        "empty": b"",
+        "only zeros": bytes(2_000_000),
+        "small": b"a" + ZEROS + b"b",
+        "small, dense": LARGE[:50_000],
+        "ends in zeros": LARGE + ZEROS,
+        "begins with zeros": ZEROS + LARGE,
+        "large": LARGE + bytes(3_000_000) + LARGE + b"\0" * 4095 + b"x" + bytes(5_000_000) + b"end",
+        "in the background": bytes(5_000_000) + LARGE,
+    }
 
 
 @pytest.mark.parametrize("way", Way)
 def test_first_copies_and_updates(way: Way, ext4: Path, tmp_path: Path) -> None:
-    wanted = tree(CONTENTS)
+    wanted = tree(contents())
     source = write_tree(tmp_path / "s", wanted)
     destination = ext4 / "d"
     run_sync(source, destination, SPARSE, way=way)
     assert describe(wanted, read_tree(destination)) == []
-    for name, content in CONTENTS.items():
+    for name, content in contents().items():
         assert holes(destination / name) == blocks_of_zeros(content), name
     assert (destination / "large").stat().st_blocks * 512 < 1_000_000
     # Now each in another version: rebuilt from the old one, here and there with other zeros.
-    edited = {name: File(content[:40] + b"edit" + content[40:] + ZEROS) for name, content in CONTENTS.items()}
+    edited = {
+        name: File(content[:40] + b"edit" + content[40:] + ZEROS) for name, content in contents().items()
+    }
     source = write_tree(tmp_path / "t", tree(edited))
     run = run_sync(source, destination, SPARSE, way=way)
     assert describe(tree(edited), read_tree(destination)) == []
@@ -185,7 +190,7 @@ def test_copies_at_the_destination(way: Way, ext4: Path, tmp_path: Path) -> None
 
 
 def test_without_holes_zeros_are_written(ext4: Path, tmp_path: Path) -> None:
-    source = write_tree(tmp_path / "s", tree({"large": CONTENTS["large"], "small": CONTENTS["small"]}))
+    source = write_tree(tmp_path / "s", tree({"large": contents()["large"], "small": contents()["small"]}))
     run_sync(source, ext4 / "d", SyncOptions(fsync=False, allocate=True))
     for name in ("large", "small"):
         assert not holes(ext4 / "d" / name)
@@ -195,11 +200,11 @@ def test_without_holes_zeros_are_written(ext4: Path, tmp_path: Path) -> None:
 
 
 def test_durable_ones_by_command_line(ext4: Path, tmp_path: Path) -> None:
-    wanted = tree({"large": CONTENTS["large"], "dense": LARGE})
+    wanted = tree({"large": contents()["large"], "dense": LARGE})
     source = write_tree(tmp_path / "s", wanted)
     assert command("sync", "-aS", f"{source}/", f"{ext4}/d/").code == 0
     assert describe(wanted, read_tree(ext4 / "d")) == []
-    assert holes(ext4 / "d" / "large") == blocks_of_zeros(CONTENTS["large"])
+    assert holes(ext4 / "d" / "large") == blocks_of_zeros(contents()["large"])
 
 
 # Without --sparse
@@ -222,8 +227,9 @@ HOLES = LARGE[:100_001] + bytes(3 << 20) + LARGE[:100_001] + bytes(1 << 20)
 
 
 @pytest.mark.parametrize("way", Way)
-@pytest.mark.parametrize("old", [None, LARGE, HOLES[:-1] + b"x", HOLES[: 2 << 20]])
-def test_long_runs_of_zeros_are_holes_by_themselves(old: bytes | None, way: Way, tmp_path: Path) -> None:
+@pytest.mark.parametrize("held", ["nothing", "data", "another end", "a part"])
+def test_long_runs_of_zeros_are_holes_by_themselves(held: str, way: Way, tmp_path: Path) -> None:
+    old = {"nothing": None, "data": LARGE, "another end": HOLES[:-1] + b"x", "a part": HOLES[: 2 << 20]}[held]
     source = write_tree(tmp_path / "s", tree({"f": HOLES}))
     for name, options, most in (
         ("holes", SyncOptions(fsync=False), 400_000),

@@ -88,12 +88,12 @@ def test_a_directory_with_something_excluded_stays_as_it_is(tmp_path: Path) -> N
     rules = (FilterRule(RuleAction.EXCLUDE, b"*.o"),)
     run = run_sync(source, destination, SyncOptions(delete=True, rules=rules))
     assert run.done.exit == ExitCode.PARTIAL
-    assert [problem.path for problem in run.problems] == [b"x", b""]
+    assert [problem.path_bytes for problem in run.problems] == [b"x", b""]
     assert "a filter rule" in run.problems[0].message
     assert "1 deletion was withheld: a new entry did not arrive, " in run.problems[1].message
     assert set(read_tree(destination)) == {b"", b"x", b"x/a.o", b"x/b", b"y", b"z"}
     run = run_sync(source, destination, SyncOptions(delete=True, rules=rules, ignore_errors=True))
-    assert [problem.path for problem in run.problems] == [b"x"]
+    assert [problem.path_bytes for problem in run.problems] == [b"x"]
     assert set(read_tree(destination)) == {b"", b"x", b"x/a.o", b"x/b", b"y"}
 
 

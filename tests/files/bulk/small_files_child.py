@@ -149,7 +149,7 @@ def main() -> None:
                 unstaged += VERSIONS
             calls = armed.disarm()
             if what != "kill":
-                found[check(top, committed, [*unstaged, *(error.path for error in failed)])] += 1
+                found[check(top, committed, [*unstaged, *(error.path_bytes for error in failed)])] += 1
             os.write(write_end, json.dumps([calls, dict(found)]).encode())
             os._exit(0)
         os.close(write_end)

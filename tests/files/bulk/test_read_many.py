@@ -106,7 +106,7 @@ def test_what_is_not_as_it_was_listed(read: Reader, tmp_path: Path) -> None:
         if outcome:
             error = content_error(outcome, name, b"top/" + name)
             assert isinstance(error, FileChangedError)
-            assert error.path == name
+            assert error.path_bytes == name
             assert str(error).startswith(f"top/{name.decode()}: ")
 
 

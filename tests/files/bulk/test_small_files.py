@@ -206,7 +206,7 @@ def test_what_is_in_the_way_stays(tmp_path: Path, root: Root, fsync: bool) -> No
     with CommitGroup(root, fsync=fsync, on_commit=committed.append, on_error=failed.append) as group:
         assert group.add_small(b"d", listing(names, [1] * 5), b"12345", OWNER) == []
     assert committed == [b"d/a", b"d/e"]
-    assert [error.path for error in failed] == [b"d/b", b"d/c", b"d/d"]
+    assert [error.path_bytes for error in failed] == [b"d/b", b"d/c", b"d/d"]
     assert [str(error).partition("expected ")[2].partition(";")[0] for error in failed] == [
         "nothing there, found a file",
         "no directory, found a directory",
@@ -226,7 +226,7 @@ def test_a_directory_that_was_moved_away_gets_nothing(tmp_path: Path, root: Root
     (tmp_path / "d").mkdir()
     group.flush()
     assert committed == []
-    assert [error.path for error in failed] == [b"d/a", b"d/b"]
+    assert [error.path_bytes for error in failed] == [b"d/a", b"d/b"]
     assert read_tree(tmp_path).keys() == {b"", b"d", b"moved"}
 
 

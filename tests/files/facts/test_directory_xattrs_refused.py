@@ -205,7 +205,7 @@ def test_a_directory_that_cannot_be_opened_loses_nothing(
         run = run_sync(source, destination, BOTH)
     assert run.done.exit is ExitCode.PARTIAL
     (problem,) = run.problems
-    assert problem.path == b"d"
+    assert problem.path_bytes == b"d"
     assert "cannot open the directory" in problem.message
     assert attributes_of(destination) == before
     assert (destination / "plain").read_bytes() == b"a new version"

@@ -101,7 +101,7 @@ def test_what_was_not_expected_is_kept(root: Root, tmp_path: Path) -> None:
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file() and p.name != "same"}
 
     def fail(error: FileError) -> None:
-        failed[error.path] = error
+        failed[error.path_bytes] = error
 
     with CommitGroup(root, on_commit=committed.append, on_error=fail) as group:
         for path, expected in {
@@ -135,10 +135,10 @@ def test_what_was_not_expected_is_kept(root: Root, tmp_path: Path) -> None:
 def test_new_files_without_the_kernels_promise(
     root: Root, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(old: bytes, new: bytes, directory: int) -> None:
+    def missing(old: bytes, directory: int, new: bytes, into: int) -> None:
         raise OSError(number, "")
 
-    monkeypatch.setattr(rename_module, "rename_no_replace", missing)
+    monkeypatch.setattr(rename_module, "rename_no_replace_between", missing)
     commit(root, b"f", b"new", None)
     with pytest.raises(FileError, match="expected nothing there, found a file"):
         commit(root, b"f", b"newer", None)
@@ -153,7 +153,7 @@ def test_without_a_taker_the_first_error_is_raised_after_the_rest(root: Root) ->
         group.add(write(root, path, b"new"), path, PLAIN, False, None)
     with pytest.raises(FileError) as caught:
         group.flush()
-    assert caught.value.path == b"b"
+    assert caught.value.path_bytes == b"b"
     assert committed == [b"a", b"c"]
     group.flush()
 

@@ -1,7 +1,8 @@
-"""Helpers that list one directory in C and in Python."""
+"""Helpers that list directories in C and in Python."""
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -10,11 +11,12 @@ from contextlib import contextmanager
 from hypothesis import strategies as st
 
 from rdc.files import _files
-from rdc.files.base.paths import RESERVED_PATTERN
+from rdc.files.base.paths import RESERVED_PATTERN, join
 from rdc.files.root import lister
 from rdc.files.root import lister as listing_reference
 from rdc.limits import DIRECTORY_BYTES
-from rdc.model.entries import Kind, Listed
+from rdc.model.entries import Kind, Listed, little_endian_integers, strings
+from rdc.model.preserved import is_distant
 
 
 @contextmanager
@@ -33,6 +35,43 @@ def in_c(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
 
 def in_python(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
     return listing_reference.read_directory(fd, limit)
+
+
+def in_python_many(
+    top: int, todo: list[bytes], limit: int = DIRECTORY_BYTES
+) -> tuple[list[tuple[bytes, Listed]], list[bytes], tuple[bytes, Listed] | None, bool]:
+    """The plain directories of a run, those to come, the one alone, and whether the next one failed."""
+    found: list[tuple[bytes, Listed]] = []
+    todo, rows = list(todo), 0
+    while (
+        todo
+        and len(found) < lister.RUN_DIRECTORIES
+        and rows < lister.RUN_ROWS
+        and sum(len(path) + 1 for path in todo) < lister.RUN_PATHS
+    ):
+        path = todo[-1]
+        try:
+            if len(path) > lister.RUN_PATH_BYTES or path in (b".", b".."):
+                raise OSError(errno.EINVAL, "no path of a run")
+            fd = lister.open_directory(top, path) if path else os.open(b".", os.O_RDONLY, dir_fd=top)
+            try:
+                listed = in_python(fd, limit)
+            finally:
+                os.close(fd)
+        except OSError:
+            return found, todo, None, True
+        todo.pop()
+        names, times = strings(listed.listing.names), (listed.listing.mtimes, listed.inodes.ctimes)
+        distant = any(
+            map(is_distant, [each for column in times for each in little_endian_integers("q", column)])
+        )
+        special = Kind.SPECIAL in listed.listing.kinds
+        if listed.reserved or listed.bad or distant or special or len(names) > lister.RUN_ROWS:
+            return found, todo, (path, listed), False
+        found.append((path, listed))
+        rows += len(names)
+        todo += [join(path, names[row]) for row in reversed(listed.listing.rows_of(Kind.DIRECTORY))]
+    return found, todo, None, False
 
 
 def make(path: bytes, kind: Kind, turn: int) -> None:

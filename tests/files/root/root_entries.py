@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from hypothesis import strategies as st
 
 from rdc.files.base.metadata import ANYTHING
-from rdc.files.base.paths import is_temporary
+from rdc.files.base.paths import is_reserved
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
@@ -35,7 +35,7 @@ def get(root: Root, path: bytes) -> bytes:
 
 
 names = st.binary(min_size=1, max_size=NAME_BYTES).filter(
-    lambda n: n not in {b".", b".."} and b"/" not in n and b"\0" not in n and not is_temporary(n)
+    lambda n: n not in {b".", b".."} and b"/" not in n and b"\0" not in n and not is_reserved(n)
 ) | st.sampled_from([b"-rf", b"--", b"a\nb", b"\xff\xfe", b" ", b"...", b"*", b"n" * NAME_BYTES, b"\x1b[2J"])
 
 

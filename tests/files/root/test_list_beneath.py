@@ -142,7 +142,7 @@ def test_a_root_names_the_directory_it_refuses(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(FileError, match=r"d: cannot list the directory: expected .*1024 MiB") as caught:
         root.list_unviewed(b"d")
     assert caught.value.code == ExitCode.PARTIAL
-    assert caught.value.path == b"d"
+    assert caught.value.path_bytes == b"d"
 
 
 def test_a_name_too_long_costs_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_reading_fails_by_name(top: bytes, root: Root) -> None:
     ):
         with pytest.raises(FileChangedError, match=found) as caught:
             root.open_read(path)
-        assert caught.value.path == path
+        assert caught.value.path_bytes == path
         assert caught.value.code == ExitCode.VANISHED
     with pytest.raises(FileChangedError, match="vanished"):
         root.identity(b"no/file")

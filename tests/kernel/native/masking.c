@@ -14,7 +14,7 @@
 #include "x86/x86.h"
 #include "streams.h"
 
-static const char *const variants[] = {"c", "avx2", "avx512"};
+static const char *const variants[] = {"c", "avx2"};
 
 static uint8_t *exactly(size_t size)
 {

@@ -19,7 +19,7 @@
 static const rdc_shingling *const variants[] = {
     &rdc_shingling_plain,
 #if defined(__x86_64__)
-    &rdc_shingling_avx512, &rdc_shingling_avx2,
+    &rdc_shingling_avx2,
 #elif defined(__aarch64__)
     &rdc_shingling_neon,
 #endif

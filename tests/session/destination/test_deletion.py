@@ -44,7 +44,7 @@ class Deleting:
 
     @property
     def told(self) -> list[bytes]:
-        return [event.path.rstrip(b"/") for event in self.events if isinstance(event, ItemChanged)]
+        return [event.path_bytes.rstrip(b"/") for event in self.events if isinstance(event, ItemChanged)]
 
 
 def staying(found: Tree, rules: tuple[FilterRule, ...]) -> set[bytes]:
@@ -102,7 +102,7 @@ def test_what_would_have_moved_away_counts_as_gone_in_a_dry_run(tmp_path: Path) 
     deletion = Deletion(root, FilterList(()), EventRelay(events.append), limit=None, dry=True)
     deletion.spare(b"d/moved")
     assert deletion.remove((Extraneous(b"d", Kind.DIRECTORY, root.identity(b"d")),))
-    assert [event.path for event in events if isinstance(event, ItemChanged)] == [b"d/other", b"d/"]
+    assert [event.path_bytes for event in events if isinstance(event, ItemChanged)] == [b"d/other", b"d/"]
     assert deletion.deleted == 2
     root.close()
 

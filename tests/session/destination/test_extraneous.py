@@ -21,7 +21,7 @@ from rdc.tree.filters import FilterList
 
 DELETE = SyncOptions(delete=True)
 WITHHELD, ANYWAY = "5 deletions were withheld: ", "; --ignore-errors deletes anyway"
-EMPTY = "the source is empty; --force-empty deletes all the same"
+EMPTY = "the source is empty; --force-empty deletes everything even so"
 
 
 class Case:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from array import array
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError, RdcError
-from rdc.model.entries import Kind, PackedListing
+from rdc.model.entries import Kind, ListedDirectories, PackedListing
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection, Received
@@ -39,6 +39,7 @@ from rdc.session.source import tree_description as description_module
 from rdc.session.source.tree_description import Description
 from rdc.tree.manifest import Fold
 from rdc.tree.manifest import Manifest as Columns
+from rdc.tree.walk import Walk, WalkedDirectory
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.run_pair import run_pair
 from tests.support.trees.manifest_runs import equal, many
@@ -139,13 +140,27 @@ def with_zz(top: Path) -> Path:
     return top
 
 
+class LyingWalk:
+    """A walk whose manifest gets `lie` in the end."""
+
+    def __init__(self, walk: Walk, manifest: Columns, lie: Callable[[Columns], None]) -> None:
+        self._walk, self._manifest, self._lie = walk, manifest, lie
+
+    def __iter__(self) -> Iterator[WalkedDirectory]:
+        yield from self._walk
+        self._lie(self._manifest)
+
+    def many(self, *, single: bool = False) -> Iterator[ListedDirectories]:
+        yield from self._walk.many(single=single)
+        self._lie(self._manifest)
+
+
 def lying(monkeypatch: pytest.MonkeyPatch, lie: Callable[[Columns], None]) -> None:
     """Sources add `lie` to what they walked, and mean it: digests and answers are of the lie."""
     walk = Description._walk
 
-    def walked(self: Description) -> Generator[Any, None, None]:
-        yield from walk(self)
-        lie(self.manifest)
+    def walked(self: Description, *, again: bool = False) -> LyingWalk:
+        return LyingWalk(walk(self, again=again), self.manifest, lie)
 
     monkeypatch.setattr(Description, "_walk", walked)
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.limits import ROWS_TEXT_BYTES, SMALL_MANIFEST
+from rdc.files.root.lister import Run
+from rdc.files.root.root import Root
+from rdc.limits import OFFERED_ROWS, ROWS_TEXT_BYTES, SMALL_MANIFEST
+from rdc.model.entries import Listed
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
+from rdc.session.source import tree_description
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.sync_model import outcome
 from tests.support.running.syncing import Way, run_sync
@@ -329,3 +335,41 @@ def test_a_directory_that_cannot_be_read_deletes_nothing(closed: str, entries: i
 
 
 # Any tree over any other, compared by manifest however small
+
+
+class Reads:
+    """The directories that are read below one tree, by the calls of walks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, top: Path) -> None:
+        self.paths: list[bytes] = []
+        one, many_ = Root.list_unviewed, Root.list_many
+
+        def list_unviewed(root: Root, path: bytes, **more: Any) -> Listed:
+            if root.label.rstrip(b"/") == os.fsencode(top):
+                self.paths.append(path)
+            return one(root, path, **more)
+
+        def list_many(root: Root, todo: Sequence[bytes], **more: Any) -> Run | None:
+            run = many_(root, todo, **more)
+            if run is not None and root.label.rstrip(b"/") == os.fsencode(top):
+                self.paths += run.directories.paths + ([] if run.alone is None else [run.alone[0]])
+            return run
+
+        monkeypatch.setattr(Root, "list_unviewed", list_unviewed)
+        monkeypatch.setattr(Root, "list_many", list_many)
+
+
+@pytest.mark.parametrize("rows", [OFFERED_ROWS, 0])
+def test_what_was_offered_is_not_read_again_for_a_first_copy(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source walks while the destination answers, which wants the whole listing."""
+    value = many(2_000) | tree({"empty": Directory(0o755, 5), "d/e/f": b"x", "link": Link(b"to", 7)})
+    source = write_tree(tmp_path / "source", value)
+    reads = Reads(monkeypatch, source)
+    monkeypatch.setattr(tree_description, "OFFERED_ROWS", rows)
+    run = sync_in_turns(source, tmp_path / "destination", dialler=Role.SOURCE)
+    assert read_tree(tmp_path / "destination") == read_tree(source)
+    assert "ListingPart" in kinds(run)
+    repeated = len(reads.paths) - len(set(reads.paths))
+    assert repeated == 0 if rows else repeated > 20

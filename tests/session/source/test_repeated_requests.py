@@ -62,13 +62,13 @@ REQUESTS: dict[str, list[messages.Message]] = {
     "traits": [messages.TraitsRequest(EVERY)],
     "trees": [messages.TreeRequest(EVERY, 32, 64)],
     "nodes": [messages.NodeRequest(0, 0, (0, 1), 32)],
-    "bundles": [messages.BundleRequest(BUNDLE, BUNDLED, 8, 256)],
+    "bundles": [messages.BundleRequest(BUNDLE, BUNDLED, 256)],
     "a bundle's blocks": [
-        messages.BundleRequest(BUNDLE, BUNDLED, 8, 256),
+        messages.BundleRequest(BUNDLE, BUNDLED, 256),
         *[messages.BlockRequest.of(BUNDLE, array("Q", (0, 16)), 16, 8)] * 20,
     ],
     "a bundle's ranges": [
-        messages.BundleRequest(BUNDLE, BUNDLED, 8, 256),
+        messages.BundleRequest(BUNDLE, BUNDLED, 256),
         *[messages.RangeRequest.of(BUNDLE, array("Q", (0, 20_000)))] * 20,
     ],
     "everything": [
@@ -86,7 +86,7 @@ def repeated(requests: Sequence[messages.Message]) -> Iterator[messages.Message]
     while True:
         for request in requests:
             if isinstance(request, messages.BundleRequest):
-                yield messages.BundleRequest(bundle, request.files, request.width, request.block)
+                yield messages.BundleRequest(bundle, request.files, request.block)
                 bundle += 1
             elif (
                 isinstance(request, messages.BlockRequest | messages.RangeRequest) and request.file == BUNDLE

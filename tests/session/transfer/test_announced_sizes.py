@@ -85,9 +85,9 @@ def grows(monkeypatch: pytest.MonkeyPatch, path: Path, content: bytes) -> None:
     """The file gets other content between its listing and the first question for whole files."""
     send = FileSender.send
 
-    def late(self: FileSender, files: tuple[int, ...], round_: int) -> object:
+    def late(self: FileSender, files: tuple[int, ...], round_: int, packing: int = 0) -> object:
         path.write_bytes(content)
-        return send(self, files, round_)
+        return send(self, files, round_, packing)
 
     monkeypatch.setattr(FileSender, "send", late)
 
@@ -116,7 +116,7 @@ def test_a_size_announced_anew_is_looked_at_as_a_listed_one(
     written = Written().watch(monkeypatch)
     options = changed(OPTIONS, min_size=10, max_size=300_000)
     run = sync_in_turns(source, destination, options, dialler=dialler)
-    assert [(problem.code, problem.path) for problem in run.problems] == [(ExitCode.VANISHED, b"f")]
+    assert [(problem.code, problem.path_bytes) for problem in run.problems] == [(ExitCode.VANISHED, b"f")]
     assert f"expected 300000 bytes, found {size}" in run.problems[0].message
     assert sorted(os.listdir(destination)) == ["g"]
     assert written.bytes <= 1000
@@ -231,7 +231,7 @@ def test_a_batch_of_other_sizes_lands_nothing(
     answering(monkeypatch, lie)
     written = Written().watch(monkeypatch)
     run = sync_in_turns(source, destination, OPTIONS, dialler=dialler)
-    assert {problem.path for problem in run.problems} == {b"n%d" % row for row in range(9)}
+    assert {problem.path_bytes for problem in run.problems} == {b"n%d" % row for row in range(9)}
     assert os.listdir(destination) == []
     assert written.bytes == 0
 

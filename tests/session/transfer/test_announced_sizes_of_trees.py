@@ -48,7 +48,7 @@ def test_a_tree_that_announces_a_size_that_is_left_alone(
     written = Written().watch(monkeypatch)
     options = changed(OPTIONS, min_size=11, max_size=300_000)
     run = sync_in_turns(source, destination, options, dialler=dialler)
-    assert [(problem.code, problem.path) for problem in run.problems] == [(ExitCode.VANISHED, b"f")]
+    assert [(problem.code, problem.path_bytes) for problem in run.problems] == [(ExitCode.VANISHED, b"f")]
     assert files_of(read_tree(destination)) == files_of(before)
     assert written.bytes == 0
 
@@ -61,7 +61,7 @@ def files_of(found: Tree) -> dict[bytes, object]:
 def test_records_of_more_than_the_size_write_nothing(
     dialler: messages.Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, destination = places(tmp_path, {"f": noise(1, 300_000)}, {"f": noise(1, 290_000)})
+    source, destination = places(tmp_path, {"f": noise(1, 600_000)}, {"f": noise(1, 590_000)})
 
     def lie(message: messages.Message) -> Sequence[messages.Message]:
         return (
@@ -72,7 +72,7 @@ def test_records_of_more_than_the_size_write_nothing(
 
     answering(monkeypatch, lie)
     written = Written().watch(monkeypatch)
-    with pytest.raises(ProtocolError, match="records of 300000 bytes for a node of 150000"):
+    with pytest.raises(ProtocolError, match="records of 600000 bytes for a node of 300000"):
         sync_in_turns(source, destination, OPTIONS, dialler=dialler)
     assert written.bytes == 0
 
@@ -187,6 +187,8 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
             run()
     else:
         run()
-        assert [(one.code, one.path) for one in problems] == [(ExitCode.VANISHED, b"f")] * (lies != "as told")
+        assert [(one.code, one.path_bytes) for one in problems] == [(ExitCode.VANISHED, b"f")] * (
+            lies != "as told"
+        )
     assert (tmp_path / "f").exists() == (lies == "as told")
     assert written.bytes <= 1000

@@ -86,7 +86,7 @@ class Case:
         )
         self.changed: list[int] = []
         changed: Any = self
-        self.checks = ContentChecks(context, changed)
+        self.checks = ContentChecks(context, changed, self.add)
         self.requests: list[RootRequest] = []
 
     def add(self, file: int, size: int) -> None:
@@ -150,7 +150,9 @@ class Case:
 
     @property
     def items(self) -> list[str]:
-        return sorted(os.fsdecode(event.path) for event in self.events if isinstance(event, ItemChanged))
+        return sorted(
+            os.fsdecode(event.path_bytes) for event in self.events if isinstance(event, ItemChanged)
+        )
 
 
 def done(conversation: Conversation[None]) -> list[object]:
@@ -170,7 +172,7 @@ def check(case: Case) -> None:
     ]
     assert case.items == told
     failed = {f"{row:03d}".encode() for row, file in enumerate(case.files) if not file.theirs}
-    assert {event.path for event in case.events if isinstance(event, Problem)} == failed
+    assert {event.path_bytes for event in case.events if isinstance(event, Problem)} == failed
     # All that was compared is told; what goes on to be fetched is compared there once more.
     fetched = sum(case.files[row].listed for row in different if not case.files[row].touched)
     assert case.progress.compare_bytes == sum(file.listed for file in case.files) + fetched
@@ -279,7 +281,7 @@ def test_what_is_written_to_after_it_was_read_is_compared_again(
     assert case.checks.idle
     assert case.paths[row].read_bytes() == b"z" * size
     assert case.paths[row].stat().st_mtime_ns == OLD_MTIME
-    problems = [event.path for event in case.events if isinstance(event, Problem)]
+    problems = [event.path_bytes for event in case.events if isinstance(event, Problem)]
     # Small ones are still open, and known to have changed; a large one is found out where it is settled.
     assert (case.changed, problems) == (([row], []) if size == 1 else ([], [b"%03d" % row]))
     assert (case.progress.total_bytes, case.progress.compare_bytes) == (6 * size, 6 * size)

@@ -74,7 +74,7 @@ def test_what_is_read_at_its_path_is_what_was_signed(
     before = open_descriptors()
     with pytest.raises(ChangedBaseError, match="f: the old file changed while it was used") as raised:
         file.open(root)
-    assert raised.value.path == b"f"
+    assert raised.value.path_bytes == b"f"
     # Whoever handles bytes that are not the promised ones handles this, and makes the file from others.
     assert isinstance(raised.value, MismatchError)
     del raised

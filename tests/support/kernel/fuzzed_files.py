@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rdc.files import _files
+from rdc.files.root.lister import RUN_DIRECTORIES
 
 SECRET = b"outside of the tree: never read"
 ALLOWED = (ValueError, OSError, MemoryError, TypeError, OverflowError)
@@ -207,6 +208,13 @@ class Fuzzer:
             assert len(columns[4]) == len(columns[5]) == 8 * columns[0]
         elif self.rng.random() < 0.5:
             _files.list_directory(fd, self.path(), limit, self.depth(), self.depth())
+        elif self.rng.random() < 0.5:
+            todo = b"\0".join(
+                [*(self.path() for _ in range(self.count())), self.rng.choice([b"", b"\0", b"x"])]
+            )
+            walked, rows, run, *_ = _files.list_directories(fd, todo, limit, self.depth(), self.depth())
+            assert walked <= RUN_DIRECTORIES
+            assert len(run[3]) == len(run[4]) == 8 * rows
         else:
             os.close(_files.open_directory(fd, self.path()))
 

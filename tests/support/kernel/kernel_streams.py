@@ -142,8 +142,8 @@ STREAMS: dict[str, Callable[[random.Random, int], bytes]] = {
 }
 """By name: a stream of about n bytes."""
 
-LIMITS = [(64, 65), (64, 512), (100, 170), (256, 1024), (1000, 8000), (4096, 16384)]
-"""Pairs of min and max: the tightest allowed, ratios to 8, below and above a block."""
+LIMITS = [(64, 65), (64, 512), (64, 2048), (100, 170), (256, 1024), (1000, 8000), (4096, 16384)]
+"""Pairs of min and max: the tightest allowed, ratios to 32, below and above a block."""
 
 
 @st.composite

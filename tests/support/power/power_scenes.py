@@ -12,6 +12,7 @@ __all__ = ["SCENES"]
 
 SCENES: dict[str, Callable[[Path, Path], Scene]] = {
     "sync": power_syncs.mixed,
+    "sync --fewest-bytes": power_syncs.by_delta,
     "sync of many small files": power_syncs.bulk,
     "sync --hard-links": power_syncs.hard_links,
     "sync --remove-source-files": power_syncs.removing_source_files,

@@ -23,6 +23,7 @@ from tests.support.trees.trees import Directory, File, Link, Node, Tree, describ
 __all__ = [
     "backups",
     "bulk",
+    "by_delta",
     "cloned",
     "hard_links",
     "inplace",
@@ -124,8 +125,13 @@ def _sync_scene(
 
 
 def mixed(place: Path, library: Path) -> Scene:
-    """Deltas, small files, kinds, moves, deletions."""
+    """Changed files that come whole, small files, kinds, moves, deletions."""
     return _sync_scene("mixed", place, library, _MIXED_HELD, _MIXED_WANTED)
+
+
+def by_delta(place: Path, library: Path) -> Scene:
+    """The same with deltas."""
+    return _sync_scene("deltas", place, library, _MIXED_HELD, _MIXED_WANTED, "--fewest-bytes")
 
 
 def bulk(place: Path, library: Path) -> Scene:

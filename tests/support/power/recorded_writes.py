@@ -70,7 +70,7 @@ def record(
     """Runs `rdc WORDS` to its end, which must be a good one; returns its changes below `top`."""
     log.unlink(missing_ok=True)
     env = {**os.environ, "RDC_CATALOG": "off", **(environ or {}), **recording_environment(library, top, log)}
-    done = subprocess.run([*argv, *map(str, words)], env=env, capture_output=True, timeout=120, cwd=TOP)
+    done = subprocess.run([*argv, *map(str, words)], env=env, capture_output=True, timeout=600, cwd=TOP)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return read_calls(log)
 

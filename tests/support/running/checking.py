@@ -35,9 +35,9 @@ class Checked:
     report: CheckReport | None = None
 
     def differs(self, entry: EntryDiffers) -> None:
-        assert entry.path not in self.found, "an entry is told once"
+        assert entry.path_bytes not in self.found, "an entry is told once"
         assert entry.aspects.names, "an entry differs somehow"
-        self.found[entry.path] = frozenset(entry.aspects.names)
+        self.found[entry.path_bytes] = frozenset(entry.aspects.names)
 
     @property
     def done(self) -> CheckReport:

@@ -113,7 +113,10 @@ class Killable(Protocol):
 class Scene:
     """A source and a destination, put back to the start as often as wanted."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, fewest_bytes: bool = False) -> None:
+        """`fewest_bytes`: changed files come by delta; otherwise they come whole in one process, and as the
+        line is between two."""
+        self.fewest_bytes = fewest_bytes
         self.source = write_tree(place / "source", WANTED)
         self.destination = place / "destination"
         self.pid_file = place / "far.pid"
@@ -128,7 +131,8 @@ class Scene:
         write_tree(self.destination, HELD)
 
     def sync(self, way: Way = Way.HERE, *, fsync: bool = False) -> None:
-        options, remote = SyncOptions(delete=True, fsync=fsync), RemoteShell(self.remote_shell, FAR)
+        options = SyncOptions(delete=True, fsync=fsync, fewest_bytes=self.fewest_bytes)
+        remote = RemoteShell(self.remote_shell, FAR)
         run = run_sync(self.source, self.destination, options, way=way, remote=remote)
         assert run.problems == [], run.problems
 
@@ -224,8 +228,7 @@ _STEPS = {
         "unlink",
         "utime",
     ),
-    rdc.files.base.taking_names: ("rename_no_replace",),
-    rdc.files.base.taking_names: ("rename_exchange",),
+    rdc.files.base.taking_names: ("rename_exchange", "rename_no_replace_between"),
     rdc.files.names.entry_names: ("rename_no_replace_between",),
 }
 """Every way in which the destination is changed."""
@@ -297,6 +300,7 @@ class Killer:
         way = rng.choice((Way.HERE, Way.HERE, Way.PUSH, Way.PULL))
         victim = Victim.NEAR if way is Way.HERE else rng.choice(list(Victim))
         fsync = rng.random() < 0.3
+        self._scene.fewest_bytes = rng.random() < 0.5
         # A child needs half of the time to start, when nothing can happen yet.
         delay = self._spans[way] * rng.uniform(0 if way is Way.HERE else 0.4, 1.6 if fsync else 1.05)
         if self._run_killed(way, victim, delay, fsync=fsync):

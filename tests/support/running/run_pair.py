@@ -68,6 +68,7 @@ def run_ends(first: End, second: End) -> None:
     while not all(end.over for end in ends):
         for near, far in (ends, ends[::-1]):
             if near.over:
+                far.rested = True  # whatever it has taken since, the stream has ended
                 continue
             try:
                 try:

@@ -35,10 +35,10 @@ def ssh_server(options: str = "") -> Iterator[SshServer]:
     sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     assert sshd, "these tests need sshd (Debian: apt-get install openssh-server)"
     place = Path(tempfile.mkdtemp(prefix="rdc-sshd-"))
-    separation = Path("/run/sshd")
-    made = os.geteuid() == 0 and not separation.exists()
-    if made:
-        separation.mkdir(mode=0o755)
+    if os.geteuid() == 0:
+        # Each connection of an sshd that root started needs it, also those of the servers that other test
+        # processes run. So it stays, as it does after a start of the system's own sshd.
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     try:
         port = _free_port()
         _write_configuration(place, port, options)
@@ -57,8 +57,6 @@ def ssh_server(options: str = "") -> Iterator[SshServer]:
             log.close()
     finally:
         shutil.rmtree(place)
-        if made:
-            separation.rmdir()
 
 
 _CLIENT = ("-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes", "-q")

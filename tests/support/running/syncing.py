@@ -43,7 +43,9 @@ def shell(*command: str | Path) -> RemoteShell:
     return RemoteShell(tuple(map(str, command or (PSEUDO_SSH,))), FAR)
 
 
-SUMMARY = re.compile(r"(?:[\d,]+ entr(?:y|ies) \w+|nothing (?:changed|to change))[,; ]")
+SUMMARY = re.compile(
+    r"(?:dry run, nothing was changed: )?[\d,]+ (?:new|updated|moved|deleted|unchanged)(?:[,;]| in )"
+)
 """The start of a summary's line."""
 
 
@@ -62,7 +64,7 @@ class Run:
     @property
     def items(self) -> list[str]:
         """rsync's code and path, a line each."""
-        return [f"{e.change} {os.fsdecode(e.path)}" for e in self.events if isinstance(e, ItemChanged)]
+        return [f"{e.change} {os.fsdecode(e.path_bytes)}" for e in self.events if isinstance(e, ItemChanged)]
 
     @property
     def problems(self) -> list[Problem]:
@@ -122,5 +124,5 @@ def command(*words: str | Path, process: bool = False, cwd: Path | None = None) 
 
 
 def _process(argv: Sequence[str], cwd: Path | None) -> Ended:
-    done = subprocess.run(argv, capture_output=True, cwd=cwd, timeout=120, check=False)
+    done = subprocess.run(argv, capture_output=True, cwd=cwd, timeout=600, check=False)
     return Ended(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))

@@ -6,15 +6,35 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+from blake3 import blake3
+
 from rdc.catalog.store import NoCatalog, SignatureStore
+from rdc.lean.zstd import zstandard
+from rdc.model.entries import Metadata
 from rdc.progress import Event, Problem
+from rdc.store.directory import KEY_BYTES, FrameRow
+from rdc.store.frames import FrameKind, StoredFrame
+from rdc.store.pack_file import PackWriter
+from rdc.store.place import PackStore
 from rdc.store.put import put
 from rdc.store.records import StoreOptions, StoreReport
+from rdc.store.snapshots import Snapshot, encode_snapshot
+from rdc.store.tree_rows import StreamRef
 from tests.support.project_paths import TOP
 
-__all__ = ["Problems", "put_tree", "read_alone", "state_of"]
+__all__ = [
+    "READER",
+    "PackedFrame",
+    "Problems",
+    "add_pack",
+    "put_tree",
+    "read_alone",
+    "state_of",
+    "write_snapshot",
+]
 
 READER = TOP / "scripts" / "read_store.py"
 
@@ -85,3 +105,46 @@ def state_of(top: Path, *, attributes: bool = True) -> dict[str, object]:
                 now.st_mode, now.st_mtime_ns, now.st_uid, now.st_gid, content, sets,
             )  # fmt: skip
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFrame:
+    """A frame of one chunk for a pack that no writer makes."""
+
+    content: bytes
+    key: bytes | None = None
+    """None: the content's own."""
+    bases: bytes = b""
+    """Keys; with them it is a delta."""
+    depth: int = 1
+    """Of a delta."""
+    stored: bytes | None = None
+    """None: the content itself, or any bytes in a delta."""
+    packed: bool = False
+    """Whether the content is compressed, or `stored` is what was compressed."""
+
+
+def write_snapshot(store: Path, number: int, tree: StreamRef) -> Path:
+    """Write the file of a snapshot with any tree. Return its path."""
+    with PackStore.open(os.fsencode(store)) as opened:
+        top = Metadata(0o755, 0, 0, 0)
+        one = Snapshot(number, 0, b"tree", b"host", b"/tree", 0, 0, 0, 0, top, b"", tree)
+        path = store / "snapshots" / str(number)
+        path.write_bytes(encode_snapshot(one, opened.head.key))
+    return path
+
+
+def add_pack(store: Path, *frames: PackedFrame) -> bytes:
+    """Add a pack with these frames to a store, whatever they say. Return its name."""
+    with PackStore.open(os.fsencode(store)) as opened:
+        writer = PackWriter(opened.fileno(), opened.label, opened.head.key)
+        for one in frames:
+            key = one.key or blake3(one.content, key=opened.head.key).digest(KEY_BYTES)
+            kind = FrameKind.DELTA if one.bases else FrameKind.PACKED if one.packed else FrameKind.STORED
+            data = one.stored
+            if data is None:
+                data = zstandard.ZstdCompressor().compress(one.content) if one.packed else one.content
+            depth = one.depth if one.bases else 0
+            row = FrameRow(kind, len(data), len(one.content), 1, depth, depth, one.bases)
+            writer.add(StoredFrame(kind, data), row, [key], [len(one.content)])
+        return writer.finish().name

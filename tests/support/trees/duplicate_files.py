@@ -23,7 +23,7 @@ def make(top: Path, **files: bytes) -> list[bytes]:
 
 def names_in(found: Duplicates) -> list[list[bytes]]:
     """Of each group, without directories."""
-    return [[os.path.basename(file.path) for file in group.files] for group in found]
+    return [[os.path.basename(file.path_bytes) for file in group.files] for group in found]
 
 
 class Collector:
@@ -34,5 +34,5 @@ class Collector:
 
     def __call__(self, event: Event, /) -> None:
         if isinstance(event, Problem):
-            self.problems.append((event.code, os.path.basename(event.path)))
-            assert os.fsdecode(event.path) in event.message
+            self.problems.append((event.code, os.path.basename(event.path_bytes)))
+            assert os.fsdecode(event.path_bytes) in event.message

@@ -24,15 +24,14 @@ _STEPS: dict[Any, tuple[str, ...]] = {
         *("rmdir", "setxattr", "symlink", "unlink", "utime", "write"),
     ),
     rdc.files.base.metadata: ("chmod_no_follow",),
-    rdc.files.base.taking_names: ("rename_exchange",),
+    rdc.files.base.taking_names: ("rename_exchange", "rename_no_replace_between"),
     rdc.files.names.entry_names: ("rename_no_replace_between",),
-    rdc.files.base.taking_names: ("rename_no_replace",),
     rdc.undoing.undo: ("rename_no_replace_between",),
 }
 """Every way in which a destination and its records are changed, but for what C does in bulk."""
 
 
-def ended_at_step(work: Callable[[], None], stop_at: int, said: Path) -> bool:
+def ended_at_step(work: Callable[[], object], stop_at: int, said: Path) -> bool:
     """Do `work` in a child that kills itself right before its step `stop_at`. Returns whether it came so far.
 
     `said`: the file for its traceback, if it fails.
@@ -46,7 +45,7 @@ def ended_at_step(work: Callable[[], None], stop_at: int, said: Path) -> bool:
     return killed
 
 
-def _child(work: Callable[[], None], stop_at: int, said: Path) -> None:
+def _child(work: Callable[[], object], stop_at: int, said: Path) -> None:
     write, open_file, made = os.write, os.open, 0
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:

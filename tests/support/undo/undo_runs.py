@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rdc.files.base.paths import UNDO_NAME
-from rdc.progress import Problem
+from rdc.progress import Problem, Progressed
 from rdc.undoing.records import UndoItem, UndoOptions, UndoReport
 from rdc.undoing.undo import undo_latest
 from tests.support.trees.trees import Tree, read_tree
@@ -20,7 +20,7 @@ class Undone:
     """An undo that came to its end."""
 
     report: UndoReport
-    events: list[UndoItem | Problem] = field(default_factory=list)
+    events: list[UndoItem | Problem | Progressed] = field(default_factory=list)
 
     @property
     def items(self) -> list[UndoItem]:
@@ -29,11 +29,11 @@ class Undone:
     @property
     def left_alone(self) -> list[bytes]:
         """Paths that were left alone."""
-        return [event.path for event in self.events if isinstance(event, Problem)]
+        return [event.path_bytes for event in self.events if isinstance(event, Problem)]
 
 
 def undone(top: Path, *, dry_run: bool = False) -> Undone:
-    events: list[UndoItem | Problem] = []
+    events: list[UndoItem | Problem | Progressed] = []
     report = undo_latest(os.fsencode(top), UndoOptions(dry_run=dry_run, fsync=False), events.append)
     return Undone(report, events)
 

@@ -18,7 +18,7 @@ from rdc.files.base.paths import UNDO_NAME, is_reserved
 from rdc.files.root.root import Root
 from rdc.model.options import KeepUndo
 from rdc.model.sync import SyncOptions
-from rdc.progress import Problem
+from rdc.progress import Problem, Progressed
 from rdc.undoing.records import UndoItem, UndoOptions, UndoReport
 from rdc.undoing.store import Moved, UndoStore
 from rdc.undoing.undo import list_syncs, undo_latest
@@ -116,7 +116,7 @@ class Tally:
 @dataclass(slots=True)
 class _Ended:
     report: UndoReport | None = None
-    events: list[UndoItem | Problem] = field(default_factory=list)
+    events: list[UndoItem | Problem | Progressed] = field(default_factory=list)
 
 
 class UndoneSyncs:

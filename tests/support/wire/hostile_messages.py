@@ -143,6 +143,9 @@ def _options(rng: random.Random) -> SyncOptions:
     def some(chance: float = 0.25) -> bool:
         return rng.random() < chance
 
+    # Drawn apart: the other draws are those of each seed since there are these requests.
+    apart = random.Random(rng.getstate()[1][0])
+    ways = apart.choice(({"fewest_bytes": True}, {"line": 1000}, {"line": 1 << 30}, {}))
     actions, patterns = list(RuleAction), (b"a", b"*", b"/b/", b"out", b"**/x", b"..")
     return SyncOptions(
         checksum=some(),
@@ -168,6 +171,7 @@ def _options(rng: random.Random) -> SyncOptions:
         acls=some(),
         xattrs=some(),
         sparse=some(),
+        **ways,
         one_file_system=some(0.1),
         **_naming(rng),
     )

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -124,7 +124,13 @@ def _listed() -> Scene:
     return Scene(wanted, tree(old), options, ("a", "n/b", "n/c"))
 
 
-SCENES: tuple[Callable[[], Scene], ...] = (_many, _large, _listed)
+def _whole() -> Scene:
+    """Over a fast line: all that changed comes whole."""
+    scene = _many()
+    return replace(scene, options=SyncOptions(delete=True, fsync=False, line=1 << 30))
+
+
+SCENES: tuple[Callable[[], Scene], ...] = (_many, _large, _listed, _whole)
 
 
 # What goes wrong

@@ -46,7 +46,7 @@ roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)
 codes = st.sampled_from(list(ExitCode))
 failures = codes.filter(bool)
-granularities = st.builds(Granularity, st.sampled_from(GRANULARITIES), st.sampled_from(Rounding))
+granularities = st.builds(Granularity, st.sampled_from(GRANULARITIES), st.sampled_from([*Rounding]))
 kept = st.builds(
     Preserved,
     st.booleans(),

@@ -75,7 +75,7 @@ def test_groups_are_what_all_pairs_connect(packed: list[bytes]) -> None:
         )
         for rows, matches in connected(packed)
     ]
-    found = [(one.paths, one.bytes, one.resemblance) for one in files.groups()]
+    found = [(one.paths_bytes, one.bytes, one.resemblance) for one in files.groups()]
     assert found == sorted(expected, key=lambda group: -group[1])
 
 
@@ -144,7 +144,7 @@ def test_a_report_has_so_many_groups_and_names() -> None:
             files.add(1000 * group + number, Candidate(group + 1, own, 0, b"%03d-%02d" % (group, number)))
     found = files.groups()
     assert len(found) == GROUPS
-    assert found[0].paths == tuple(b"d/050-%02d" % number for number in range(PATHS))
+    assert found[0].paths_bytes == tuple(b"d/050-%02d" % number for number in range(PATHS))
     assert found[0].bytes == 51 * (PATHS + 1)
     assert [one.bytes for one in found[1:]] == [2 * size for size in range(GROUPS + 3, 3, -1) if size != 51]
 
@@ -158,7 +158,7 @@ def test_names_are_as_a_person_reaches_them(directory: bytes, path: bytes) -> No
     for number, name in enumerate((b"a", b"b")):
         files.add(number, Candidate(1, b"\1" * TRAITS_BYTES, 0, name))
     (group,) = files.groups()
-    assert group.paths[0] == path
+    assert group.paths_bytes[0] == path
 
 
 @given(st.lists(some_traits, max_size=5))

@@ -72,7 +72,7 @@ def unordered(report: ScanReport) -> ScanReport:
     """The report without the order in which paths were given, which also decides between equal entries."""
     return replace(
         report,
-        paths=(),
+        paths_bytes=(),
         directories=tuple(sorted(report.directories, key=repr)),
         types=tuple(sorted(report.types, key=repr)),
         overlaps=(),
@@ -136,8 +136,8 @@ def test_trees_of_the_same_name_are_told_apart(trees: list[Path]) -> None:
     part = encoded(scanned(trees[0]))
     report = report_of(merged(part, part))
     top = os.fsencode(trees[0])
-    assert report.paths == (top, b"b:" + top)
-    assert {b"b:" + top, top} <= {one.path for one in report.directories}
+    assert report.paths_bytes == (top, b"b:" + top)
+    assert {b"b:" + top, top} <= {one.path_bytes for one in report.directories}
     (first, *_) = report.overlaps
     assert {first.first, first.second} == {top, b"b:" + top}
 
@@ -148,7 +148,7 @@ def test_problems_and_reasons_come_along(trees: list[Path]) -> None:
     )
     report = report_of(merged(encoded(scanned(trees[1])), encoded(stopped)))
     assert report.coverage.reason == "interrupted"
-    assert [one.path for one in report.errors] == [os.fsencode(trees[0] / "gone")]
+    assert [one.path_bytes for one in report.errors] == [os.fsencode(trees[0] / "gone")]
     assert report.exit is ExitCode.PARTIAL
 
 

@@ -155,7 +155,7 @@ def test_files_that_change_after_the_walk_are_read_as_in_any_scan(tmp_path: Path
     (tree / "a" / "new").write_bytes(b"y")
     found = listed(tmp_path / "lists" / "1", paths, replace(FIXED, slice=ScanSlice(1, 1)))
     assert (found.files, found.bytes) == (2, 76_000)
-    assert [(os.path.basename(one.path), one.code) for one in found.problems] == [
+    assert [(os.path.basename(one.path_bytes), one.code) for one in found.problems] == [
         (b"gone", ExitCode.VANISHED)
     ]
 
@@ -168,7 +168,7 @@ def test_a_single_file_that_is_gone_ends_no_slice(tmp_path: Path) -> None:
     (tmp_path / "gone").unlink()
     found = listed(tmp_path / "lists" / "1", paths, replace(FIXED, slice=ScanSlice(1, 1)))
     assert found.files == 1
-    assert [(one.path, one.code) for one in found.problems] == [(paths[0], ExitCode.VANISHED)]
+    assert [(one.path_bytes, one.code) for one in found.problems] == [(paths[0], ExitCode.VANISHED)]
 
 
 def test_problems_of_the_walk_are_those_of_their_slice(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_problems_of_the_walk_are_those_of_their_slice(tmp_path: Path) -> None:
     found: list[tuple[bytes, ExitCode]] = []
     for number in range(1, 4):
         outcome = listed(tmp_path / "lists" / f"{number}", paths, replace(FIXED, slice=ScanSlice(number, 3)))
-        found += [(one.path, one.code) for one in outcome.problems]
+        found += [(one.path_bytes, one.code) for one in outcome.problems]
     assert sorted(found) == [(paths[0], ExitCode.PARTIAL), (paths[2], ExitCode.PARTIAL)]
 
 

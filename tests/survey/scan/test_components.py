@@ -199,7 +199,7 @@ def test_what_cannot_be_read_is_named_as_a_person_reaches_it(tmp_path: Path) -> 
     assert paths == [b""]
     (problem,) = problems
     assert isinstance(problem, Problem)
-    assert problem.path == b"shown/a"
+    assert problem.path_bytes == b"shown/a"
 
 
 def test_a_walk_that_is_stopped_enters_nothing(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_files_that_change_are_named(
     trouble(monkeypatch, name, act)
     whole = count([tree / "a"])
     report = scan([tree / "a"], PLAIN, catalog=None)
-    assert [one.path for one in report.errors] == [os.fsencode(path)]
+    assert [one.path_bytes for one in report.errors] == [os.fsencode(path)]
     assert report.exit is ExitCode.VANISHED
     # The part of a large file that was read counts; a small file is left out.
     missing = whole.files + whole.hardlinks - report.files - report.hardlinks
@@ -98,14 +98,14 @@ def test_vanishing_and_unreadable(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Root, "open_read", open_read)
     monkeypatch.setattr(small_files, "read_contents", read_small)
     report = scan([tree, tree / "missing"], PLAIN, catalog=None)
-    codes = {os.path.basename(one.path): one.code for one in report.errors}
+    codes = {os.path.basename(one.path_bytes): one.code for one in report.errors}
     assert codes == {
         b"noise": ExitCode.PARTIAL,
         b"1.txt": ExitCode.VANISHED,
         b"missing": ExitCode.PARTIAL,
     }
     assert report.exit is ExitCode.PARTIAL
-    assert all(os.fsdecode(one.path) in one.message for one in report.errors)
+    assert all(os.fsdecode(one.path_bytes) in one.message for one in report.errors)
 
 
 def test_stopping_keeps_what_was_done(tree: Path) -> None:

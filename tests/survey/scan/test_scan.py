@@ -139,7 +139,7 @@ def test_paths_that_overlap_count_once(tree: Path) -> None:
 def test_a_file_alone(tree: Path) -> None:
     report = scan([tree / "a" / "large"], PLAIN, catalog=None)
     assert (report.files, report.bytes) == (1, 5_600_000)
-    assert [one.path for one in report.directories] == [os.fsencode(tree / "a")]
+    assert [one.path_bytes for one in report.directories] == [os.fsencode(tree / "a")]
     level = report.level("cdc-4096")
     assert level is not None
     assert level.unique_bytes < 720_000
@@ -195,7 +195,7 @@ def test_names_that_are_not_text(tmp_path: Path) -> None:
         Path(os.fsdecode(folder + b"/" + name)).write_bytes(b"same" * 3000)
     report = scan([tmp_path], PLAIN, catalog=None)
     assert report.files == 2
-    assert folder in [one.path for one in report.directories]
+    assert folder in [one.path_bytes for one in report.directories]
     assert report.duplicate_bytes == 12_000
 
 
@@ -231,7 +231,7 @@ def test_duplicate_bytes_are_shared_out(tree: Path) -> None:
     level = report.level("cdc-16384")
     assert level is not None
     saved = level.bytes - level.unique_bytes
-    top = next(one for one in report.directories if one.path == os.fsencode(tree))
+    top = next(one for one in report.directories if one.path_bytes == os.fsencode(tree))
     assert top.files == report.files
     assert top.bytes == report.bytes
     # Runs within long zeros are followed by two references, and a file's share is capped at its content. So
@@ -250,7 +250,7 @@ def test_exactly_half_of_a_pair_is_duplicate(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(noise)
     report = scan([tmp_path], PLAIN, catalog=None)
-    shares = {one.path: one.duplicate_bytes for one in report.directories}
+    shares = {one.path_bytes: one.duplicate_bytes for one in report.directories}
     top = os.fsencode(tmp_path)
     assert shares == {top: 100_000, top + b"/x": 50_000, top + b"/y": 50_000}
     (pair,) = report.overlaps
@@ -311,7 +311,7 @@ def test_files_that_resemble_each_other(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     report = scan([tmp_path], PLAIN, catalog=None)
-    groups = [{os.path.basename(path) for path in group.paths} for group in report.similar]
+    groups = [{os.path.basename(path) for path in group.paths_bytes} for group in report.similar]
     assert groups[0] == {b"large", b"large too"}
     # One of the two identical files represents both.
     assert groups[1] - {b"copy of final2", b"final2"} == {b"draft", b"final"}
@@ -319,7 +319,7 @@ def test_files_that_resemble_each_other(tmp_path: Path) -> None:
     assert len(groups) == 2
     assert report.similar[0].bytes == 9_500_003
     assert all(0.6 < group.resemblance <= 1 for group in report.similar)
-    assert all(Path(os.fsdecode(path)).exists() for group in report.similar for path in group.paths)
+    assert all(Path(os.fsdecode(path)).exists() for group in report.similar for path in group.paths_bytes)
 
 
 @given(st.lists(st.text("aB.", min_size=1, max_size=7).map(str.encode), max_size=12))

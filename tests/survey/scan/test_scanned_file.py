@@ -169,7 +169,7 @@ def test_what_is_gone_is_named(tmp_path: Path, root: Root) -> None:
     (tmp_path / "f").unlink()
     with pytest.raises(FileError) as caught:
         file.open()
-    assert caught.value.path == b"f"
+    assert caught.value.path_bytes == b"f"
     os.mkfifo(tmp_path / "f")
     with pytest.raises(FileError):
         file.open()

@@ -149,8 +149,10 @@ def test_a_file_that_cannot_be_read_under_one_name_counts_under_another(
     monkeypatch.setattr(FoundFile, "open", closed)
     outcome, events = scanned(tmp_path, options=options)
     assert (outcome.files, outcome.hardlinks, outcome.bytes) == (1, 1, size)
-    assert [problem.path for problem in outcome.problems] == [os.fsencode(tmp_path / "a")]
-    assert [event.path for event in events if isinstance(event, Problem)] == [os.fsencode(tmp_path / "a")]
+    assert [problem.path_bytes for problem in outcome.problems] == [os.fsencode(tmp_path / "a")]
+    assert [event.path_bytes for event in events if isinstance(event, Problem)] == [
+        os.fsencode(tmp_path / "a")
+    ]
     expect_forwards(events, 3 * size)
 
 

@@ -53,7 +53,7 @@ class Explored:
 
     @property
     def told(self) -> list[tuple[str, ExitCode]]:
-        return [(os.fsdecode(one.path), one.code) for one in self.events if isinstance(one, Problem)]
+        return [(os.fsdecode(one.path_bytes), one.code) for one in self.events if isinstance(one, Problem)]
 
 
 @pytest.mark.parametrize(

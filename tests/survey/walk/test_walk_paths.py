@@ -103,6 +103,6 @@ def test_what_cannot_be_looked_at_is_named_and_the_rest_found(
 ) -> None:
     found, problems = gathered([path, "e", path])
     assert found == ["e/a"]
-    assert [one.path for one in problems] == [os.fsencode(path)] * 2
+    assert [one.path_bytes for one in problems] == [os.fsencode(path)] * 2
     assert {one.code for one in problems} == {code}
     assert all(words in one.message for one in problems)

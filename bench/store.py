@@ -1,0 +1,191 @@
+"""Measures the size of stores of successive versions of trees, beside restic and borg.
+
+Question:  how large is a store after several versions of a tree, what did the last one add, and for how much
+           CPU?
+Metrics:   stored: bytes of all files of the store, in MB of 10^6; added: those of the last put; cpu: user and
+           system seconds of the first put, of the last one, and of restoring the last version into an empty
+           directory. The restored tree is compared with the version; a tool that differs is named. Each tool
+           has caches of its own.
+Beside:    restic, and `borg create -C zstd,3` without encryption. restic encrypts always, and a command of it
+           has some .3 s of key derivation.
+Corpora:   --versions NAME TREE TREE...: they are put one after another from one directory, which rsync -a
+           --delete updates in place. --moved NAME OLD NEW: each file of NEW has another name and place.
+Commands:  .venv/bin/python -m bench.store --versions django django/4.2.1 django/4.2.2 django/4.2.16
+           .venv/bin/python -m bench.store --moved sqlite sqlite/old sqlite/new
+Needs rsync, restic and borg.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.harness import RDC, Cost, Table, arguments, machine, run, scratch
+
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    stored: int
+    added: int
+    first: Cost
+    last: Cost
+    restore: Cost
+    sound: bool
+
+
+class Contender:
+    """One tool with a store of its own in `place`."""
+
+    name: str
+
+    def __init__(self, place: Path) -> None:
+        place.mkdir()
+        self.store = place / "store"
+        self._env = {**os.environ, **self.settings(place)}
+
+    def settings(self, place: Path) -> Mapping[str, str]:
+        """Return what is added to the environment."""
+        return {"XDG_CACHE_HOME": str(place / "cache")}
+
+    def make(self) -> None:
+        """Make the store, unless the first put does."""
+
+    def put(self, tree: Path, number: int) -> Cost:
+        """Add a version."""
+        raise NotImplementedError
+
+    def restore(self, number: int, out: Path) -> tuple[Cost, Path]:
+        """Restore a version. Return what it took, and where its tree is."""
+        raise NotImplementedError
+
+    def _run(self, *words: str | Path, cwd: Path | None = None) -> Cost:
+        return run(words, env=self._env, cwd=cwd)
+
+
+class Rdc(Contender):
+    name = "rdc"
+
+    def put(self, tree: Path, number: int) -> Cost:
+        return self._run(*RDC, "store", "put", "-q", "--name=tree", tree, self.store)
+
+    def restore(self, number: int, out: Path) -> tuple[Cost, Path]:
+        return self._run(*RDC, "sync", "-q", f"{self.store}/@{number}/", f"{out}/"), out
+
+
+class Restic(Contender):
+    name = "restic"
+
+    def settings(self, place: Path) -> Mapping[str, str]:
+        return {**super().settings(place), "RESTIC_PASSWORD": "x", "RESTIC_REPOSITORY": str(self.store)}
+
+    def make(self) -> None:
+        self._run("restic", "init", "-q")
+
+    def put(self, tree: Path, number: int) -> Cost:
+        self._tree = tree
+        return self._run("restic", "backup", "-q", tree)
+
+    def restore(self, number: int, out: Path) -> tuple[Cost, Path]:
+        cost = self._run("restic", "restore", "-q", "latest", "--target", out)
+        return cost, out / str(self._tree).lstrip("/")
+
+
+class Borg(Contender):
+    name = "borg"
+
+    def settings(self, place: Path) -> Mapping[str, str]:
+        return {
+            **super().settings(place),
+            "BORG_BASE_DIR": str(place),
+            "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes",
+        }
+
+    def make(self) -> None:
+        self._run("borg", "init", "-e", "none", self.store)
+
+    def put(self, tree: Path, number: int) -> Cost:
+        return self._run("borg", "create", "-C", "zstd,3", f"{self.store}::{number}", ".", cwd=tree)
+
+    def restore(self, number: int, out: Path) -> tuple[Cost, Path]:
+        out.mkdir()
+        return self._run("borg", "extract", f"{self.store}::{number}", cwd=out), out
+
+
+CONTENDERS = (Rdc, Restic, Borg)
+
+
+def stored(store: Path) -> int:
+    """Return the bytes of all files of a store."""
+    return sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
+
+
+def update(tree: Path, version: Path, *, moved: bool) -> None:
+    """Make a directory equal to a version. `moved`: under other names and in other directories."""
+    run(("rsync", "-a", "--delete", f"{version}/", f"{tree}/"))
+    if moved:
+        files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
+        for number, path in enumerate(files):
+            (tree / "moved" / f"{number % 10}").mkdir(parents=True, exist_ok=True)
+            path.rename(tree / "moved" / f"{number % 10}" / f"renamed {number}")
+
+
+def is_equal(one: Path, other: Path) -> bool:
+    """Return whether two trees have the same names and contents."""
+    words = ("diff", "-rq", "--no-dereference", one, other)
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def measure(
+    top: Path, versions: Sequence[Path], contenders: Sequence[Contender], *, moved: bool
+) -> list[Figures]:
+    """Put all versions into the store of each contender, and restore the last one."""
+    tree, puts = top / "tree", [list[Cost]() for _ in contenders]
+    sizes = [list[int]() for _ in contenders]
+    for number, version in enumerate(versions, 1):
+        update(tree, version, moved=moved and number > 1)
+        for at, contender in enumerate(contenders):
+            if number == 1:
+                contender.make()
+            puts[at].append(contender.put(tree, number))
+            sizes[at].append(stored(contender.store))
+    found = []
+    for at, contender in enumerate(contenders):
+        cost, where = contender.restore(len(versions), top / f"out-{contender.name}")
+        last = sizes[at][-1]
+        added = last - sizes[at][-2] if len(versions) > 1 else last
+        found.append(Figures(last, added, puts[at][0], puts[at][-1], cost, is_equal(tree, where)))
+    return found
+
+
+def main() -> None:
+    parser = arguments(__doc__, place=True)
+    parser.add_argument("--versions", nargs="+", action="append", default=[], metavar="NAME TREE")
+    parser.add_argument("--moved", nargs=3, action="append", default=[], metavar=("NAME", "OLD", "NEW"))
+    options = parser.parse_args()
+    print(machine())
+    columns = ("stored, MB:", "last put added, KB:", "CPU s: first put:", "last put:", "restore:")
+    table = Table("corpus", "tool", *columns)
+    jobs = [(one, False) for one in options.versions] + [(one, True) for one in options.moved]
+    for (name, *trees), moved in jobs:
+        with scratch(options.place) as top:
+            contenders = [kind(top / kind.name) for kind in CONTENDERS]
+            found = measure(top, [Path(one) for one in trees], contenders, moved=moved)
+            for contender, one in zip(contenders, found, strict=True):
+                table.row(
+                    name,
+                    contender.name if one.sound else f"{contender.name} (restored another tree)",
+                    f"{one.stored / MB:.2f}",
+                    f"{one.added / 1e3:,.0f}",
+                    f"{one.first.cpu:.2f}",
+                    f"{one.last.cpu:.2f}",
+                    f"{one.restore.cpu:.2f}",
+                )
+
+
+if __name__ == "__main__":
+    main()

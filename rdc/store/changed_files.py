@@ -1,0 +1,380 @@
+"""Reads the files of a put that are not known to be unchanged, and stores what is new in them.
+
+Small files are read, cut and hashed together. A file that changes while it is read is read once more; then it
+is reported, and the snapshot has the row of the last one, or leaves it out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+
+from rdc.catalog.small_files import BULK_BYTES, sign_contents
+from rdc.catalog.store import SignatureStore, SmallFiles
+from rdc.chunking import SYNC_PARAMS
+from rdc.errors import FileChangedError, FileError, RdcError
+from rdc.files.base.paths import changed, join
+from rdc.files.base.spool import Spool
+from rdc.files.bulk.open_many import read_contents
+from rdc.lean.records import Record, field
+from rdc.model.entries import Kind, Listing, little_endian_integers, strings
+from rdc.progress import Problem, Progressed
+from rdc.signature.tree import TRAITS_BYTES
+from rdc.store.directory import split_keys
+from rdc.store.snapshot_tree import SnapshotTree
+from rdc.store.tree_rows import DirectoryRows, FileRef
+from rdc.store.writer import OtherContentError, StoreWriter, cut_streams
+from rdc.tree.walk import WalkedDirectory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from typing_extensions import Buffer
+
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
+    from rdc.progress import Reporter
+    from rdc.similarity.index import SimilarityIndex
+
+BATCH_BYTES = 8 << 20
+"""Bytes of small files that are read, cut and hashed together."""
+
+BATCH_FILES = 4096
+
+SIMILAR_BYTES = 2 << 10
+"""Bytes of a new file for which a similar one of the last snapshot is looked for."""
+
+SIMILAR_MATCHES = 4
+"""Equal traits of 12 that make a file similar enough to be worth a try."""
+
+READ_BYTES = 1 << 20
+
+
+class IdentityColumns(Record):
+    """The keys of files in the catalog, row by row of a directory."""
+
+    devices: array[int]
+    inodes: array[int]
+    sizes: array[int]
+    mtimes: array[int]
+    ctimes: array[int]
+
+    @classmethod
+    def joined(cls, parts: Iterable[tuple[IdentityColumns, Sequence[int]]]) -> IdentityColumns:
+        """Return some rows of several directories, one after another."""
+        joined = cls(array("Q"), array("Q"), array("Q"), array("q"), array("q"))
+        for columns, rows in parts:
+            joined.devices.extend([columns.devices[row] for row in rows])
+            joined.inodes.extend([columns.inodes[row] for row in rows])
+            joined.sizes.extend([columns.sizes[row] for row in rows])
+            joined.mtimes.extend([columns.mtimes[row] for row in rows])
+            joined.ctimes.extend([columns.ctimes[row] for row in rows])
+        return joined
+
+    def files(self, root: Root, paths: Sequence[bytes]) -> SmallFiles:
+        """Return the rows as files at `paths`."""
+        named = b"\0".join(paths) + b"\0"
+        return SmallFiles(root, named, self.devices, self.inodes, self.sizes, self.mtimes, self.ctimes)
+
+
+def identity_columns(walked: WalkedDirectory) -> IdentityColumns:
+    """Return the identities of the entries of a walked directory."""
+    listing, inodes = walked.listing, walked.inodes
+    return IdentityColumns(
+        little_endian_integers("Q", inodes.devices),
+        little_endian_integers("Q", inodes.inodes),
+        little_endian_integers("Q", listing.sizes),
+        little_endian_integers("q", listing.mtimes),
+        little_endian_integers("q", inodes.ctimes),
+    )
+
+
+class WaitingDirectory(Record, frozen=False):
+    """A walked directory whose files are being read."""
+
+    walked: WalkedDirectory
+    listing: Listing
+    columns: IdentityColumns
+    groups: list[int]
+    """The number of each row's group of hard links; 0 for a file with one name."""
+    attributes: list[bytes]
+    old: DirectoryRows | None
+    refs: dict[int, FileRef] = field(default_factory=dict)
+    """By row."""
+    left_out: set[int] = field(default_factory=set)
+    is_as_walked: bool = True
+    """Whether all rows have what the walk found."""
+
+    @property
+    def path(self) -> bytes:
+        return self.walked.path
+
+
+class ChangedFiles:
+    """Reads files of directories, in the order in which they are queued."""
+
+    def __init__(
+        self,
+        root: Root,
+        writer: StoreWriter,
+        catalog: SignatureStore,
+        reporter: Reporter,
+        check_stop: Callable[[], None],
+        *,
+        deltas: bool,
+    ) -> None:
+        self._root = root
+        self._writer = writer
+        self._reader = writer.reader
+        self._params = writer.reader.store.head.params
+        self._catalog = catalog
+        self._reporter = reporter
+        self._check_stop = check_stop
+        self._deltas = deltas
+        self._similar: _SimilarFiles | None = None
+        self._batch: list[tuple[WaitingDirectory, int]] = []
+        self._batch_bytes = 0
+        self._linked: dict[int, FileRef] = {}
+        """Contents of files with several names, by their group."""
+        self.files_read = self.bytes_read = 0
+
+    def take_old(self, tree: SnapshotTree) -> None:
+        """Look for similar files in this tree."""
+        self._similar = _SimilarFiles(tree)
+
+    def queue(self, waiting: WaitingDirectory) -> None:
+        """Queue the files with content of a directory that have no ref yet."""
+        sizes = waiting.columns.sizes
+        files = [row for row in waiting.walked.listing.rows_of(Kind.FILE) if sizes[row]]
+        if len(waiting.refs) == len(files):
+            return
+        for row in files:
+            if row in waiting.refs:
+                continue
+            size = sizes[row]
+            if size > BULK_BYTES or ((group := waiting.groups[row]) and group in self._linked):
+                self.flush()
+                self._read_alone(waiting, row)
+                continue
+            self._batch.append((waiting, row))
+            self._batch_bytes += size
+            if self._batch_bytes >= BATCH_BYTES or len(self._batch) >= BATCH_FILES:
+                self.flush()
+
+    @property
+    def waits(self) -> bool:
+        """Return whether files wait to be read."""
+        return bool(self._batch)
+
+    def flush(self) -> None:
+        """Read all files that wait."""
+        batch, self._batch, self._batch_bytes = self._batch, [], 0
+        if not batch:
+            return
+        paths = [join(waiting.path, waiting.listing.names[row]) for waiting, row in batch]
+        columns = IdentityColumns.joined([(waiting.columns, (row,)) for waiting, row in batch])
+        files = columns.files(self._root, paths)
+        wanted = array("Q", bytes(24 * len(batch)))
+        wanted[0::3], wanted[1::3], wanted[2::3] = files.devices, files.inodes, files.sizes
+        began = self._catalog.now()
+        found = read_contents(
+            self._root.fileno(), files.paths, wanted, BULK_BYTES, 0, self._root.depths.opening
+        )
+        signed, failed = sign_contents(found, array("I", range(len(batch))), files.sizes, SYNC_PARAMS)
+        self._catalog.put_small(files, signed, range(len(signed.rows)), began)
+        data, signatures = signed.data or b"", signed.signatures
+        cut = cut_streams(data, signatures.sizes, self._params, self._reader.store.head.key)
+        view, offset, chunk = memoryview(data), 0, 0
+        for number, row in enumerate(signed.rows):
+            (waiting, own), size, count = batch[row], signatures.sizes[number], cut.counts[number]
+            traits = signatures.traits_of(number)
+            ref = self._writer.put_content(
+                cut.keys[chunk : chunk + count],
+                cut.lengths[chunk : chunk + count],
+                view[offset : offset + size],
+                self._similar_keys(waiting, own, traits, size),
+            )
+            self._keep(waiting, own, FileRef(signatures.root_of(number), _kept_traits(traits, size), ref))
+            offset += size
+            chunk += count
+        self._note_read(len(signed.rows), offset)
+        for row, _ in failed:
+            self._read_alone(*batch[row])
+
+    def _note_read(self, files: int, size: int) -> None:
+        self.files_read += files
+        self.bytes_read += size
+        self._reporter(Progressed("compare", self.bytes_read, None))
+
+    def _keep(self, waiting: WaitingDirectory, row: int, ref: FileRef) -> None:
+        waiting.refs[row] = ref
+        if group := waiting.groups[row]:
+            self._linked[group] = ref
+
+    def _read_alone(self, waiting: WaitingDirectory, row: int) -> None:
+        """Read one file, again if it changes meanwhile. A failure is reported."""
+        known = self._linked.get(waiting.groups[row]) if waiting.groups[row] else None
+        if known is not None and known.content.size == waiting.listing.sizes[row]:
+            waiting.refs[row] = known
+            return
+        path = join(waiting.path, waiting.listing.names[row])
+        for attempt in (1, 2):
+            try:
+                with self._root.open_read(path) as source:
+                    ref = self._read_open(waiting, row, source) if source.size else None
+                    _restate(waiting, row, source)
+            except FileChangedError as error:
+                if attempt == 2:
+                    self._fail(waiting, row, error)
+            except FileError as error:
+                self._fail(waiting, row, error)
+                return
+            else:
+                if ref is not None:
+                    self._keep(waiting, row, ref)
+                return
+
+    def _read_open(self, waiting: WaitingDirectory, row: int, source: SourceFile) -> FileRef:
+        """Store the content of an open file: once to cut it, and again for chunks that are new.
+
+        Raises FileChangedError if the file changed meanwhile.
+        """
+        from rdc.chunking import Chunker
+        from rdc.signature.tree import TreeBuilder
+
+        began = self._catalog.now()
+        source.rest()
+        builder, signing = TreeBuilder(SYNC_PARAMS, Spool), Chunker(SYNC_PARAMS)
+        cutting, keys, lengths = Chunker(self._params), list[bytes](), array("Q")
+        reader = self._reader
+
+        def take(views: Sequence[Buffer]) -> None:
+            for view in views:
+                chunk = memoryview(view)
+                keys.append(reader.key_of(chunk))
+                lengths.append(chunk.nbytes)
+
+        for span in source.spans(READ_BYTES):
+            columns = signing.feed_columns(span)
+            builder.add(columns.digests, columns.lengths)
+            take(cutting.chunk_views(span))
+            self._check_stop()
+        columns = signing.finish_columns()
+        builder.add(columns.digests, columns.lengths)
+        take(cutting.last_chunk_views())
+        tree = builder.finish(signing.traits())
+        source.check_unchanged()
+        self._catalog.put(source, tree, began)
+        old = self._similar_keys(waiting, row, tree.traits, source.size)
+        try:
+            ref = self._writer.put_stream(keys, lengths, source.pread, old)
+        except OtherContentError as error:
+            shown = self._root.shown(source.path)
+            raise changed(source.path, shown, "the content that was cut", "another") from error
+        source.check_unchanged()
+        self._note_read(1, source.size)
+        return FileRef(tree.root, _kept_traits(tree.traits, source.size), ref)
+
+    def _similar_keys(self, waiting: WaitingDirectory, row: int, traits: bytes, size: int) -> Sequence[bytes]:
+        """Return the keys of the file that was at this path, or of the most similar one."""
+        if self._similar is None or not self._deltas:
+            return ()
+        ref = _old_ref(waiting, row)
+        if ref is None and size >= SIMILAR_BYTES and traits:
+            ref = self._similar.find(traits, size)
+        if ref is None:
+            return ()
+        keys = self._reader.expand(ref.content)
+        return split_keys(keys)
+
+    def _fail(self, waiting: WaitingDirectory, row: int, error: RdcError) -> None:
+        """Report a file that cannot be read, and take its row of the last snapshot or leave it out."""
+        path = join(waiting.path, waiting.listing.names[row])
+        ref = _old_ref(waiting, row)
+        waiting.is_as_walked = False
+        if ref is None or waiting.old is None or self._root.kind(path) is not Kind.FILE:
+            waiting.left_out.add(row)
+            said = "it is not in the snapshot"
+        else:
+            listing, old = waiting.listing, waiting.old.listing.unpacked()
+            known = old.names.index(listing.names[row])
+            for column, other in (
+                (listing.sizes, old.sizes),
+                (listing.mtimes, old.mtimes),
+                (listing.modes, old.modes),
+                (listing.uids, old.uids),
+                (listing.gids, old.gids),
+            ):
+                column[row] = other[known]
+            waiting.groups[row] = 0
+            waiting.refs[row] = ref
+            said = "the snapshot has it as the last one does"
+        self._reporter(Problem(error.code, path, f"{error}; {said}"))
+
+
+def _restate(waiting: WaitingDirectory, row: int, source: SourceFile) -> None:
+    """Give a row the state in which its file was read."""
+    listing, now = waiting.listing, source.metadata
+    found = source.size, now.mtime_ns, now.mode, now.uid, now.gid
+    columns = listing.sizes, listing.mtimes, listing.modes, listing.uids, listing.gids
+    if found != tuple([column[row] for column in columns]):
+        waiting.is_as_walked = False
+        for column, value in zip(columns, found, strict=True):
+            column[row] = value
+
+
+def _old_ref(waiting: WaitingDirectory, row: int) -> FileRef | None:
+    """Return the content of the file that the last snapshot has in this row's place."""
+    old = waiting.old
+    if old is None:
+        return None
+    try:
+        known = strings(old.listing.names).index(waiting.listing.names[row])
+    except ValueError:
+        return None
+    number = old.file_numbers().get(known)
+    return None if number is None else old.files[number]
+
+
+def _kept_traits(traits: bytes, size: int) -> bytes:
+    """Return the traits that a snapshot keeps of a file: none of one that is too small to be looked for."""
+    return traits if traits and size >= SIMILAR_BYTES else bytes(TRAITS_BYTES)
+
+
+class _SimilarFiles:
+    """The files of the last snapshot by their traits. Its tree is read when the first is asked for."""
+
+    def __init__(self, tree: SnapshotTree) -> None:
+        self._tree = tree
+        self._index: SimilarityIndex | None = None
+        self._firsts: array[int] = array("Q")
+        """The number of files with content before each directory in walk order."""
+        self._paths: list[bytes] = []
+
+    def find(self, traits: bytes, size: int) -> FileRef | None:
+        """Return the most similar file; None if none is similar."""
+        from rdc.similarity.traits import Traits
+
+        if self._index is None:
+            self._index = self._filled()
+        found = self._index.query(Traits(traits), limit=1, min_matches=SIMILAR_MATCHES, size=size)
+        if not found:
+            return None
+        directory = bisect_right(self._firsts, found[0].key) - 1
+        rows = self._tree.rows(self._paths[directory])
+        return None if rows is None else rows.files[found[0].key - self._firsts[directory]]
+
+    def _filled(self) -> SimilarityIndex:
+        from rdc.similarity.index import SimilarityIndex
+
+        index, first = SimilarityIndex(), 0
+        for path in self._tree:
+            files = self._tree.traits(path)
+            if not files.sizes:
+                continue
+            self._firsts.append(first)
+            self._paths.append(path)
+            index.add_many(range(first, first + len(files.sizes)), files.traits, files.sizes)
+            first += len(files.sizes)
+        return index

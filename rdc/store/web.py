@@ -1,0 +1,270 @@
+"""Reads ranges of the files that a static web server has. Nothing that a server sends is believed.
+
+A request ends within a time that follows from the bytes that come, whatever the server does: a timer ends its
+connection. No body is read beyond what was asked for. Redirects are not followed and compressed
+bodies are refused, so a signature covers what was fetched from the address that the user named.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TIMEOUT_SECONDS = 60.0
+"""How long a server may be silent, unless the user says otherwise."""
+
+SLOWEST = 16 << 10
+"""Bytes a second below which a server is given up."""
+
+PIECE_BYTES = 256 << 10
+
+_RANGE = re.compile(r"bytes ([0-9]{1,15})-([0-9]{1,15})/(?:[0-9]{1,15}|\*)")
+_REDIRECTS = {301, 302, 303, 307, 308}
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    """A connection whose handshake another thread can end."""
+
+    def __init__(self, host: str, port: int | None, timeout: float, context: ssl.SSLContext) -> None:
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._own_context = context
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        secured = self._own_context.wrap_socket(
+            self.sock, server_hostname=self.host, do_handshake_on_connect=False
+        )
+        self.sock = secured
+        secured.do_handshake()
+
+
+class WebFiles:
+    """The files below one address, read over one connection."""
+
+    def __init__(self, url: str, *, timeout: float = 0, notice: Callable[[str], None] = lambda text: None):
+        """`timeout`: seconds that a server may be silent; 0: TIMEOUT_SECONDS. `notice`: takes what a user
+        should know. Raises UsageError for an address that cannot be one of a store."""
+        self.url = url.rstrip("/")
+        self._timeout = timeout or TIMEOUT_SECONDS
+        self._notice = notice
+        try:
+            found = urlsplit(self.url)
+            self.host, self.port = found.hostname or "", found.port
+        except ValueError as error:
+            raise UsageError(f"{printable(url)}: no address of a store: {error}") from error
+        if not self.host or found.query or found.fragment or not found.path.isascii():
+            raise UsageError(
+                f"{printable(url)}: expected https://HOST/PATH/@latest/, without ? and #, and with %XX for"
+                " letters that are not ASCII"
+            )
+        if found.username is not None:
+            raise UsageError(
+                f"{printable(found.hostname or '')}: rdc sends no password to a web server; leave it out"
+            )
+        self._secure = found.scheme.lower() == "https"
+        self._path = found.path
+        self._connection: http.client.HTTPConnection | None = None
+        self.requests = 0
+        self.received = 0
+        """Bytes of all bodies and heads."""
+        self._lacks_ranges = False
+        self._timer: threading.Timer | None = None
+        self._late = False
+        """Whether the timer ended the connection."""
+
+    @property
+    def default_port(self) -> int:
+        return 443 if self._secure else 80
+
+    def close(self) -> None:
+        """Close the connection. May be called again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def whole(self, path: bytes, most: int) -> bytes:
+        """Return a file of at most `most` bytes. Raises RdcError."""
+        parts: list[bytes] = []
+        self._request(path, None, most, lambda _, data: parts.append(data))
+        return b"".join(parts)
+
+    def fetch(
+        self, path: bytes, start: int, stop: int, size: int, take: Callable[[int, bytes], None]
+    ) -> None:
+        """Give the bytes [start, stop) of a file of `size` bytes to `take`, with the offset of each part.
+
+        A server without ranges sends the whole file, which is given to `take`. Raises RdcError.
+        """
+        self._request(path, (start, stop), size, take)
+
+    def _request(
+        self, path: bytes, wanted: tuple[int, int] | None, most: int, take: Callable[[int, bytes], None]
+    ) -> None:
+        shown = f"{self.url}/{path.decode()}"
+        began = self._connection is not None
+        while True:
+            self._late = False
+            self._limit(self._timeout)
+            try:
+                self._exchange(path, wanted, most, shown, take)
+            except (http.client.HTTPException, OSError, ValueError) as error:
+                late = self._late
+                self.close()
+                # A server may have closed a connection that nobody used for a while.
+                if began and not late and isinstance(error, ConnectionError):
+                    began = False
+                    continue
+                raise self._failure(shown, error, late=late) from error
+            except BaseException:
+                self.close()
+                raise
+            finally:
+                self._limit(None)
+            return
+
+    def _limit(self, seconds: float | None) -> None:
+        """End the connection after this time, in place of what was said before; None: never."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if seconds is not None:
+            self._timer = threading.Timer(seconds, self._abort)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _abort(self) -> None:
+        self._late = True
+        connection = self._connection
+        with suppress(OSError, AttributeError):
+            if connection is not None:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _failure(self, shown: str, error: Exception, *, late: bool) -> RdcError:
+        if late or isinstance(error, TimeoutError):
+            return RdcError(
+                f"{shown}: the server is too slow or silent (--timeout={self._timeout:g}); run again",
+                code=ExitCode.TIMEOUT,
+            )
+        if isinstance(error, ssl.SSLError):
+            return RdcError(
+                f"{shown}: the server's certificate or TLS is not accepted: {printable(str(error))}",
+                code=ExitCode.UNREACHABLE,
+            )
+        code = ExitCode.UNREACHABLE if self.received == 0 else ExitCode.STREAM
+        why = printable(str(error)[:200]) or type(error).__name__
+        return RdcError(f"{shown}: cannot read it: {why}; run again", code=code)
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            port, timeout = self.port or self.default_port, self._timeout
+            self._connection = (
+                _SecureConnection(self.host, port, timeout, ssl.create_default_context())
+                if self._secure
+                else http.client.HTTPConnection(self.host, port, timeout=timeout)
+            )
+        return self._connection
+
+    def _exchange(
+        self,
+        path: bytes,
+        wanted: tuple[int, int] | None,
+        most: int,
+        shown: str,
+        take: Callable[[int, bytes], None],
+    ) -> None:
+        connection = self._open()
+        headers = {"User-Agent": f"rdc/{__version__}"}
+        if wanted is None:
+            headers["Cache-Control"] = "no-cache"
+        else:
+            headers["Range"] = f"bytes={wanted[0]}-{wanted[1] - 1}"
+        self.requests += 1
+        connection.request("GET", f"{self._path}/{path.decode()}", headers=headers)
+        with connection.getresponse() as response:
+            self.received += sum([len(name) + len(value) + 4 for name, value in response.getheaders()]) + 20
+            self._check_head(response, shown)
+            if wanted is None:
+                self._take(response, 0, None, most, shown, take)
+            elif response.status == 206:
+                self._check_range(response, wanted, shown)
+                self._take(response, wanted[0], wanted[1] - wanted[0], most, shown, take)
+            else:
+                if not self._lacks_ranges and wanted != (0, most):
+                    self._lacks_ranges = True
+                    self._notice(f"{self.url}: the server sends no parts of files, so packs come whole")
+                self._take(response, 0, most, most, shown, take)
+            if response.will_close:
+                self.close()
+
+    def _check_head(self, response: http.client.HTTPResponse, shown: str) -> None:
+        status = response.status
+        if status in _REDIRECTS:
+            there = printable((response.getheader("Location") or "nowhere")[:300])
+            raise self._refused(shown, "the file", f"a redirect to {there}", "name the store's new address")
+        if status == 404:
+            advice = "the index is of another time than the files: run again, or tell who publishes the store"
+            raise self._refused(shown, "a file of the store", "none (404)", advice)
+        if status not in (200, 206):
+            found = f"status {status} {printable(response.reason[:80])}"
+            raise self._refused(shown, "the file", found, "ask who runs the server")
+        coding = (response.getheader("Content-Encoding") or "identity").lower()
+        if coding != "identity":
+            advice = "turn off compression and other changes for the store at the server"
+            raise self._refused(shown, "the file as it is", f"coding {printable(coding[:40])}", advice)
+
+    def _check_range(self, response: http.client.HTTPResponse, wanted: tuple[int, int], shown: str) -> None:
+        said = response.getheader("Content-Range") or ""
+        found = _RANGE.fullmatch(said)
+        if found is None or (int(found[1]), int(found[2])) != (wanted[0], wanted[1] - 1):
+            expected = f"bytes {wanted[0]}-{wanted[1] - 1}"
+            found_text = printable(said[:80]) or "no range"
+            raise self._refused(shown, expected, found_text, "the server's ranges cannot be used")
+
+    def _take(
+        self,
+        response: http.client.HTTPResponse,
+        at: int,
+        length: int | None,
+        most: int,
+        shown: str,
+        take: Callable[[int, bytes], None],
+    ) -> None:
+        """Give a body to `take`. `length`: what it must have; None: at most `most` bytes."""
+        said = response.length
+        if said is not None and (said > most if length is None else said != length):
+            raise self._wrong_length(shown, length, most, f"{said}")
+        length = said if length is None else length
+        limit = most if length is None else length
+        self._limit(self._timeout + limit / SLOWEST)
+        began, left = time.monotonic(), limit
+        while data := response.read1(min(PIECE_BYTES, left + 1)):
+            if time.monotonic() - began > self._timeout + (limit - left) / SLOWEST:
+                raise TimeoutError
+            self.received += len(data)
+            if len(data) > left:
+                raise self._wrong_length(shown, length, most, "more")
+            take(at, data)
+            at, left = at + len(data), left - len(data)
+        if length is not None and left:
+            raise self._wrong_length(shown, length, most, f"{length - left}")
+
+    def _wrong_length(self, shown: str, length: int | None, most: int, found: str) -> RdcError:
+        expected = f"at most {most} bytes" if length is None else f"{length} bytes"
+        advice = "the server or a cache has another version of it: run again later"
+        return self._refused(shown, expected, found, advice)
+
+    def _refused(self, shown: str, expected: str, found: str, advice: str) -> RdcError:
+        return RdcError(f"{shown}: expected {expected}, found {found}; {advice}", code=ExitCode.STREAM)

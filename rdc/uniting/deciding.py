@@ -1,0 +1,215 @@
+"""The decisions and reports of a run, wherever its two sides are.
+
+`Deciding` makes the rules of a plan, names what is held and what is in conflict, and says what both sides
+have in common afterwards. How the steps of each side are done is in rdc.uniting.run and rdc.uniting.remote.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rdc.errors import ExitCode, RdcError, printable
+from rdc.files.base.paths import join
+from rdc.model.preserved import nearest_time, packed_time
+from rdc.progress import Problem
+from rdc.uniting.columns import SharedRow
+from rdc.uniting.conflicts import Choices
+from rdc.uniting.pair_rules import NO_RULES
+from rdc.uniting.plan import UNITS, Rules
+from rdc.uniting.records import UniteConflict, UniteReport
+from rdc.uniting.rows import (
+    DIGEST_BYTES,
+    DIRECTORY,
+    FILE,
+    LEFT,
+    NO_STAMP,
+    RIGHT,
+    SYMLINK,
+    Ancestor,
+    Row,
+    Stamp,
+)
+from rdc.uniting.state import OpenConflict
+from rdc.uniting.steps import SIDES, items_of, under_any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rdc.progress import Event, StopSignal
+    from rdc.uniting.conflicts import Merged
+    from rdc.uniting.plan import Conflict, Intent, Plan
+    from rdc.uniting.records import UniteEvent, UniteOptions, UniteReporter
+    from rdc.uniting.rows import Node
+    from rdc.uniting.state import OpenPlan
+    from rdc.uniting.steps import Steps
+    from rdc.watching.records import WatchEvent
+
+
+class Deciding:
+    """One run, as far as it does not matter where the sides are."""
+
+    def __init__(
+        self,
+        shown: tuple[bytes, bytes],
+        options: UniteOptions,
+        reporter: UniteReporter,
+        stop: StopSignal | None,
+        merged: Mapping[bytes, Merged],
+    ) -> None:
+        """`shown`: both directories as the user wrote them. `merged`: as for Choices."""
+        self._shown = shown
+        self._options = options
+        self._reporter = reporter
+        self._stop = stop
+        self._merged = merged
+        self._held = 0
+        self._rules_now = self._rules_before = NO_RULES
+
+    def _report(self, event: UniteEvent | Event | WatchEvent, /) -> None:
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self._held += 1
+        self._reporter(event)
+
+    def _rules(self, plans: Sequence[OpenPlan], can_rename: Callable[[int], bool]) -> Rules:
+        """Return what the plan depends on. `plans`: of interrupted runs, the left side's stamps first."""
+        unfinished: dict[bytes, tuple[Intent, ...]] = {}
+        begun: set[tuple[bytes, bytes]] = set()
+        for plan in plans:
+            begun |= plan.renames
+            for path, intent in plan.intents.items():
+                unfinished[path] = (*unfinished.get(path, ()), intent)
+        return Rules(
+            units=UNITS.union(self._rules_now.units),
+            choose=Choices(self._options, self._merged).choose,
+            unfinished=unfinished,
+            begun=frozenset(begun),
+            can_rename=cache(can_rename),
+        )
+
+    def _name_holds(self, plan: Plan) -> None:
+        for hold in plan.holds:
+            shown = printable(join(self._shown[hold.side], hold.path))
+            self._report(
+                Problem(ExitCode.PARTIAL, hold.path, f"{shown}: nothing was done here: {hold.reason}")
+            )
+        for left, right in plan.renamed_twice:
+            text = f"renamed twice: {printable(left)} at the left, {printable(right)} at the right; both stay"
+            self._report(Problem(ExitCode.OK, left, text))
+        if plan.stricter:
+            text = f"{plan.stricter:,} entries had different permissions: both sides get those that both had"
+            self._report(Problem(ExitCode.OK, b"", text))
+
+    def _name_conflicts(self, plan: Plan) -> list[OpenConflict]:
+        found: list[OpenConflict] = []
+        for conflict in plan.conflicts:
+            event = conflict_event(conflict)
+            self._report(event)
+            found.append(
+                OpenConflict(
+                    event.path_bytes,
+                    event.about,
+                    (event.left_size, event.right_size),
+                    (packed_time(event.left_mtime_ns), packed_time(event.right_mtime_ns)),
+                )
+            )
+        return found
+
+    def _emptied(self, side: int, had: int) -> RdcError:
+        entries = "1 entry" if had == 1 else f"{had:,} entries"
+        return RdcError(
+            f"{printable(self._shown[side])}: expected {entries}, as in the last run, found an empty"
+            " directory; nothing was done: mount it, or use --force-empty to go on with it as it is",
+            code=ExitCode.FILE_IO,
+        )
+
+    def _next_rows(
+        self,
+        plan: Plan,
+        base: Node,
+        views: tuple[Node, Node],
+        steps: Steps,
+        original: Mapping[bytes, Ancestor],
+    ) -> dict[bytes, Ancestor]:
+        """Return what both sides have in common now, with each side's own stamps."""
+        failed = steps.failed[LEFT] | steps.failed[RIGHT]
+        rows = {path: row for path, row in plan.kept.items() if not under_any(path, failed)}
+        torn = {conflict.path for conflict in plan.conflicts if conflict.about == "mode"}
+        for path, settled in plan.settled.items():
+            if under_any(path, failed):
+                continue
+            stamps = [
+                self._stamp(views[side], steps.stamps[side], path, settled.kind) for side in (LEFT, RIGHT)
+            ]
+            if path in torn:
+                # Both modes have to be changes in the next run, too.
+                stamps = _with_former_modes(stamps, base.find(path))
+            content = steps.digests.get(path, settled.content)
+            rows[path] = Ancestor(*settled._replace(content=content), (stamps[LEFT], stamps[RIGHT]))
+        if failed:
+            for path, row in original.items():
+                if under_any(path, failed) and path not in rows and path not in plan.journal_dropped:
+                    rows[path] = row
+        _drop_orphans(rows)
+        return rows
+
+    @staticmethod
+    def _stamp(view: Node, changed: Mapping[bytes, Stamp], path: bytes, kind: int) -> Stamp:
+        stamp = changed.get(path)
+        if stamp is None:
+            node = view.find(path)
+            stamp = node.row.stamp if node is not None and isinstance(node.row, Row) else NO_STAMP
+        # Times of a directory say nothing: each entry that comes or goes changes them.
+        return stamp if kind != DIRECTORY else Stamp(0, stamp.mode, 0, stamp.inode, 0)
+
+    def _result(self, plan: Plan, steps: Steps | None, entries: int, *, first: bool) -> UniteReport:
+        if steps is not None:
+            changed, copied = steps.changed, steps.bytes
+        else:
+            items = [items_of(step, side) for side, step in plan.steps]
+            changed = [sum(item.side == side for item in items) for side in SIDES]
+            copied = [sum(item.copied for item in items if item.side == side) for side in SIDES]
+        code = self._code(conflicts=bool(plan.conflicts))
+        return UniteReport(
+            changed[LEFT], changed[RIGHT], copied[LEFT], copied[RIGHT], entries, len(plan.conflicts),
+            self._held, first, code,
+        )  # fmt: skip
+
+    def _code(self, *, conflicts: bool) -> ExitCode:
+        if self._held:
+            return ExitCode.PARTIAL
+        return ExitCode.CONFLICTS if conflicts else ExitCode.OK
+
+
+def conflict_event(conflict: Conflict) -> UniteConflict:
+    """Return the event of a conflict."""
+    left, right = conflict.rows
+    # The time of a directory changes with each entry in it, and says nothing.
+    times = [nearest_time(row.stamp.mtime_ns) if row.kind != DIRECTORY else 0 for row in (left, right)]
+    return UniteConflict(conflict.path, conflict.about, left.stamp.size, right.stamp.size, *times)
+
+
+def _with_former_modes(stamps: list[Stamp], node: Node | None) -> list[Stamp]:
+    """The stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
+    known = node.row if node is not None else None
+    if not isinstance(known, Ancestor):
+        return stamps
+    return [
+        stamp._replace(mode=before.mode, ctime_ns=0)
+        for stamp, before in zip(stamps, known.stamps, strict=True)
+    ]
+
+
+def _drop_orphans(rows: dict[bytes, Ancestor]) -> None:
+    """Drop rows whose directory has no row: no ancestor can have them."""
+    for path in sorted(rows):
+        parent = path.rpartition(b"/")[0]
+        if parent and (parent not in rows or rows[parent].kind != DIRECTORY):
+            del rows[path]
+
+
+def shared_row(row: Ancestor) -> SharedRow:
+    """Return what both sides have of an entry."""
+    known = row.kind == FILE and len(row.content) == DIGEST_BYTES
+    target = row.content if row.kind == SYMLINK else b""
+    return SharedRow(row.kind, row.content if known else None, target, row.mode, row.mtime_ns)

@@ -1,0 +1,815 @@
+"""The pages that two sides exchange: a tree against what both had in common, steps, what was agreed.
+
+A page is an array of columns in msgpack. Its bytes come compressed, so columns are plain: text ended by NUL,
+and integers of fixed width. Whatever a peer sends is checked here, before anybody relies on it: a tree has no
+entry without its directory, no path leads out of it or is reserved, and no number is out of its range.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+import msgpack
+from blake3 import blake3
+
+from rdc.errors import ProtocolError
+from rdc.files.base.paths import refused_component
+from rdc.lean.records import Record
+from rdc.lean.typed import NamedTuple, TypeVar
+from rdc.limits import MESSAGE_BYTES, PATH_BYTES, SIZE_LIMIT
+from rdc.model.entries import little_endian_integers
+from rdc.model.preserved import nearest_time, packed_times
+from rdc.protocol.wire.fields import check_inner, column_with_times, column_without_times
+from rdc.uniting.ancestor_file import whole_digest
+from rdc.uniting.columns import Common, SharedRow, parents, terminated
+from rdc.uniting.rows import (
+    BARRED,
+    DIGEST_BYTES,
+    DIRECTORY,
+    ELSEWHERE,
+    FILE,
+    NO_STAMP,
+    SYMLINK,
+    Ancestor,
+    Doubt,
+    Row,
+    Stamp,
+)
+from rdc.uniting.state import OpenConflict, OpenPlan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rdc.uniting.describe import Listing
+    from rdc.uniting.plan import Intent
+
+T = TypeVar("T")
+
+MODE_LIMIT = 0o7777
+CONTENT_BYTES = PATH_BYTES
+ABOUT = ("content", "kind", "unit", "mode")
+
+
+# Columns
+
+
+def _ints(code: str, values: Sequence[int]) -> bytes:
+    column = array(code, values)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column.tobytes()
+
+
+def _times(values: Sequence[int]) -> bytes:
+    """Packed times, with the times of their stamps: those of this process mean nothing to another one."""
+    return column_with_times(_ints("q", packed_times([nearest_time(value) for value in values])))
+
+
+def _strings(values: Sequence[bytes]) -> bytes:
+    return b"".join([value + b"\0" for value in values])
+
+
+def _parts(values: Sequence[bytes]) -> list[bytes]:
+    return [_ints("I", [len(value) for value in values]), b"".join(values)]
+
+
+class _Columns:
+    """The columns of a page that came, taken in order. Raises ValueError for what is none."""
+
+    def __init__(self, page: bytes, count: int) -> None:
+        raw: Any = msgpack.unpackb(
+            page,
+            use_list=False,
+            raw=False,
+            max_bin_len=len(page),
+            max_array_len=64,
+            max_map_len=0,
+            max_str_len=0,
+            max_ext_len=0,
+        )
+        if not isinstance(raw, tuple) or len(raw) != count or any(type(each) is not bytes for each in raw):
+            raise ValueError(f"expected {count} columns")
+        self._raw: list[bytes] = list(raw[::-1])
+
+    def blob(self, length: int) -> bytes:
+        found = self._raw.pop()
+        if len(found) != length:
+            raise ValueError(f"{len(found)} bytes, expected {length}")
+        return found
+
+    def ints(self, code: str, count: int | None = None, *, least: int = 0, most: int) -> array[int]:
+        column = array(code)
+        column.frombytes(self._raw.pop())
+        if sys.byteorder == "big":
+            column.byteswap()
+        if count is not None and len(column) != count:
+            raise ValueError(f"{len(column)} numbers, expected {count}")
+        if column and not (least <= min(column) and max(column) <= most):
+            raise ValueError(f"a number is not in {least}..{most}")
+        return column
+
+    def times(self, count: int) -> array[int]:
+        """Packed times."""
+        column = little_endian_integers("q", column_without_times(self._raw.pop(), count))
+        if len(column) != count:
+            raise ValueError(f"{len(column)} times, expected {count}")
+        return column
+
+    def rising(self, below: int) -> tuple[int, ...]:
+        """Numbers that rise strictly, below a limit."""
+        found = self.ints("I", most=below - 1)
+        if any(one >= other for one, other in pairwise(found)):
+            raise ValueError("numbers do not rise")
+        return tuple(found)
+
+    def paths(self, count: int | None = None) -> list[bytes]:
+        """Paths inside a tree, which no reserved name is in."""
+        blob = self._raw.pop()
+        if blob and blob[-1]:
+            raise ValueError("text does not end in NUL")
+        found = blob[:-1].split(b"\0") if blob else []
+        if count is not None and len(found) != count:
+            raise ValueError(f"{len(found)} paths, expected {count}")
+        for path in found:
+            if not path or len(path) > PATH_BYTES:
+                raise ValueError(f"a path of {len(path)} bytes")
+            check_inner(path)
+            if refused_component(path) is not None:
+                raise ValueError("a path has a reserved name")
+        return found
+
+    def parts(self, count: int, longest: int) -> list[bytes]:
+        lengths, blob = self.ints("I", count, most=longest), self._raw.pop()
+        if sum(lengths) != len(blob):
+            raise ValueError("lengths do not add up")
+        found, at = [], 0
+        for length in lengths:
+            found.append(blob[at : at + length])
+            at += length
+        return found
+
+
+def _packed(*columns: bytes) -> bytes:
+    data: bytes = msgpack.packb(columns, use_bin_type=True)
+    return data
+
+
+def pack_texts(texts: Sequence[bytes | None]) -> bytes:
+    """Return texts as a page; None: it cannot be read, or is too long."""
+    lengths = array("q", [-1 if text is None else len(text) for text in texts])
+    if sys.byteorder == "big":
+        lengths.byteswap()
+    return _packed(lengths.tobytes(), b"".join(text for text in texts if text is not None))
+
+
+def unpack_texts(page: bytes, count: int, most: int) -> list[bytes | None]:
+    """Read `count` texts of at most `most` bytes each."""
+    columns = _Columns(page, 2)
+    lengths = columns.ints("q", count, least=-1, most=most)
+    blob = columns.blob(sum(length for length in lengths if length > 0))
+    found: list[bytes | None] = []
+    at = 0
+    for length in lengths:
+        found.append(None if length < 0 else blob[at : at + length])
+        at += max(length, 0)
+    return found
+
+
+def checked(what: str, read: Callable[[bytes], T], page: bytes) -> T:
+    """Read a page. Raises ProtocolError if it is not one that rdc writes."""
+    try:
+        return read(page)
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise ProtocolError(f"{what}: {error}") from error
+
+
+# Paths
+
+
+def pack_paths(paths: Sequence[bytes]) -> bytes:
+    """Return paths as a page."""
+    return _packed(_strings(paths))
+
+
+def unpack_paths(page: bytes) -> list[bytes]:
+    """Read paths."""
+    return _Columns(page, 1).paths()
+
+
+# Digests
+
+
+def pack_digests(digests: Sequence[bytes | None]) -> bytes:
+    """Return digests as a page; None: the file cannot be read."""
+    return _packed(
+        bytes(digest is not None for digest in digests),
+        b"".join(digest for digest in digests if digest is not None),
+    )
+
+
+def unpack_digests(page: bytes, count: int) -> list[bytes | None]:
+    """Read digests of `count` files."""
+    columns = _Columns(page, 2)
+    known = columns.blob(count)
+    if set(known) - {0, 1}:
+        raise ValueError("whether each is known")
+    digests = columns.blob(DIGEST_BYTES * known.count(1))
+    found: list[bytes | None] = []
+    at = 0
+    for each in known:
+        found.append(digests[at : at + DIGEST_BYTES] if each else None)
+        at += DIGEST_BYTES * each
+    return found
+
+
+# One side's tree
+
+
+class Told(Record):
+    """One side's tree against the ancestor's rows, which are named by their numbers in order of paths."""
+
+    gone: tuple[int, ...]
+    """Rows at whose paths nothing takes part."""
+    linked: tuple[int, ...]
+    """Rows of unchanged files that have several names."""
+    dropped: tuple[int, ...]
+    """Rows that an undo made worthless."""
+    rows: Mapping[bytes, Row]
+    """Entries that are not as the ancestor's row at their path says, sorted by path. Inode numbers are those
+    of `number_of`."""
+    barred: Mapping[bytes, str]
+    plans: tuple[OpenPlan, ...]
+    """The plans in the journal. A stamp that an unchanged entry has is that of `same_stamp`."""
+
+
+def same_stamp(number: int, row: Ancestor, side: int) -> Stamp:
+    """The stamp of an unchanged entry of the other side, whose true one only that side knows."""
+    before = row.stamps[side]
+    return Stamp(before.size, row.mode, row.mtime_ns, number + 1, int(row.kind != DIRECTORY))
+
+
+def tell(
+    rows: Mapping[bytes, Row],
+    barred: Mapping[bytes, str],
+    plans: Sequence[OpenPlan],
+    common: Common,
+    dropped: Sequence[bytes],
+    side: int,
+    linked: Iterable[int] = (),
+) -> Told:
+    """Describe `side`. `rows`: in the directories in which the ancestor's rows were made. `dropped`: paths of
+    rows that an undo made worthless. `linked`: rows of files with several names in other directories."""
+    original, numbers = common.rows, common.numbers
+    inodes: dict[tuple[int, int], int] = {}
+    for path, base in original.items():
+        if base.inode(side):
+            inodes.setdefault((base.kind, base.inode(side)), numbers[path] + 1)
+    changed: dict[bytes, Row] = {}
+    linked = list(linked)
+    known: dict[Stamp, int] = {}
+    for path, row in rows.items():
+        found = original.get(path)
+        if found is not None and _is_same(row, found, side):
+            known[row.stamp] = numbers[path]
+            if row.is_linked:
+                linked.append(numbers[path])
+            continue
+        token = 0
+        if row.inode:
+            token = inodes.setdefault((row.kind, row.inode), common.count + len(inodes) + 1)
+        changed[path] = row._replace(inode=token)
+    return Told(
+        tuple(sorted(numbers[path] for path in original if path not in rows)),
+        tuple(sorted(linked)),
+        tuple(sorted(numbers[path] for path in dropped)),
+        dict(sorted(changed.items())),
+        barred,
+        tuple(_translated(plan, known, common, side) for plan in plans),
+    )
+
+
+def _is_same(row: Row, base: Ancestor, side: int) -> bool:
+    before, now = base.stamps[side], row.stamp
+    if (row.kind, row.content, row.mode) != (base.kind, base.content, base.mode):
+        return False
+    if row.doubt is not Doubt.NONE:
+        return False
+    if row.kind == DIRECTORY:
+        return (now.mode, now.inode) == (before.mode, before.inode)
+    return now == before and (row.kind != FILE or row.mtime_ns == base.mtime_ns)
+
+
+def _translated(plan: OpenPlan, known: Mapping[Stamp, int], common: Common, side: int) -> OpenPlan:
+    """The plan as the other side can compare it. A plan of a run on one machine names no side: all of its
+    paths are in doubt."""
+    intents: dict[bytes, Intent] = {}
+    for path, (own, other) in plan.intents.items():
+        if not plan.is_own:
+            intents[path] = None, None
+        elif own is not None and own in known:
+            number = known[own]
+            intents[path] = same_stamp(number, common.rows[common.path(number)], side), other
+        else:
+            intents[path] = own, other
+    return OpenPlan(plan.generation, intents, plan.renames, True)
+
+
+def told_directories(told: Told, common: Common) -> set[bytes]:
+    """Return the directories of which a plan needs the entries, as the other side tells them apart from the
+    ancestor's."""
+    missing = [common.path(number) for number in (*told.gone, *told.dropped)]
+    named = [*told.rows, *told.barred, *missing]
+    return parents(named).union(named)
+
+
+def rows_of(
+    told: Told,
+    original: Mapping[bytes, Ancestor],
+    numbers: Mapping[bytes, int],
+    side: int,
+    *,
+    keeps_inodes: bool,
+) -> tuple[dict[bytes, Row], dict[bytes, Ancestor]]:
+    """Return the rows of the other side, which is `side`, and the ancestor with its stamps in place.
+
+    `original`: the ancestor's rows in the directories that differ, each with its number in `numbers`. Raises
+    ProtocolError if the rows make no tree.
+    """
+    gone, linked = frozenset(told.gone), frozenset(told.linked)
+    rows: dict[bytes, Row] = {}
+    base: dict[bytes, Ancestor] = {}
+    for path, row in original.items():
+        number = numbers[path]
+        stamp = same_stamp(number, row, side)
+        stamps = (stamp, row.stamps[1]) if side == 0 else (row.stamps[0], stamp)
+        base[path] = row._replace(stamps=stamps)
+        if number in gone or path in told.rows or path in told.barred:
+            continue
+        several = number in linked
+        proves = keeps_inodes and row.kind != SYMLINK and not several
+        rows[path] = Row(
+            row.kind, row.content, row.mode, row.mtime_ns, number + 1 if proves else 0, None, stamp,
+            Doubt.NONE, several,
+        )  # fmt: skip
+    rows.update(told.rows)
+    for path in (*rows, *told.barred):
+        parent = path.rpartition(b"/")[0]
+        if parent and (parent not in rows or rows[parent].kind != DIRECTORY):
+            raise ProtocolError("a tree has an entry without its directory")
+    return dict(sorted(rows.items())), base
+
+
+_NEW = b""
+"""Stands for the content of a file without an ancestor, which its size and time say."""
+
+
+def new_content(size: int, mtime_ns: int) -> bytes:
+    """The content of a file without an ancestor that nobody read."""
+    return b"new, of %d bytes at %d" % (size, mtime_ns)
+
+
+def _content(row: Row) -> bytes:
+    is_new = row.kind == FILE and row.content == new_content(row.stamp.size, row.mtime_ns)
+    return _NEW if is_new else row.content
+
+
+def pack_told(told: Told) -> bytes:
+    """Return a tree as a page."""
+    rows = list(told.rows.values())
+    stamps = [row.stamp for row in rows]
+    journal = [
+        (number, path, own, other)
+        for number, plan in enumerate(told.plans)
+        for path, (own, other) in plan.intents.items()
+    ]
+    renames = [(number, *pair) for number, plan in enumerate(told.plans) for pair in sorted(plan.renames)]
+    owns = [own if own is not None else Stamp(-3, 0, 0, 0, 0) for _, _, own, _ in journal]
+    return _packed(
+        _ints("I", told.gone),
+        _ints("I", told.linked),
+        _ints("I", told.dropped),
+        _strings(list(told.rows)),
+        bytes(row.kind for row in rows),
+        *_parts([_content(row) for row in rows]),
+        _ints("H", [row.mode for row in rows]),
+        _times([row.mtime_ns for row in rows]),
+        _ints("Q", [row.inode for row in rows]),
+        bytes(row.doubt.value for row in rows),
+        bytes(row.is_linked for row in rows),
+        *_stamp_columns(stamps),
+        _strings(list(told.barred)),
+        *_parts([text.encode()[:MESSAGE_BYTES] for text in told.barred.values()]),
+        b"".join(plan.generation for plan in told.plans),
+        _ints("I", [number for number, *_ in journal]),
+        _strings([path for _, path, *_ in journal]),
+        *_stamp_columns(owns),
+        bytes(other is not None for *_, other in journal),
+        _ints("I", [number for number, *_ in renames]),
+        _strings([old for _, old, _ in renames]),
+        _strings([new for *_, new in renames]),
+    )
+
+
+def _stamp_columns(stamps: Sequence[Stamp]) -> list[bytes]:
+    return [
+        _ints("q", [stamp.size for stamp in stamps]),
+        _ints("H", [stamp.mode for stamp in stamps]),
+        _times([stamp.mtime_ns for stamp in stamps]),
+        _ints("Q", [stamp.inode for stamp in stamps]),
+        _times([stamp.ctime_ns for stamp in stamps]),
+    ]
+
+
+def _stamps(columns: _Columns, count: int, least: int) -> list[Stamp]:
+    sizes = columns.ints("q", count, least=least, most=SIZE_LIMIT)
+    modes = columns.ints("H", count, most=MODE_LIMIT)
+    mtimes = columns.times(count)
+    inodes = columns.ints("Q", count, most=(1 << 64) - 1)
+    ctimes = columns.times(count)
+    return [Stamp(*fields) for fields in zip(sizes, modes, mtimes, inodes, ctimes, strict=True)]
+
+
+def unpack_told(page: bytes, count: int) -> Told:
+    """Read a tree, told against an ancestor of `count` rows."""
+    columns = _Columns(page, 32)
+    gone, linked, dropped = columns.rising(count), columns.rising(count), columns.rising(count)
+    paths = columns.paths()
+    if any(one >= other for one, other in pairwise(paths)):
+        raise ValueError("paths do not rise")
+    number = len(paths)
+    kinds = columns.blob(number)
+    contents = columns.parts(number, CONTENT_BYTES)
+    modes = columns.ints("H", number, most=0o777)
+    mtimes = columns.times(number)
+    inodes = columns.ints("Q", number, most=(1 << 64) - 1)
+    doubts, several = columns.blob(number), columns.blob(number)
+    stamps = _stamps(columns, number, 0)
+    rows: dict[bytes, Row] = {}
+    for at, path in enumerate(paths):
+        kind, content = kinds[at], contents[at]
+        if kind not in (DIRECTORY, FILE, SYMLINK) or several[at] > 1:
+            raise ValueError("a row of no known kind")
+        if kind == DIRECTORY and content:
+            raise ValueError("a directory with content")
+        if kind == SYMLINK and (not content or b"\0" in content):
+            raise ValueError("a symlink without a target")
+        if kind == FILE and content == _NEW:
+            content = new_content(stamps[at].size, mtimes[at])
+        rows[path] = Row(
+            kind, content, modes[at], mtimes[at], inodes[at], None, stamps[at], Doubt(doubts[at]),
+            bool(several[at]),
+        )  # fmt: skip
+    barred = columns.paths()
+    reasons = columns.parts(len(barred), MESSAGE_BYTES)
+    if set(barred) & rows.keys():
+        raise ValueError("an entry takes part, and does not")
+    plans = _plans(columns)
+    return Told(
+        gone,
+        linked,
+        dropped,
+        rows,
+        {path: reason.decode("utf-8", "replace") for path, reason in zip(barred, reasons, strict=True)},
+        plans,
+    )
+
+
+def _plans(columns: _Columns) -> tuple[OpenPlan, ...]:
+    generations = columns._raw.pop()
+    if len(generations) % 8:
+        raise ValueError("a generation is cut off")
+    plans: list[tuple[dict[bytes, Intent], set[tuple[bytes, bytes]]]] = [
+        ({}, set()) for _ in range(len(generations) // 8)
+    ]
+    at = columns.ints("I", most=len(plans) - 1)
+    paths = columns.paths(len(at))
+    owns = _stamps(columns, len(at), -3)
+    others = columns.blob(len(at))
+    for number, path, own, other in zip(at, paths, owns, others, strict=True):
+        plans[number][0][path] = (
+            None if own.size == -3 else own._replace() if own.size >= 0 else NO_STAMP,
+            ELSEWHERE if other else None,
+        )
+    at = columns.ints("I", most=len(plans) - 1)
+    olds, news = columns.paths(len(at)), columns.paths(len(at))
+    for number, old, new in zip(at, olds, news, strict=True):
+        plans[number][1].add((old, new))
+    return tuple(
+        OpenPlan(generations[8 * number : 8 * number + 8], intents, frozenset(renames), True)
+        for number, (intents, renames) in enumerate(plans)
+    )
+
+
+def barred_row(reason: str) -> Row:
+    """The row of an entry that takes no part."""
+    return Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False)
+
+
+def tree_digest(listing: Listing) -> bytes:
+    """The digest of a tree without an ancestor: equal ones need no rows."""
+    whole = whole_digest(listing.agreed_digests().values())
+    return blake3(whole + terminated(sorted(listing.barred))).digest(16)
+
+
+# Steps
+
+
+class Action(NamedTuple):
+    """One step at the other side, as that side can do it: it knows its own entries."""
+
+    what: int
+    path: bytes
+    new: bytes
+    """The new path of a rename or a copy; otherwise b""."""
+    kind: int
+    target: bytes
+    mode: int
+    mtime_ns: int
+    size: int
+    """The size of a file that is to arrive, as its source listed it, as is the time below."""
+    listed_mtime_ns: int
+
+
+MAKE, RENAME, COPY, ADD, REPLACE, SET, REMOVE = range(7)
+"""The kind of an Action."""
+
+
+class Order(Record):
+    """The steps that a run is about to do at one side."""
+
+    generation: bytes
+    intents: Mapping[bytes, tuple[bool, bool]]
+    """The journal: whether the side that gets the order has a step at a path, and whether the other has."""
+    renames: frozenset[tuple[bytes, bytes]]
+    actions: tuple[Action, ...]
+    wanted: tuple[bytes, ...]
+    """Files that the other side takes from here, sorted by directory and name."""
+
+
+def pack_order(order: Order) -> bytes:
+    """Return an order as a page."""
+    actions = order.actions
+    return _packed(
+        order.generation,
+        _strings(list(order.intents)),
+        bytes(own | other << 1 for own, other in order.intents.values()),
+        _strings([old for old, _ in sorted(order.renames)]),
+        _strings([new for _, new in sorted(order.renames)]),
+        bytes(action.what for action in actions),
+        _strings([action.path for action in actions]),
+        *_parts([action.new for action in actions]),
+        bytes(action.kind for action in actions),
+        *_parts([action.target for action in actions]),
+        _ints("H", [action.mode for action in actions]),
+        _times([action.mtime_ns for action in actions]),
+        _ints("Q", [action.size for action in actions]),
+        _times([action.listed_mtime_ns for action in actions]),
+        _strings(order.wanted),
+    )
+
+
+def unpack_order(page: bytes) -> Order:
+    """Read an order."""
+    columns = _Columns(page, 17)
+    generation = columns.blob(8)
+    paths = columns.paths()
+    sides = columns.blob(len(paths))
+    if sides and max(sides) > 3:
+        raise ValueError("a path of no side")
+    olds = columns.paths()
+    renames = frozenset(zip(olds, columns.paths(len(olds)), strict=True))
+    whats = columns._raw.pop()
+    count = len(whats)
+    if whats and max(whats) > REMOVE:
+        raise ValueError("an unknown step")
+    places = columns.paths(count)
+    news = columns.parts(count, PATH_BYTES)
+    kinds = columns.blob(count)
+    targets = columns.parts(count, PATH_BYTES)
+    modes = columns.ints("H", count, most=MODE_LIMIT)
+    mtimes = columns.times(count)
+    sizes = columns.ints("Q", count, most=SIZE_LIMIT)
+    listed = columns.times(count)
+    actions: list[Action] = []
+    for number, what in enumerate(whats):
+        new, kind, target = news[number], kinds[number], targets[number]
+        if bool(new) != (what in (RENAME, COPY)) or kind not in (DIRECTORY, FILE, SYMLINK):
+            raise ValueError("a step of no known form")
+        if new:
+            _check_path(new)
+        if bool(target) != (what in (ADD, REPLACE) and kind == SYMLINK) or b"\0" in target:
+            raise ValueError("a step with a wrong target")
+        actions.append(
+            Action(
+                what,
+                places[number],
+                new,
+                kind,
+                target,
+                modes[number],
+                mtimes[number],
+                sizes[number],
+                listed[number],
+            )
+        )
+    wanted = columns.paths()
+    if len(set(wanted)) != len(wanted):
+        raise ValueError("a file is wanted twice")
+    return Order(
+        generation,
+        {path: (bool(side & 1), bool(side & 2)) for path, side in zip(paths, sides, strict=True)},
+        renames,
+        tuple(actions),
+        tuple(wanted),
+    )
+
+
+def _check_path(path: bytes) -> None:
+    if b"\0" in path:
+        raise ValueError("a path with NUL")
+    check_inner(path)
+    if refused_component(path) is not None:
+        raise ValueError("a path has a reserved name")
+
+
+# Outcome
+
+
+class Outcome(Record):
+    """The outcome of an order."""
+
+    failed: tuple[bytes, ...]
+    """Paths at which a step was not done; of a rename both."""
+    problems: tuple[tuple[bytes, str], ...]
+    """Paths and texts."""
+    digests: Mapping[bytes, bytes]
+    """The contents of files that came, as far as they are known."""
+
+
+def pack_outcome(outcome: Outcome) -> bytes:
+    """Return an outcome as a page."""
+    texts = [text.encode()[:MESSAGE_BYTES] for _, text in outcome.problems]
+    return _packed(
+        _strings(sorted(outcome.failed)),
+        *_parts([path for path, _ in outcome.problems]),
+        *_parts(texts),
+        _strings(list(outcome.digests)),
+        b"".join(outcome.digests.values()),
+    )
+
+
+def unpack_outcome(page: bytes) -> Outcome:
+    """Read an outcome."""
+    columns = _Columns(page, 7)
+    failed = columns.paths()
+    lengths = columns._raw[-1]
+    count = len(lengths) // 4
+    paths = columns.parts(count, PATH_BYTES)
+    texts = columns.parts(count, MESSAGE_BYTES)
+    problems = tuple((path, text.decode("utf-8", "replace")) for path, text in zip(paths, texts, strict=True))
+    known = columns.paths()
+    blob = columns.blob(DIGEST_BYTES * len(known))
+    digests = {path: blob[DIGEST_BYTES * at : DIGEST_BYTES * (at + 1)] for at, path in enumerate(known)}
+    return Outcome(tuple(failed), problems, digests)
+
+
+# What is agreed
+
+
+class Agreed(Record):
+    """The new common ancestor after a run, against what each can tell for itself (`expected_rows`)."""
+
+    generation: bytes
+    shared: bytes
+    """The first half of the digest of all rows, by which both sides find that they keep the same."""
+    moves: tuple[tuple[bytes, bytes], ...]
+    """Old and new paths of the ancestor's rows, with what lies below them; all at once."""
+    gone: tuple[bytes, ...]
+    """Rows that are not agreed, by paths after the moves."""
+    rows: Mapping[bytes, SharedRow]
+    kept: tuple[bytes, ...]
+    """Rows that stay as they were, with each side's own stamps: their entries are in conflict, or held."""
+    torn: tuple[bytes, ...]
+    """Entries whose permissions are in conflict."""
+    conflicts: tuple[OpenConflict, ...]
+
+
+def pack_agreed(agreed: Agreed) -> bytes:
+    """Return it as a page."""
+    rows, conflicts = list(agreed.rows.values()), agreed.conflicts
+    return _packed(
+        agreed.generation,
+        agreed.shared,
+        _strings([old for old, _ in agreed.moves]),
+        _strings([new for _, new in agreed.moves]),
+        _strings(agreed.gone),
+        _strings(list(agreed.rows)),
+        bytes(row.kind for row in rows),
+        *_parts([row.target if row.kind == SYMLINK else row.digest or b"" for row in rows]),
+        _ints("H", [row.mode for row in rows]),
+        _times([row.mtime_ns for row in rows]),
+        _strings(agreed.kept),
+        _strings(agreed.torn),
+        _strings([each.path for each in conflicts]),
+        bytes(ABOUT.index(each.about) for each in conflicts),
+        _ints("q", [size for each in conflicts for size in each.sizes]),
+        _times([mtime for each in conflicts for mtime in each.mtimes_ns]),
+    )
+
+
+def unpack_agreed(page: bytes) -> Agreed:
+    """Read what is agreed."""
+    columns = _Columns(page, 17)
+    generation, shared = columns.blob(8), columns.blob(16)
+    olds = columns.paths()
+    news = columns.paths(len(olds))
+    gone = columns.paths()
+    paths = columns.paths()
+    count = len(paths)
+    kinds = columns.blob(count)
+    contents = columns.parts(count, PATH_BYTES)
+    modes = columns.ints("H", count, most=0o777)
+    mtimes = columns.times(count)
+    rows: dict[bytes, SharedRow] = {}
+    for path, kind, content, mode, mtime_ns in zip(paths, kinds, contents, modes, mtimes, strict=True):
+        is_file, is_link = kind == FILE, kind == SYMLINK
+        if not (is_file or is_link or kind == DIRECTORY) or b"\0" in content * is_link:
+            raise ValueError("a row of no known kind")
+        if len(content) not in ((0, DIGEST_BYTES) if is_file else range(1, PATH_BYTES) if is_link else (0,)):
+            raise ValueError("a row with a wrong content")
+        digest = content if is_file and content else None
+        rows[path] = SharedRow(kind, digest, content if is_link else b"", mode, mtime_ns)
+    kept = columns.paths()
+    torn = columns.paths()
+    places = columns.paths()
+    abouts = columns.blob(len(places))
+    if abouts and max(abouts) >= len(ABOUT):
+        raise ValueError("a conflict about nothing")
+    sizes = columns.ints("q", 2 * len(places), least=-1, most=SIZE_LIMIT)
+    times = columns.times(2 * len(places))
+    conflicts = tuple(
+        OpenConflict(
+            path,
+            ABOUT[abouts[at]],
+            (sizes[2 * at], sizes[2 * at + 1]),
+            (times[2 * at], times[2 * at + 1]),
+        )
+        for at, path in enumerate(places)
+    )
+    return Agreed(
+        generation,
+        shared,
+        tuple(zip(olds, news, strict=True)),
+        tuple(gone),
+        rows,
+        tuple(kept),
+        tuple(torn),
+        conflicts,
+    )
+
+
+def expected_rows(
+    base: Mapping[bytes, SharedRow] | None,
+    moves: Sequence[tuple[bytes, bytes]],
+    rows: Mapping[bytes, Row],
+) -> dict[bytes, SharedRow]:
+    """Return what either side expects to be agreed, before it is told otherwise.
+
+    With an ancestor that is the ancestor, relabelled. Without one it is all that the answerer had when it was
+    listed, which is `rows`.
+    """
+    if base is None:
+        return {
+            path: SharedRow(
+                row.kind,
+                row.content if row.kind == FILE and len(row.content) == DIGEST_BYTES else None,
+                row.content if row.kind == SYMLINK else b"",
+                row.mode if row.kind != SYMLINK else 0,
+                row.mtime_ns if row.kind == FILE else 0,
+            )
+            for path, row in rows.items()
+        }
+    return {new: base[old] for new, old in relabelled(base, moves).items()}
+
+
+def relabelled(paths: Iterable[bytes], moves: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return the old path of each path after the moves."""
+    new_path = dict(moves)
+    cache: dict[bytes, bytes] = {b"": b""}
+    return {_moved(path, new_path, cache): path for path in paths}
+
+
+def _moved(path: bytes, moves: Mapping[bytes, bytes], cache: dict[bytes, bytes]) -> bytes:
+    """Return where a path is after the moves: below the nearest directory above it that moved."""
+    known = cache.get(path)
+    if known is None:
+        known = moves.get(path)
+        if known is None:
+            parent, slash, name = path.rpartition(b"/")
+            known = _moved(parent, moves, cache) + slash + name if parent else name
+        cache[path] = known
+    return known

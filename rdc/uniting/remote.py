@@ -1,0 +1,916 @@
+"""One run of `rdc unite` with a directory of another machine, as the side that dials holds it.
+
+One connection. The other side tells what it changed since what both had in common, this side makes the plan,
+and contents come and go as in every sync, with the roles exchanged in turn. Each side does its own steps,
+checks each against its own listing, and keeps its own journal. rdc.uniting.far_side is the other side.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from contextlib import ExitStack
+
+from rdc.catalog.signer import FileSigner
+from rdc.catalog.store import NoCatalog
+from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError, TrustError, UsageError, printable
+from rdc.files.own.record_log import RecordError
+from rdc.files.root.root import Root
+from rdc.lean.records import Record, replace
+from rdc.limits import DAEMON_TIMEOUT_SECONDS
+from rdc.model.sync import SyncOptions
+from rdc.progress import Problem
+from rdc.protocol.connection import Connection, knows
+from rdc.protocol.messages import Exchange, Hello, Meet, Met, Opened, Role
+from rdc.protocol.messages.uniting import FEATURE, Asked, Subject, Told
+from rdc.protocol.wire.codec import encode as encode_message
+from rdc.session.runtime.commands import Conversation, Flush, Pace, Receive, Send, entries_memory
+from rdc.session.serve import greeting, send_open
+from rdc.tree import filter_list
+from rdc.uniting import exchanged
+from rdc.uniting.ancestor_file import Head, StoredAncestor
+from rdc.uniting.columns import EMPTY, Common, table_of, with_parents
+from rdc.uniting.deciding import Deciding, shared_row
+from rdc.uniting.describe import (
+    Listing,
+    OwnContents,
+    digest_of,
+    drop_undone,
+    encode_next,
+    last_undo,
+    node_of,
+    was_undone,
+)
+from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, SET, Action, Agreed, Order
+from rdc.uniting.guards import check_room, check_share
+from rdc.uniting.merging import TEXT_BYTES
+from rdc.uniting.pages import (
+    FilesEnd,
+    decode_page,
+    do_late_steps,
+    next_message,
+    receive_page,
+    rest_of,
+    send_page,
+)
+from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, decode_rules, encode_rules
+from rdc.uniting.plan import UNITS, Planning, Remove, SetFields, Write
+from rdc.uniting.records import UniteOptions, UniteReport
+from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
+from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
+from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, RIGHT, SYMLINK, Ancestor, Doubt, Node, Row
+from rdc.uniting.state import (
+    MARK_DIGEST_BYTES,
+    Known,
+    OpenPlan,
+    OwnMemory,
+    PairDirectory,
+    Related,
+    RootState,
+    pair_name,
+    relate,
+)
+from rdc.uniting.steps import SIDES, Steps, StepsProgress, items_of, writable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rdc.model.location import Location, RemoteShell
+    from rdc.progress import StopSignal
+    from rdc.session.far.far_host import FarHost
+    from rdc.uniting.conflicts import Merged
+    from rdc.uniting.plan import Plan, Step
+    from rdc.uniting.records import UniteReporter
+
+
+MEETINGS = 6
+"""Sessions of one run: each but the last one showed what this side had to say otherwise."""
+
+
+class Again(Record):
+    """The meeting showed what this side has to say otherwise: it dials once more."""
+
+    other: bytes = b""
+    """The id of the other directory."""
+    rules: KeptRules | None = None
+    """The rules that the other side keeps."""
+    probed: bool = False
+    """The other side remembers nothing of this empty directory."""
+
+
+class Ends(Record):
+    """Which directories are united."""
+
+    shown: tuple[bytes, bytes]
+    """Both as the user wrote them."""
+    near: int
+    """The side that is on this machine."""
+    path: bytes
+    """The path of the tree at that side."""
+    far: bytes
+    """The path of the other side, on its machine."""
+    own_place: bytes
+    """The path that the other side shows for this one."""
+
+
+class RemoteRun(Deciding):
+    """One session, seen from the dialling side."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        ends: Ends,
+        options: UniteOptions,
+        reporter: UniteReporter,
+        stop: StopSignal | None,
+        signer: FileSigner,
+        said: Again,
+        *,
+        timeout: int = 0,
+        round_: int | None = None,
+        merged: Mapping[bytes, Merged] | None = None,
+    ) -> None:
+        """`said`: what an earlier meeting of this run showed. `timeout`: seconds of silence that end the
+        session; 0 for no limit. `round_`: of an open session, where the meeting goes on; None: it begins."""
+        super().__init__(ends.shown, options, reporter, stop, merged or {})
+        self.texts: dict[bytes, bytes | None] = {}
+        """The other side's versions of conflicts that may be merged."""
+        self._stack = stack
+        self._ends = ends
+        self._near, self._far = ends.near, 1 - ends.near
+        self._signer = signer
+        self._said = said
+        self._opened = round_
+        self.round = 0
+        """The round in which the session goes on after this meeting."""
+        self.pair = b""
+        """The name of the pair's state at both sides, once both have met."""
+        self._secret = os.urandom(16)
+        self._has_begun = False
+        self._edges: frozenset[bytes] | None = None
+        """What both sides know of other pairs, in a first meeting."""
+        self._root = Root.open(ends.path)
+        stack.callback(self._root.release)
+        self._inode = os.fstat(self._root.fileno()).st_ino
+        bare = not os.listdir(ends.path) and not options.force_empty and not said.probed
+        self._probes = bare
+        """Nothing is written into an empty directory before the other side says that it knows of none."""
+        self._writes = not (options.dry_run or bare)
+        self._options_sent = SyncOptions(owner=False, group=False, fsync=options.fsync, timeout=timeout)
+
+    def conversation(self) -> Conversation[UniteReport | Again]:
+        """Hold this side of the session. Raises RdcError."""
+        state = RootState(self._root, write=self._writes)
+        self._stack.callback(state.close)
+        other = self._said.other or self._likely_other(state)
+        memory = self._memory(state, other)
+        yield from self._meet(state, other, memory)
+        self._listing = Listing(self._root, filter_list(self._rules_now.filters), self._report)
+        met, round_ = yield from self._met()
+        self.round = round_
+        if met.rules:
+            return Again(other, _rules_in(met), probed=self._said.probed)
+        if self._probes:
+            if met.known:
+                raise self._emptied(self._near, met.known)
+            return Again(met.root, self._said.rules, probed=True)
+        if state.id is not None and met.root == state.id:
+            raise RdcError(f"{printable(self._shown[self._far])}: expected another directory, found this one")
+        if other != met.root:
+            found = self._memory(state, met.root)
+            if found.ancestors and met.root != self._said.other:
+                return Again(met.root, self._said.rules, probed=self._said.probed)
+            memory = self._memory(state, b"")
+        pair = self._opened_pair(state, met.root)
+        if state.id is not None:
+            self.pair = pair_name((state.id, met.root))
+        related = self._related(memory, met, other)
+        return (yield from self._unite(_Meeting(state, pair, memory, met, related), round_))
+
+    # The meeting
+
+    def _likely_other(self, state: RootState) -> bytes:
+        """The id of the other directory, as this side remembers it from its place; b"" if it does not."""
+        latest, found = -1, b""
+        for pair in state.pairs():
+            try:
+                ancestors, _ = pair.ancestors()
+            finally:
+                pair.close()
+            for ancestor in ancestors[:1]:
+                here = ancestor.head.place == self._shown[self._far]
+                seconds = ancestor.head.seconds + (here << 40)
+                if seconds > latest:
+                    latest, found = seconds, ancestor.head.other
+        return found
+
+    def _opened_pair(self, state: RootState, other: bytes) -> PairDirectory | None:
+        if state.id is None or not other:
+            return None
+        pair = PairDirectory.open(state, pair_name((state.id, other)), make=self._writes)
+        if pair is not None:
+            self._stack.callback(pair.close)
+        return pair
+
+    def _memory(self, state: RootState, other: bytes) -> OwnMemory:
+        pair = None
+        if state.id is not None and other:
+            pair = PairDirectory.open(state, pair_name((state.id, other)))
+        try:
+            kept = pair.rules() if pair is not None else None
+            rules, before = chosen_rules(self._options, (kept, self._said.rules))
+            self._rules_now, self._rules_before, self._kept_rules = rules, before, kept
+            return OwnMemory(pair, (state.id, other), self._inode)
+        finally:
+            if pair is not None:
+                pair.close()
+
+    def _rules_line(self) -> KeptRules:
+        """The rules of this run, and when they were given."""
+        for known in (self._kept_rules, self._said.rules):
+            if known is not None and known.rules == self._rules_now:
+                return known
+        return KeptRules(self._rules_now, int(time.time()) if self._rules_now != NO_RULES else 0)
+
+    def _meet(self, state: RootState, other: bytes, memory: OwnMemory) -> Conversation[None]:
+        """Ask for the session, and say what this side is."""
+        options, known = self._options, memory.known
+        self._line = self._rules_line()
+        asked = Asked.DRY if not self._writes else 0
+        asked |= Asked.CHECKSUM if options.checksum else 0
+        asked |= 0 if options.fsync else Asked.NO_FSYNC
+        asked |= Asked.FORCE_EMPTY if options.force_empty else 0
+        given = options.rules is not None or options.units is not None or self._said.rules is not None
+        asked |= Asked.RULES if given else 0
+        asked |= Asked.LEFT if self._far == LEFT else 0
+        asked |= 0 if known.is_whole else Asked.LOST_JOURNAL
+        asked |= Asked.DAMAGED if known.wrong else 0
+        keep = options.keep_undo
+        line = encode_rules(self._line) if self._rules_now != NO_RULES or self._line.seconds else b""
+        path = self._ends.far.rstrip(b"/") + b"/"
+        meet = Meet(
+            state.id or b"",
+            other,
+            tuple(generation + digest for generation, digest in known.marks),
+            known.plans,
+            asked,
+            keep.size if keep is not None else None,
+            keep.days if keep is not None else None,
+            state.known_at(self._shown[self._far]),
+            self._ends.own_place,
+            line,
+        )
+        if self._opened is None:
+            yield Pace(0, self._options_sent.timeout)
+            yield from send_open(Role.SOURCE, path, self._secret, self._options_sent, needs=FEATURE)
+            yield Send(meet, 0)
+        else:
+            yield from send_page(Subject.MEET, encode_message(meet), self._opened)
+        yield Flush()
+
+    def _met(self) -> Conversation[tuple[Met, int]]:
+        """Wait for the other side's Met. Raises RdcError."""
+        while self._opened is not None:
+            subject, page, round_ = yield from rest_of((yield from next_message()))
+            if subject is Subject.MET:
+                return decode_page(Met, page), round_
+            if subject is not Subject.STIRRED:
+                raise ProtocolError(f"expected a page about MET, found {subject.name}")
+        while True:
+            received = yield Receive()
+            if received is None:
+                continue
+            message = received.message
+            if isinstance(message, Hello):
+                if not knows(message, FEATURE):
+                    raise RdcError(
+                        f"{printable(self._shown[self._far])}: the rdc there cannot unite directories with"
+                        " other machines yet; update it",
+                        code=ExitCode.INCOMPATIBLE,
+                    )
+            elif isinstance(message, Met):
+                return message, received.round + 1
+            elif not isinstance(message, Opened):
+                raise ProtocolError(f"expected Met, found {message.name}")
+
+    def _related(self, memory: OwnMemory, met: Met, other: bytes) -> Related:
+        far = Known(
+            tuple((mark[:-MARK_DIGEST_BYTES], mark[-MARK_DIGEST_BYTES:]) for mark in met.marks),
+            met.plans,
+            not met.told & Told.LOST_JOURNAL,
+            f"{printable(self._shown[self._far])}: what it kept of the pair is damaged"
+            if met.told & Told.DAMAGED
+            else "",
+        )
+        near = memory.known if other == met.root else Known((), (), True, "")
+        return relate(*((near, far) if self._near == LEFT else (far, near)))
+
+    # The plan
+
+    def _unite(self, meeting: _Meeting, round_: int) -> Conversation[UniteReport]:
+        self._say_first(meeting.related)
+        ancestor, plans = self._ancestor(meeting)
+        met = meeting.met
+        if (
+            ancestor is not None
+            and met.told & Told.UNCHANGED
+            and not plans
+            and not meeting.related.notice
+            and self._listing.is_as(ancestor)
+        ):
+            yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
+            return UniteReport(0, 0, 0, 0, ancestor.count, 0, self._held, False, self._code(conflicts=False))
+        if ancestor is None and meeting.state.id is not None and met.root:
+            round_ = yield from self._check_ring(meeting.state, meeting.state.id, met.root, round_)
+        doubts = bool(plans or meeting.related.notice)
+        trees, round_ = yield from self._trees(meeting, ancestor, doubts, round_)
+        self._check_emptied(trees, meeting)
+        plans = (*(plan.seen_from(self._near) for plan in plans), *trees.plans)
+
+        def can_rename(side: int) -> bool:
+            return meeting.state.can_rename() if side == self._near else trees.renames
+
+        planning = Planning(trees.base, *trees.views, self._rules(plans, can_rename))
+        round_ = yield from self._compare(planning, round_)
+        plan = planning.plan()
+        self._name_holds(plan)
+        self._guard(plan, trees, met)
+        steps = None
+        if self._options.dry_run:
+            for side, step in plan.steps:
+                self._report(items_of(step, side))
+        else:
+            steps, round_ = yield from self._do(plan, trees, meeting, ancestor, round_)
+            round_ = yield from self._read_texts(plan, round_)
+        conflicts = self._name_conflicts(plan)
+        entries = trees.unloaded + len(plan.settled) + len(plan.kept)
+        if steps is not None:
+            rows = self._next_rows(plan, trees.base, trees.views, steps, trees.original)
+            entries = trees.unloaded + len(rows)
+            pending = bool(plans) or bool(meeting.related.notice) or ancestor is None
+            pending |= meeting.pair is None or not meeting.pair.has_noted(conflicts, self._near)
+            if pending or rows != trees.original or plan.steps:
+                agreed = self._agreed(rows, plan, trees, ancestor)
+                agreed = replace(agreed, conflicts=tuple(conflicts))
+                yield from self._agree(agreed, rows, meeting, trees, ancestor, round_)
+            else:
+                yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
+            if meeting.pair is not None:
+                meeting.pair.note_conflicts(conflicts, self._near)
+        return self._result(plan, steps, entries, first=ancestor is None)
+
+    def _check_ring(self, state: RootState, own: bytes, other: bytes, round_: int) -> Conversation[int]:
+        """Refuse a first meeting of two directories that other pairs connect."""
+        edges = state.edges()
+        yield from send_page(Subject.EDGES, pack_edges(edges), round_)
+        page, round_ = yield from receive_page(Subject.KNOWN)
+        known = exchanged.checked("pairs of the other side", unpack_edges, page)
+        edges = merged_edges(own, edges, other, known)
+        if not self._options.ring:
+            check_ring(self._shown, own, other, edges)
+        self._edges = edges
+        return round_
+
+    def _say_first(self, related: Related) -> None:
+        first = related.numbers is None
+        if related.notice:
+            what = (
+                "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
+            )
+            self._report(Problem(ExitCode.OK, b"", f"{related.notice}; {what}"))
+        elif first:
+            text = "first time: nothing is deleted; what differs is a conflict"
+            self._report(Problem(ExitCode.OK, b"", text))
+        if self._rules_before != self._rules_now and self._kept_rules is not None:
+            text = "other rules than before: what takes no part any more stays at both sides"
+            self._report(Problem(ExitCode.OK, b"", text))
+
+    def _ancestor(self, meeting: _Meeting) -> tuple[StoredAncestor | None, tuple[OpenPlan, ...]]:
+        """The ancestor in use, and this side's plans that began with it."""
+        if meeting.related.numbers is None:
+            return None, ()
+        ancestor = meeting.memory.ancestors[meeting.related.numbers[self._near]]
+        generation = ancestor.head.generation
+        plans = tuple(
+            plan
+            if plan.is_own
+            else OpenPlan(generation, dict.fromkeys(plan.intents, (None, None)), plan.renames, True)
+            for plan in meeting.memory.counting(generation)
+        )
+        return ancestor, plans
+
+    def _trees(
+        self, meeting: _Meeting, ancestor: StoredAncestor | None, doubts: bool, round_: int
+    ) -> Conversation[tuple[_Trees, int]]:
+        """Both trees and what they had in common, ready for a plan. `doubts`: a run was interrupted, so every
+        entry is looked at."""
+        listing, near, far, met = self._listing, self._near, self._far, meeting.met
+        table = ancestor.table if ancestor is not None else EMPTY
+        common = Common((table, table))
+        told, same = None, False
+        if met.told & Told.ROWS:
+            told, round_ = yield from self._told(common.count)
+        elif ancestor is not None:
+            told = exchanged.Told((), (), (), {}, {}, ())
+        elif not self._options.checksum:
+            same = met.tree == exchanged.tree_digest(listing)
+        listed = ancestor.listed() if ancestor is not None else None
+        if same:
+            loaded = with_parents(listing.changing() | listing.in_doubt({}, {}))
+        elif told is None or listed is None or told.plans or doubts:
+            loaded = with_parents(common.directories() | listing.directories.keys())
+        else:
+            loaded = listing.in_doubt(listed, listing.digests)
+            loaded = with_parents(loaded | exchanged.told_directories(told, common))
+        original = common.load(loaded)
+        base = dict(original)
+        listing.load(loaded)
+        listing.settle_recent()
+        listing.bar_hidden(base, filter_list(self._rules_now.filters))
+        if was_undone(self._root, ancestor):
+            drop_undone(base, listing, near)
+        OwnContents(base, listing, near, checksum=self._options.checksum).settle()
+        if same:
+            rows = {
+                path: row._replace(inode=0, listed=None, doubt=Doubt.NONE)
+                for path, row in listing.rows.items()
+            }
+            told = exchanged.Told((), (), (), rows, listing.barred, ())
+        renames = True
+        if self._options.keep_both or self._options.resolve or self._moved(original, near):
+            yield from send_page(Subject.TRY, b"", round_)
+            page, round_ = yield from receive_page(Subject.TRIED)
+            renames = page == b"\1"
+        if told is None:
+            yield from send_page(Subject.TELL, b"", round_)
+            told, round_ = yield from self._told(common.count)
+        rows, stamped = exchanged.rows_of(
+            told, original, common.numbers, far, keeps_inodes=bool(met.told & Told.KEEPS_INODES)
+        )
+        for path, reason in told.barred.items():
+            if reason == "it cannot be read":
+                shown = printable(self._shown[far] + b"/" + path)
+                self._report(
+                    Problem(ExitCode.PARTIAL, path, f"{shown}: cannot read it: expected rights for it")
+                )
+        dropped = frozenset(told.dropped)
+        top = Node(b"", None)
+        for path, row in stamped.items():
+            if path in base and common.numbers[path] not in dropped:
+                top.make(path, row)
+        nodes = (listing.node(), node_of(rows, told.barred))
+        return (
+            _Trees(
+                top,
+                nodes if near == LEFT else nodes[::-1],
+                rows,
+                stamped,
+                tuple(plan.seen_from(far) for plan in told.plans),
+                renames,
+                common,
+                loaded,
+                listing.count - len(listing.rows),
+            ),
+            round_,
+        )
+
+    def _told(self, count: int) -> Conversation[tuple[exchanged.Told, int]]:
+        page, round_ = yield from receive_page(Subject.ROWS)
+        return exchanged.checked("a tree", lambda data: exchanged.unpack_told(data, count), page), round_
+
+    def _moved(self, original: Mapping[bytes, Ancestor], near: int) -> bool:
+        """Return whether an entry of this side is where the ancestor has it not: it may have been renamed."""
+        units = UNITS.union(self._rules_now.units)
+        known = {
+            row.inode(near): path for path, row in original.items() if units.isdisjoint(path.split(b"/"))
+        }
+        return any(
+            row.inode and known.get(row.inode, path) != path and units.isdisjoint(path.split(b"/"))
+            for path, row in self._listing.rows.items()
+        )
+
+    def _check_emptied(self, trees: _Trees, meeting: _Meeting) -> None:
+        if self._options.force_empty:
+            return
+        near_known, far_known = meeting.met.known, meeting.state.known_at(self._shown[self._far])
+        for side, rows, known in (
+            (self._near, self._listing.rows, near_known),
+            (self._far, trees.rows, far_known),
+        ):
+            had = trees.common.count or known
+            if not rows and not trees.unloaded and had:
+                raise self._emptied(side, had)
+
+    def _compare(self, planning: Planning, round_: int) -> Conversation[int]:
+        """Read the files whose contents decide something, at both sides."""
+        undecided = planning.undecided()
+        if not undecided:
+            return round_
+        paths = [each.sides[self._far].origin for each in undecided]
+        yield from send_page(Subject.CONTENTS, exchanged.pack_paths(paths), round_)
+        yield Flush()
+        own: list[bytes | None] = []
+        for each in undecided:
+            node = each.sides[self._near]
+            row = node.row
+            own.append(digest_of(self._listing, node.origin, row) if isinstance(row, Row) else None)
+        page, round_ = yield from receive_page(Subject.DIGESTS)
+        others = exchanged.checked("digests", lambda data: exchanged.unpack_digests(data, len(paths)), page)
+        for each, one, other in zip(undecided, own, others, strict=True):
+            each.settle((one, other) if self._near == LEFT else (other, one))
+        return round_
+
+    def _guard(self, plan: Plan, trees: _Trees, met: Met) -> None:
+        """Stop before a run that a guard or the other side does not allow."""
+        entries = [0, 0]
+        entries[self._near] = self._listing.count
+        entries[self._far] = len(trees.rows) + trees.unloaded
+        if not self._options.force_empty:
+            check_share(plan, self._shown, entries, self._options.guard, self._reporter)
+        far = [step for side, step in plan.steps if side == self._far]
+        shown = printable(self._shown[self._far])
+        if met.told & Told.NO_DELETIONS and any(isinstance(step, Remove) for step in far):
+            raise TrustError(
+                f"{shown}: the run would delete entries there, which it does not allow; nothing was done"
+            )
+        if met.told & Told.NO_CHANGES and not all(
+            isinstance(step, MakeDirectory) or (isinstance(step, Write) and step.replaced is None)
+            for step in far
+        ):
+            raise TrustError(
+                f"{shown}: the run would change entries there, which it does not allow; nothing was done"
+            )
+        check_room(plan, self._far, self._shown[self._far], met.free_bytes, met.free_entries)
+        free = os.fstatvfs(self._root.fileno())
+        check_room(
+            plan,
+            self._near,
+            self._shown[self._near],
+            free.f_bavail * free.f_frsize,
+            free.f_favail if free.f_files else None,
+        )
+
+    def _read_texts(self, plan: Plan, round_: int) -> Conversation[int]:
+        """Get the other side's versions of what may be merged."""
+        paths = [
+            conflict.path
+            for conflict in plan.conflicts
+            if conflict.about == "content"
+            and all(row.kind == FILE and row.stamp.size <= TEXT_BYTES for row in conflict.rows)
+        ]
+        if not (paths and self._options.merge):
+            return round_
+        yield from send_page(Subject.READ, exchanged.pack_paths(paths), round_)
+        page, round_ = yield from receive_page(Subject.TEXTS)
+        texts = exchanged.checked(
+            "texts", lambda data: exchanged.unpack_texts(data, len(paths), TEXT_BYTES), page
+        )
+        self.texts = dict(zip(paths, texts, strict=True))
+        return round_
+
+    # Doing it
+
+    def _do(
+        self,
+        plan: Plan,
+        trees: _Trees,
+        meeting: _Meeting,
+        ancestor: StoredAncestor | None,
+        round_: int,
+    ) -> Conversation[tuple[Steps, int]]:
+        near, far = self._near, self._far
+        mine = [step for side, step in plan.steps if side == near]
+        theirs = [step for side, step in plan.steps if side == far]
+        root = writable(self._root, self._options.keep_undo, fsync=self._options.fsync)
+        progress = StepsProgress(plan.steps, self._report)
+        steps = Steps((root, root), self._report, self._stop, fsync=self._options.fsync, progress=progress)
+        self._stack.callback(steps.close)
+        if not (mine or theirs or plan.journal):
+            return steps, round_
+        generation = ancestor.head.generation if ancestor is not None else bytes(8)
+        if ancestor is not None and meeting.pair is not None:
+            intents = {
+                path: (intent[near], None if intent[far] is None else ELSEWHERE)
+                for path, intent in plan.journal.items()
+            }
+            meeting.pair.begin(OpenPlan(generation, intents, plan.renames, True))
+            self._has_begun = True
+        first = 0
+        while first < len(mine) and isinstance(mine[first], (MakeDirectory, Rename, CopyHere)):
+            first += 1
+        late = mine[first:]
+        wanted = sorted(
+            (step.path for step in late if isinstance(step, Write) and step.row.kind == FILE),
+            key=lambda path: path.rpartition(b"/")[::2],
+        )
+        order = Order(
+            generation,
+            {
+                path: (intent[far] is not None, intent[near] is not None)
+                for path, intent in plan.journal.items()
+            },
+            plan.renames,
+            tuple(_action(step) for step in theirs),
+            tuple(wanted),
+        )
+        yield from send_page(Subject.STEPS, exchanged.pack_order(order), round_)
+        files = FilesEnd(root, self._secret, self._signer, self._options_sent)
+        with steps:
+            steps.do([(near, step) for step in mine[:first]])
+            if wanted:
+                yield Send(Exchange(Role.SOURCE), round_)
+            round_ = yield from do_late_steps(
+                steps, near, late, files, self._listing.temporaries, self._report, round_, turn=bool(wanted)
+            )
+            if theirs:
+                yield Send(Exchange(Role.DESTINATION), round_)
+                views = trees.views[near]
+                served: dict[bytes, Row] = {}
+                for step in theirs:
+                    if isinstance(step, Write) and step.row.kind == FILE:
+                        node = views.find(step.path)
+                        row = node.row if node is not None else None
+                        served[step.path] = row if isinstance(row, Row) else step.row
+                yield from files.serve(served, round_)
+                page, round_ = yield from receive_page(Subject.OUTCOME)
+                outcome = exchanged.checked("an outcome", exchanged.unpack_outcome, page)
+                self._take_outcome(outcome, theirs, steps)
+            steps.finish()
+        steps.close()
+        return steps, round_
+
+    def _take_outcome(self, outcome: exchanged.Outcome, theirs: Sequence[Step], steps: Steps) -> None:
+        """Report what became of the steps of the other side."""
+        steps.failed[self._far].update(outcome.failed)
+        steps.digests.update(outcome.digests)
+        for path, text in outcome.problems:
+            self._report(Problem(ExitCode.PARTIAL, path, text))
+        for step in theirs:
+            path = step.new if isinstance(step, (Rename, CopyHere)) else step.path
+            if path not in steps.failed[self._far]:
+                item = items_of(step, self._far)
+                steps.changed[self._far] += 1
+                steps.bytes[self._far] += item.copied
+                self._report(item)
+                if steps.progress is not None:
+                    steps.progress.arrive(steps.progress.arrived + item.copied)
+                    steps.progress.done(item)
+
+    # The end
+
+    def _agreed(
+        self,
+        rows: Mapping[bytes, Ancestor],
+        plan: Plan,
+        trees: _Trees,
+        ancestor: StoredAncestor | None,
+    ) -> Agreed:
+        """Return what both sides have in common now, against what the other side expects."""
+        base = None
+        if ancestor is not None:
+            base = {path: shared_row(row) for path, row in trees.original.items()}
+        moves = tuple(
+            (node.origin, node.path)
+            for node in trees.base.below()
+            if node.was is not None and node.origin != node.path
+        )
+        expected = exchanged.expected_rows(base, moves, trees.rows)
+        shared = {path: shared_row(row) for path, row in rows.items()}
+        return Agreed(
+            secrets.token_bytes(8),
+            bytes(16),
+            moves,
+            tuple(sorted(path for path in expected if path not in shared)),
+            {path: row for path, row in sorted(shared.items()) if expected.get(path) != row},
+            tuple(
+                path
+                for path, row in rows.items()
+                if row is plan.kept.get(path) or row is trees.original.get(path)
+            ),
+            tuple(conflict.path for conflict in plan.conflicts if conflict.about == "mode"),
+            (),
+        )
+
+    def _agree(
+        self,
+        agreed: Agreed,
+        rows: Mapping[bytes, Ancestor],
+        meeting: _Meeting,
+        trees: _Trees,
+        ancestor: StoredAncestor | None,
+        round_: int,
+    ) -> Conversation[None]:
+        """Have both sides keep what they have in common: the other one first, then this one."""
+        pair, state, met = meeting.pair, meeting.state, meeting.met
+        if pair is None or state.id is None:
+            return
+        if not self._has_begun and ancestor is not None:
+            # A kill between the two ends is then known for what it is.
+            pair.begin(OpenPlan(ancestor.head.generation, {}, frozenset(), True))
+        paths = sorted(rows)
+        head = Head(
+            agreed.generation,
+            state.id,
+            met.root,
+            self._inode,
+            int(time.time()),
+            self._shown[self._far],
+            last_undo(self._root, self._options.keep_undo),
+        )
+        added = table_of(
+            paths,
+            [shared_row(rows[path]) for path in paths],
+            [rows[path].stamps[self._near] for path in paths],
+        )
+        numbers = trees.common.numbers
+        data = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing)
+        pair.prepare(data)
+        shared = StoredAncestor(data).shared[:MARK_DIGEST_BYTES]
+        page = exchanged.pack_agreed(replace(agreed, shared=shared))
+        yield from send_page(Subject.AGREE, page, round_)
+        _, round_ = yield from receive_page(Subject.AGREED)
+        if self._edges is not None:
+            state.note_edges(self._edges)
+        pair.commit()
+        yield from self._close(meeting, round_, closes=True)
+
+    def _keeps_rules(self, meeting: _Meeting) -> bool:
+        """Return whether the rules of this run are not what both sides keep. The other side's are known to be
+        the same unless they were given."""
+        if self._options.dry_run or self._rules_now == self._rules_before == NO_RULES:
+            return False
+        given = self._options.rules is not None or self._options.units is not None
+        return given or self._kept_rules != self._line
+
+    def _close(self, meeting: _Meeting, round_: int, *, closes: bool) -> Conversation[None]:
+        """End the journals. The other side needs its own until this side keeps what was agreed."""
+        pair = meeting.pair
+        self.round = round_
+        if pair is not None and not self._options.dry_run:
+            if self._keeps_rules(meeting) and self._kept_rules != self._line:
+                pair.keep_rules(self._line)
+            if closes:
+                pair.end()
+        if closes:
+            yield from send_page(Subject.CLOSE, b"", round_)
+
+
+class _Meeting(Record):
+    """The result of the meeting."""
+
+    state: RootState
+    pair: PairDirectory | None
+    memory: OwnMemory
+    met: Met
+    related: Related
+
+
+class _Trees(Record):
+    """Both trees and what they had in common."""
+
+    base: Node
+    views: tuple[Node, Node]
+    rows: Mapping[bytes, Row]
+    """The rows of the other side."""
+    original: Mapping[bytes, Ancestor]
+    """The ancestor's rows before any was dropped."""
+    plans: tuple[OpenPlan, ...]
+    """The plans in the journal of the other side, the left side's stamps first."""
+    renames: bool
+    """Whether the other side can rename entries."""
+    common: Common
+    loaded: set[bytes]
+    """The directories with entries in these trees; all others are the same at both sides."""
+    unloaded: int
+    """The number of entries in those others."""
+
+
+def _rules_in(met: Met) -> KeptRules:
+    try:
+        return decode_rules(met.rules)
+    except RecordError as error:
+        raise ProtocolError(f"the rules of a pair: expected {error}") from error
+
+
+def _action(step: Step) -> Action:
+    """A step as the other side can do it."""
+    match step:
+        case MakeDirectory(path, row):
+            return Action(MAKE, path, b"", row.kind, b"", row.mode, 0, 0, 0)
+        case Rename(old, new, row):
+            return Action(RENAME, old, new, row.kind, b"", row.mode, 0, 0, 0)
+        case CopyHere(old, new, row):
+            return Action(COPY, old, new, row.kind, b"", row.mode, 0, 0, 0)
+        case Write(path, row, replaced, _):
+            what = ADD if replaced is None else REPLACE
+            target = row.content if row.kind == SYMLINK else b""
+            stamp = row.stamp
+            return Action(
+                what, path, b"", row.kind, target, row.mode, row.mtime_ns, stamp.size * (row.kind == FILE),
+                stamp.mtime_ns,
+            )  # fmt: skip
+        case SetFields(path, row, mode, mtime_ns):
+            return Action(SET, path, b"", row.kind, b"", mode, mtime_ns, 0, 0)
+        case Remove(path, row):
+            return Action(REMOVE, path, b"", row.kind, b"", row.mode, 0, 0, 0)
+    raise UsageError("a step of no known kind")
+
+
+def ends_of(left: Location, right: Location) -> Ends:
+    """Return both ends, one of which has a host. Raises RdcError if this machine's directory is missing."""
+    near, far = (LEFT, right) if left.host is None else (RIGHT, left)
+    here = left if near == LEFT else right
+    if not os.path.isdir(here.path):
+        raise RdcError(
+            f"{printable(here.path)}: cannot unite it: expected a directory at the {SIDES[near]}, found none;"
+            " nothing was done: mount or make it, then run again",
+            code=ExitCode.FILE_IO,
+        )
+    own_place = os.fsencode(f"{socket.gethostname()}:") + os.path.realpath(here.path)
+    shown = os.fsencode(str(left)), os.fsencode(str(right))
+    return Ends(shown, near, here.path, far.path, own_place)
+
+
+def unite_remote(
+    left: Location,
+    right: Location,
+    options: UniteOptions,
+    reporter: UniteReporter,
+    stop: StopSignal | None,
+    shell: RemoteShell,
+    keys: str | os.PathLike[str] | None,
+) -> UniteReport:
+    """Bring a directory of this machine together with one of another. One of the locations has a host.
+
+    Raises RdcError if the run as a whole cannot go on.
+    """
+    from rdc.session.far.far_host import far_host
+
+    ends = ends_of(left, right)
+    far = right if left.host is None else left
+    host = far_host(far, shell, keys, reporter)
+    timed = far.port is not None
+    if not options.merge:
+        return _sessions(ends, host, options, reporter, stop, {}, timed=timed)[0]
+    from rdc.uniting.merged_texts import Merging
+
+    merging = Merging(ends.path, ends.near, options, reporter)
+    while True:
+        report, run = _sessions(
+            ends, host, merging.options, merging.report, stop, merging.merged, timed=timed
+        )
+        if not merging.goes_on(report, run.pair, run.texts.get):
+            return merging.total(report)
+
+
+def _sessions(
+    ends: Ends,
+    host: FarHost,
+    options: UniteOptions,
+    reporter: UniteReporter,
+    stop: StopSignal | None,
+    merged: Mapping[bytes, Merged],
+    *,
+    timed: bool,
+) -> tuple[UniteReport, RemoteRun]:
+    """Dial until both sides know how to meet, and run once."""
+    said = Again()
+    for _ in range(MEETINGS):
+        found, run = _session(ends, host, options, reporter, stop, said, merged, timed=timed)
+        if isinstance(found, UniteReport):
+            return found, run
+        said = found
+    raise ProtocolError("the sides came to no agreement on how to meet")
+
+
+def _session(
+    ends: Ends,
+    host: FarHost,
+    options: UniteOptions,
+    reporter: UniteReporter,
+    stop: StopSignal | None,
+    said: Again,
+    merged: Mapping[bytes, Merged],
+    *,
+    timed: bool,
+) -> tuple[UniteReport | Again, RemoteRun]:
+    """Dial, and hold one session. `timed`: silence ends it, as that of a daemon."""
+    from rdc.session.far.far_host import resumable
+    from rdc.session.runtime import driver
+
+    timeout = DAEMON_TIMEOUT_SECONDS if timed else 0
+    with ExitStack() as stack:
+        signer = FileSigner(catalog=NoCatalog())
+        stack.callback(signer.close)
+        run = RemoteRun(stack, ends, options, reporter, stop, signer, said, timeout=timeout, merged=merged)
+        wire = host.dial()
+        stack.callback(wire.close)
+        connection = Connection(True, greeting(signer.params))
+        connection.entries.limit = entries_memory(None)
+        try:
+            return driver.run(run.conversation(), connection, wire, stop=stop), run
+        except (StreamError, TrustError) as error:
+            raise resumable(host.explained(error, wire), dry_run=options.dry_run) from error

@@ -1,0 +1,147 @@
+"""Change both sides of `rdc unite --watch` at random; both must be equal in the end, and nothing may be lost.
+
+    scripts/soak unite_watch [--minutes=N] [--seed=N]
+
+Each round runs here, through a remote shell or with a daemon. Users write, rename and delete at both sides;
+the process, its other side and the line are killed. In the end every file that a user wrote and nobody
+replaced or deleted is at both sides, or named as a conflict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import rdc
+from tests.support.running.uniting import ReplicaChurn, UniteWatching
+from tests.support.running.watching import DaemonLine, Line, ShellLine
+
+
+class Others(ReplicaChurn):
+    """Churn that leaves the files of the ledger alone."""
+
+    def _all(self) -> list[Path]:
+        return [path for path in super()._all() if not path.name.startswith("own-")]
+
+
+class Ledger:
+    """Files that only one user touches, so that what has to be there in the end is known."""
+
+    def __init__(self, sides: tuple[Path, Path], rng: random.Random) -> None:
+        self._sides = sides
+        self._rng = rng
+        self.texts: dict[str, str | None] = {}
+        """What was written last, by name; None: deleted."""
+
+    def step(self) -> None:
+        """One user writes a file of its own, or deletes it."""
+        side = self._rng.randrange(2)
+        name = f"own-{side}-{self._rng.randrange(6)}"
+        path = self._sides[side] / name
+        if path.exists() and self._rng.random() < 0.2:
+            path.unlink()
+            self.texts[name] = None
+        else:
+            text = f"{side} {self._rng.random()} " + "x" * self._rng.randrange(200)
+            path.write_text(text)
+            self.texts[name] = text
+
+    def wrong(self, torn: set[str]) -> list[str]:
+        """What is not as it was left, but for conflicts: a kill may leave one."""
+        found = []
+        for name, text in self.texts.items():
+            if name in torn:
+                continue
+            for side in self._sides:
+                path = side / name
+                now = path.read_text() if path.exists() else None
+                if now != text:
+                    found.append(f"{path}: expected {text!r}, found {now!r}")
+        return found
+
+
+def one_round(place: Path, seed: int) -> int:
+    """Run one round, and return the conflicts that were left. Raises AssertionError."""
+    rng = random.Random(seed)
+    left, right = place / "left", place / "far" / "right"
+    left.mkdir()
+    right.mkdir(parents=True)
+    for number in range(20):
+        (left / f"f{number}").write_bytes(rng.randbytes(rng.choice([0, 100, 5_000, 200_000])))
+    kind = rng.choice(["here", "shell", "daemon"])
+    line: Line | None = None
+    if kind != "here":
+        line = ShellLine(place) if kind == "shell" else DaemonLine(place, place / "far")
+    watching = UniteWatching(left, right, place=place, line=line)
+    churns = [Others(side, seed + number) for number, side in enumerate((left, right))]
+    ledger = Ledger((left, right), rng)
+    try:
+        for _ in range(rng.randint(1, 3)):
+            with watching.running():
+                for _ in range(rng.randint(2, 5)):
+                    for _ in range(rng.randint(1, 3)):
+                        for churn in churns:
+                            churn.run(rng.randint(1, 25), pause=rng.choice([0.0, 0.004, 0.1]))
+                        ledger.step()
+                    if line is not None and rng.random() < 0.4:
+                        line.kill()
+                    time.sleep(rng.choice([0.0, 0.3]))
+                if rng.random() < 0.5:
+                    watching.kill()
+            churns[rng.randrange(2)].run(10)
+            ledger.step()
+        with watching.running():
+            (left / "the last").write_text("end")
+            watching.wait_texts("the last", "end")
+            assert watching.end() == 0, watching.story
+        return check(watching, ledger)
+    finally:
+        if line is not None:
+            line.close()
+
+
+def check(watching: UniteWatching, ledger: Ledger) -> int:
+    """What differs must be a conflict or below one, and has to be named as one; the rest is equal."""
+    quick = rdc.UniteOptions(fsync=False)
+    told = {event["path"] for event in watching.named("conflict")}
+    rdc.unite(watching.left, watching.right, quick)
+    events: list[object] = []
+    report = rdc.unite(watching.left, watching.right, quick, reporter=events.append)
+    open_ = {event.path for event in events if isinstance(event, rdc.UniteConflict)}
+    assert (report.left, report.right) == (0, 0), f"a second run did something: {events[-5:]}"
+    assert open_ <= told, f"conflicts that were not named: {sorted(open_ - told)}"
+    assert not ledger.wrong(open_), ledger.wrong(open_)
+    for line in watching.differences:
+        path = line.partition("'")[2].partition("'")[0]
+        assert any(path == each or path.startswith(f"{each}/") for each in open_), f"{line}; {open_}"
+    rdc.unite(watching.left, watching.right, rdc.UniteOptions(fsync=False, prefer=rdc.Prefer.LEFT))
+    assert watching.differences == []
+    return len(open_)
+
+
+def main() -> int:
+    """Run rounds until the time is over or one fails."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    given = parser.parse_args()
+    ends = time.monotonic() + 60 * given.minutes
+    seed, conflicts = given.seed, 0
+    while time.monotonic() < ends:
+        with tempfile.TemporaryDirectory(prefix="rdc-unite-watch-") as name:
+            try:
+                conflicts += one_round(Path(name), seed)
+            except AssertionError as error:
+                print(f"seed {seed}: {error}", flush=True)
+                return 1
+        seed += 1
+    print(f"{seed - given.seed:,} rounds from seed {given.seed}, {conflicts:,} conflicts left, all named")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tests of rdc.jobs: named jobs, their hooks, locks and timers."""

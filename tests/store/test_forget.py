@@ -1,0 +1,123 @@
+"""Retention keeps what it says, by numbers and the store's own times. Forgotten snapshots can come back."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rdc
+from rdc.errors import UsageError
+from rdc.model.entries import Metadata
+from rdc.store.forget import RetentionRule, kept_by, parse_retention
+from rdc.store.snapshots import Snapshot
+from rdc.store.tree_rows import StreamRef
+from tests.support.store.stores import put_tree, state_of
+
+NOON = int(datetime(2026, 11, 29, 12, 30).timestamp())
+
+
+def at(number: int, seconds: int, series: bytes = b"data") -> Snapshot:
+    top = Metadata(0o755, 0, 0, 0)
+    return Snapshot(number, seconds, series, b"", b"/", 0, 0, 0, 0, top, b"", StreamRef(0, 0, b""))
+
+
+def period_of(rule: str, seconds: int) -> object:
+    """A slow definition, from the calendar."""
+    day = datetime.fromtimestamp(seconds)
+    monday = (day - timedelta(days=day.weekday())).date()
+    return {
+        "h": (day.date(), day.hour),
+        "d": day.date(),
+        "w": monday,
+        "m": (day.year, day.month),
+        "y": day.year,
+    }[rule]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3 * 365 * 24), st.sampled_from((b"one", b"two"))), max_size=30),
+    st.lists(st.tuples(st.integers(1, 5), st.sampled_from("hdwmy")), min_size=1, max_size=3),
+)
+def test_it_keeps_the_newest_of_each_period(
+    hours: list[tuple[int, bytes]], rules: list[tuple[int, str]]
+) -> None:
+    """Times need not increase: a clock was set back."""
+    snapshots = [at(number, NOON - 3600 * back, series) for number, (back, series) in enumerate(hours, 1)]
+    wanted = set[int]()
+    for series in (b"one", b"two"):
+        own = [one for one in snapshots if one.series == series]
+        wanted.update([max(one.number for one in own)] if own else [])
+        for count, period in rules:
+            newest = dict[object, int]()
+            for one in own:
+                newest[period_of(period, one.seconds)] = one.number
+            wanted.update(sorted(newest.values())[-count:])
+    found = kept_by(snapshots, [RetentionRule(count, period) for count, period in rules])
+    assert found == wanted
+
+
+def test_hours_days_weeks_and_months_of_a_year_of_hourly_snapshots() -> None:
+    snapshots = [at(number + 1, NOON - 3600 * (8760 - number)) for number in range(8760)]
+    kept = kept_by(snapshots, parse_retention("24h,7d,4w,12m"))
+    assert 24 + 6 + 2 + 10 <= len(kept) <= 24 + 7 + 4 + 12
+    assert set(range(8760 - 23, 8761)) <= kept
+
+
+@pytest.mark.parametrize("seconds", [-(1 << 62), 1 << 62, -62135596800 - 86400])
+def test_a_clock_that_was_far_off_is_no_error(seconds: int) -> None:
+    assert kept_by([at(1, seconds), at(2, NOON)], parse_retention("1w,1h")) == {2}
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "7d,", "0d", "7x", "-7d", "7d 4w", "1234567d"])
+def test_rules_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--retain"):
+        parse_retention(text)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    for number in range(3):
+        (tmp_path / "tree" / "file").write_bytes(b"%d" % number)
+        put_tree(tmp_path / "tree", tmp_path / "st")
+    return tmp_path / "st"
+
+
+def numbers(store: Path) -> list[int]:
+    return [one.number for one in rdc.snapshots(store)]
+
+
+def test_nothing_is_forgotten_without_apply(store: Path) -> None:
+    before = state_of(store)
+    report = rdc.forget_snapshots(store, rdc.ForgetOptions(retain="1d"))
+    assert (report.forgotten, report.kept, report.applied) == ((1, 2), 1, False)
+    assert state_of(store) == before
+
+
+def test_a_forgotten_snapshot_can_be_brought_back(store: Path, tmp_path: Path) -> None:
+    began = time.time() - 1
+    rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1, 3), apply=True))
+    assert numbers(store) == [2]
+    assert sorted(os.listdir(store / "forgotten")) == ["1", "3"]
+    assert (store / "forgotten" / "3").stat().st_mtime >= began
+    rdc.clean_store(store)
+    assert put_tree(tmp_path / "tree", store).number == 4, "a number is given once"
+    os.rename(store / "forgotten" / "1", store / "snapshots" / "1")
+    rdc.sync(f"{store}/@1/", f"{tmp_path}/out/", catalog=None)
+    assert (tmp_path / "out" / "file").read_bytes() == b"0"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [rdc.ForgetOptions(), rdc.ForgetOptions(retain="1d", numbers=(1,)), rdc.ForgetOptions(numbers=(1, 9))],
+)
+def test_what_cannot_be_meant_is_refused(store: Path, options: rdc.ForgetOptions) -> None:
+    with pytest.raises(UsageError):
+        rdc.forget_snapshots(store, options)
+    assert numbers(store) == [1, 2, 3]

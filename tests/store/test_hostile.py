@@ -1,0 +1,388 @@
+"""Stores that no put makes: each is refused with a message that names the part, in 300 MB and a second.
+
+A file of a store may be damaged, or made up by someone who can write into a copy of it. What is read is what
+was put, or an error, never less without one.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import struct
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+import rdc
+from rdc.errors import RdcError
+from rdc.lean.zstd import zstandard
+from rdc.model.entries import PackedListing
+from rdc.store.directory import KEY_BYTES
+from rdc.store.place import PackStore, make_store
+from rdc.store.tree_rows import LENGTH, DirectoryRows, StreamRef, encode_rows
+from tests.support.store.stores import PackedFrame, add_pack, put_tree, state_of, write_snapshot
+
+MEMORY = 300 << 20
+SECONDS = 5
+"""More CPU time than any refusal takes on a slow machine; one second is promised on a fast one."""
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    make_store(os.fsencode(tmp_path / "st"))
+    return tmp_path / "st"
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A store with two snapshots of a small tree."""
+    source = tmp_path / "tree"
+    (source / "docs").mkdir(parents=True)
+    for version in (1, 2):
+        (source / "docs" / "file").write_bytes(b"version %d\n" % version * 500)
+        put_tree(source, tmp_path / "filled")
+    return tmp_path / "filled"
+
+
+def in_bounds(call: Callable[[], str]) -> str:
+    """What `call` returns, or the error that it raises, in a process with bounded memory and time."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+            resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS, int(used) + SECONDS))
+            try:
+                said = call()
+            except RdcError as error:
+                said = str(error)
+            except BaseException as error:  # noqa: BLE001 - the parent's assertion shows it
+                said = f"not an error of rdc: {error!r}"
+            os.write(write, said.encode(errors="replace")[:60_000])
+        finally:
+            os._exit(0)
+    os.close(write)
+    with open(read, "rb") as told:
+        said = told.read().decode()
+    os.waitpid(child, 0)
+    return said or "it took too much time"
+
+
+def restored(store: Path) -> str:
+    """Restore snapshot 1. Return the problems."""
+    problems: list[str] = []
+
+    def note(event: object) -> None:
+        if isinstance(event, rdc.Problem):
+            problems.append(event.message)
+
+    rdc.sync(f"{store}/@1/", f"{store}-out/", rdc.SyncOptions(fsync=False), reporter=note, catalog=None)
+    return "; ".join(problems)
+
+
+def verified(store: Path) -> str:
+    problems: list[str] = []
+    rdc.verify_store(store, 1.0, reporter=lambda event: problems.append(str(event)))
+    return "; ".join(problems)
+
+
+def cleaned(store: Path) -> str:
+    rdc.clean_store(store)
+    return ""
+
+
+def key_in(store: Path, content: bytes) -> bytes:
+    with PackStore.open(os.fsencode(store)) as opened:
+        return blake3(content, key=opened.head.key).digest(KEY_BYTES)
+
+
+def put_stream(store: Path, *contents: bytes) -> StreamRef:
+    """Store each content as a packed chunk. Return the stream of all."""
+    for content in dict.fromkeys(contents):
+        add_pack(store, PackedFrame(content, packed=True))
+    keys = b"".join([key_in(store, content) for content in contents])
+    return StreamRef(sum(map(len, contents)), 0, keys)
+
+
+def no_rows(path: bytes) -> bytes:
+    """The record of an empty directory."""
+    listing = PackedListing(0, b"", b"", b"", b"", b"", b"", b"", b"")
+    return encode_rows(DirectoryRows(path, listing, b"", (), b"", ()))
+
+
+def one_file(name: bytes, content: StreamRef) -> bytes:
+    """The record of a top directory with one file, whatever its name and content say."""
+    size = content.size.to_bytes(8, "little")
+    row = name + b"\0" + bytes([0]) + b"\xa4\x01" + size + bytes(8) + bytes(8)
+    keys = len(content.keys) // KEY_BYTES
+    file = bytes(9) + bytes([content.level]) + LENGTH.pack(keys) + bytes(32) + content.keys
+    record = struct.pack("<IIIIIIII", 0, 1, len(name) + 1, 0, 0, 0, 0, 1) + row + file
+    return LENGTH.pack(len(record)) + record
+
+
+def circle(store: Path) -> StreamRef:
+    one, two = bytes([1] * 16), bytes([2] * 16)
+    add_pack(store, PackedFrame(b"1" * 60, key=one, bases=two), PackedFrame(b"2", key=two, bases=one))
+    return StreamRef(60, 0, one)
+
+
+def deep(store: Path) -> StreamRef:
+    add_pack(store, PackedFrame(b"base", key=bytes(16)))
+    add_pack(store, PackedFrame(b"deep", key=b"d" * 16, bases=bytes(16), depth=17))
+    return StreamRef(4, 0, b"d" * 16)
+
+
+def bomb(store: Path) -> StreamRef:
+    data = zstandard.ZstdCompressor().compress(bytes(1 << 30))
+    add_pack(store, PackedFrame(bytes(MIB), key=b"b" * 16, stored=data, packed=True))
+    return StreamRef(MIB, 0, b"b" * 16)
+
+
+def endless_size(store: Path) -> StreamRef:
+    ref = put_stream(store, bytes(MIB))
+    return StreamRef(1 << 62, 0, ref.keys)
+
+
+def lists_of_lists(store: Path) -> StreamRef:
+    """Four levels, each of a list that names the same chunk again and again."""
+    ref = put_stream(store, bytes(MIB))
+    for _ in range(3):
+        ref = put_stream(store, ref.keys[:KEY_BYTES] * (MIB // KEY_BYTES))
+    return StreamRef(1 << 42, 3, ref.keys * 64)
+
+
+def lists_of_crumbs(store: Path) -> StreamRef:
+    ref = put_stream(store, bytes(MIB))
+    for _ in range(3):
+        ref = put_stream(store, ref.keys * 2)
+    return StreamRef(1 << 42, 3, ref.keys[:KEY_BYTES] * 60_000)
+
+
+def crumbs(store: Path) -> StreamRef:
+    """A stream of very many chunks of one byte."""
+    ref = put_stream(store, b"x")
+    keys = put_stream(store, ref.keys * (MIB // KEY_BYTES))
+    return StreamRef(64 * MIB // KEY_BYTES, 1, keys.keys * 64)
+
+
+def long_record(store: Path) -> StreamRef:
+    first = LENGTH.pack((1 << 30) - 4) + bytes(MIB - 4)
+    return put_stream(store, first, *[bytes(MIB)] * 1023)
+
+
+def many_names(store: Path) -> StreamRef:
+    """A record whose names are a hundred million empty ones."""
+    head = struct.pack("<IIIIIIII", 0, 0, 99 * MIB, 0, 0, 0, 0, 0)
+    first = LENGTH.pack(100 * MIB - 4) + head
+    return put_stream(store, first + bytes(MIB - len(first)), *[bytes(MIB)] * 99)
+
+
+def long_path(store: Path) -> StreamRef:
+    head = struct.pack("<IIIIIIII", 100 * MIB - 36, 0, 0, 0, 0, 0, 0, 0)
+    first = LENGTH.pack(100 * MIB - 4) + head
+    return put_stream(store, first + b"p" * (MIB - len(first)), *[b"p" * MIB] * 99)
+
+
+def cut_record(store: Path) -> StreamRef:
+    return put_stream(store, no_rows(b"")[:-3])
+
+
+def twice(store: Path) -> StreamRef:
+    return put_stream(store, no_rows(b"") + no_rows(b"a") + no_rows(b"a"))
+
+
+def leading_out(path: bytes) -> Callable[[Path], StreamRef]:
+    def make(store: Path) -> StreamRef:
+        return put_stream(store, no_rows(b"") + no_rows(path))
+
+    return make
+
+
+def named(name: bytes) -> Callable[[Path], StreamRef]:
+    def make(store: Path) -> StreamRef:
+        return put_stream(store, one_file(name, put_stream(store, b"content")))
+
+    return make
+
+
+TREES: list[tuple[Callable[[Path], StreamRef], str]] = [
+    (circle, "bases of less depth|no pack has chunk"),
+    (deep, "depth of at most 16"),
+    (bomb, "a frame of 1073741824"),
+    (endless_size, "a stream of at most"),
+    (lists_of_lists, "a list of keys"),
+    (lists_of_crumbs, "a list of keys"),
+    (crumbs, "a list of keys|the keys of"),
+    (long_record, "a record of"),
+    (many_names, "the head of a directory|names"),
+    (long_path, "a record of"),
+    (cut_record, "after the last directory"),
+    (twice, "a directory b'a'"),
+    *[(leading_out(path), "a directory b") for path in (b"..", b"a/../..", b"/etc", b"a//b", b"a\0b")],
+    *[(named(name), "names of entries in order") for name in (b"..", b"../x", b"/etc/x", b".")],
+]
+
+
+@pytest.mark.parametrize("job", [restored, verified, cleaned])
+@pytest.mark.parametrize(
+    "case", range(len(TREES)), ids=[f"{one[0].__name__} {number}" for number, one in enumerate(TREES)]
+)
+def test_a_hostile_tree_is_refused(store: Path, case: int, job: Callable[[Path], str]) -> None:
+    make, why = TREES[case]
+    write_snapshot(store, 1, make(store))
+    said = in_bounds(lambda: job(store))
+    assert any(one in said for one in why.split("|")), said
+    out = Path(f"{store}-out")
+    assert not out.exists() or os.listdir(out) == []
+    assert sorted(os.listdir(store.parent)) in (["st"], ["st", "st-out"])
+
+
+def test_a_file_of_crumbs_costs_itself_alone(store: Path) -> None:
+    """Its listing is sound, and so is the other file of the directory."""
+    for make in (crumbs, lists_of_lists, lists_of_crumbs, endless_size, circle):
+        shutil.rmtree(store)
+        make_store(os.fsencode(store))
+        ref = make(store)
+        size = min(ref.size, 1 << 42)
+        tree = put_stream(store, one_file(b"file", StreamRef(size, ref.level, ref.keys[: 64 * KEY_BYTES])))
+        write_snapshot(store, 1, tree)
+        for job in (restored, verified):
+            said = in_bounds(partial(job, store))
+            assert "file: cannot be restored" in said, said
+            assert os.listdir(f"{store}-out") == [] if job is restored else True
+
+
+# Files of a store in the places of others.
+
+
+def other_store(filled: Path) -> Path:
+    other = filled.parent / "other"
+    put_tree(filled.parent / "tree", other)
+    return other
+
+
+def foreign(filled: Path, path: Path) -> None:
+    path.write_bytes((other_store(filled) / "snapshots" / "1").read_bytes())
+
+
+def of_another_number(filled: Path, path: Path) -> None:
+    path.write_bytes((filled / "snapshots" / "2").read_bytes())
+
+
+def cut_off(filled: Path, path: Path) -> None:
+    path.write_bytes((filled / "snapshots" / "2").read_bytes()[:100])
+
+
+def empty(filled: Path, path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def link_to_another(filled: Path, path: Path) -> None:
+    path.symlink_to("2")
+
+
+def pipe(filled: Path, path: Path) -> None:
+    os.mkfifo(path)
+
+
+def directory(filled: Path, path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "make", [foreign, of_another_number, cut_off, empty, link_to_another, pipe, directory]
+)
+def test_what_is_no_snapshot_is_named(filled: Path, make: Callable[[Path, Path], None]) -> None:
+    """It is an error where it counts, and the other snapshot is restored."""
+    path = filled / "snapshots" / "1"
+    path.unlink()
+    make(filled, path)
+    shown = str(path)
+    for job in (restored, verified, cleaned):
+        said = in_bounds(partial(job, filled))
+        assert shown in said, said
+    with PackStore.open(os.fsencode(filled)) as opened, pytest.raises(RdcError, match="snapshots/1"):
+        opened.snapshot(1)
+
+
+@pytest.mark.parametrize("make", [foreign, cut_off, empty, link_to_another, pipe, directory])
+def test_what_is_no_pack_is_named(filled: Path, make: Callable[[Path, Path], None]) -> None:
+    """A tree whose pack is replaced is an error, never an empty tree."""
+    tree = state_of(filled.parent / "tree")
+    path = min(filled.rglob("*.pack"), key=lambda one: one.stat().st_mtime_ns)
+    path.unlink()
+    make(filled, path)
+    for job in (restored, verified, cleaned):
+        said = in_bounds(partial(job, filled))
+        assert path.name in said, said
+    # Another put stores again what is lost, under its keys.
+    put_tree(filled.parent / "tree", filled, rdc.StoreOptions(name="tree"))
+    rdc.sync(f"{filled}/@3/", str(filled.parent / "again"), catalog=None)
+    assert state_of(filled.parent / "again") == tree
+
+
+# Stores of others, and of later versions.
+
+JOBS: list[Callable[[Path], object]] = [
+    lambda store: rdc.store_put(store.parent / "tree", store, catalog=None),
+    lambda store: rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1,), apply=True)),
+    rdc.clean_store,
+]
+
+
+@pytest.mark.parametrize("job", JOBS, ids=["put", "forget", "gc"])
+def test_the_store_of_another_user_is_not_changed(
+    filled: Path, job: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state_of(filled)
+    owner = os.stat(filled).st_uid
+    real = os.fstat
+
+    class OfAnother:
+        def __init__(self, found: os.stat_result) -> None:
+            self._found = found
+            self.st_uid = owner + 1 or 1
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._found, name)
+
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 2)
+    monkeypatch.setattr(os, "fstat", lambda fd: OfAnother(real(fd)))
+    with pytest.raises(RdcError, match="expected a store that you own"):
+        job(filled)
+    monkeypatch.undo()
+    assert state_of(filled) == before
+
+
+@pytest.mark.parametrize(
+    "job",
+    [*JOBS, rdc.snapshots, rdc.verify_store, restored],
+    ids=["put", "forget", "gc", "list", "verify", "restore"],
+)
+def test_a_later_version_is_refused_by_every_job(filled: Path, job: Callable[[Path], object]) -> None:
+    head = bytearray((filled / "store").read_bytes())
+    head[8:12] = (2).to_bytes(4, "little")
+    (filled / "store").chmod(0o600)
+    (filled / "store").write_bytes(head)
+    before = state_of(filled)
+    with pytest.raises(RdcError, match="a store of version 2, this rdc reads 1; update rdc"):
+        job(filled)
+    assert state_of(filled) == before
+
+
+def test_a_head_with_other_first_bytes_is_damaged_and_not_missing(filled: Path) -> None:
+    (filled / "store").chmod(0o600)
+    (filled / "store").write_bytes(b"R" + (filled / "store").read_bytes()[1:].swapcase())
+    with pytest.raises(RdcError, match=r"store: damaged: expected the head of a store"):
+        rdc.verify_store(filled)
+    with pytest.raises(RdcError, match="name another directory"):
+        rdc.store_put(filled.parent / "tree", filled, catalog=None)

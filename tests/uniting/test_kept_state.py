@@ -1,0 +1,185 @@
+"""What is kept between runs: undo, lost, copied and foreign state, pairs of one directory."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+import rdc
+from rdc import (
+    ExitCode,
+    KeepUndo,
+    Prefer,
+    RdcError,
+)
+from tests.uniting.pairs import QUICK, Pair
+
+
+def test_undo_at_one_side_is_never_repeated_at_the_other(pair: Pair) -> None:
+    for name in ("edited", "deleted", "stays"):
+        pair.both(name, "old")
+    pair.unite()
+    (pair.left / "edited").write_text("newer")
+    (pair.left / "deleted").unlink()
+    (pair.left / "made").write_text("made")
+    pair.unite()
+    assert rdc.undo(pair.right).left_alone == 0
+    assert [pair.texts(name)[1] for name in ("edited", "deleted", "made")] == ["old", "old", None]
+    assert pair.unite().exit is ExitCode.CONFLICTS
+    assert pair.conflicts() == [b"edited"]
+    assert pair.texts("deleted") == ["old", "old"]
+    assert pair.texts("made") == ["made", "made"]
+
+
+def test_undo_at_both_sides_decides_nothing(pair: Pair) -> None:
+    pair.both("f", "old")
+    pair.both("g", "old")
+    pair.unite()
+    (pair.left / "f").write_text("newer")
+    (pair.right / "g").write_text("newer")
+    pair.unite()
+    rdc.undo(pair.left)
+    rdc.undo(pair.right)
+    assert (pair.texts("f"), pair.texts("g")) == (["newer", "old"], ["old", "newer"])
+    pair.unite()
+    assert pair.conflicts() == [b"f", b"g"]
+
+
+def test_what_a_run_replaces_can_be_brought_back(pair: Pair) -> None:
+    pair.both("f", "old")
+    pair.unite()
+    (pair.left / "f").write_text("newer")
+    pair.unite(keep_undo=KeepUndo(days=1))
+    assert pair.texts("f") == ["newer", "newer"]
+    assert rdc.undo(pair.right).restored == 1
+    assert pair.texts("f") == ["newer", "old"]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("what", ["lost", "damaged", "copied", "foreign file"])
+def test_a_state_that_is_worth_nothing_deletes_nothing(
+    pair: Pair, what: str, side: str, tmp_path: Path
+) -> None:
+    pair.both("a", "a")
+    pair.both("b", "b")
+    pair.unite()
+    (pair.left / "a").unlink()
+    (pair.right / "b").write_text("edited")
+    top: Path = getattr(pair, side)
+    (ancestor,) = top.glob(".rdc-unite/*/ancestor")
+    if what == "lost":
+        shutil.rmtree(top / ".rdc-unite")
+    elif what == "damaged":
+        data = bytearray(ancestor.read_bytes())
+        data[len(data) // 2] ^= 4
+        ancestor.write_bytes(data)
+    elif what == "foreign file":
+        ancestor.chmod(0o666)
+    else:
+        # The first one stays: ext4 would give the inode number of a removed directory to the next one.
+        top.rename(tmp_path / "before")
+        shutil.copytree(tmp_path / "before", top)
+    report = pair.unite()
+    assert report.exit is ExitCode.CONFLICTS
+    assert pair.texts("a") == ["a", "a"]
+    assert pair.texts("b") == ["b", "edited"]
+    assert pair.unite(prefer=Prefer.RIGHT).exit is ExitCode.OK
+
+
+def test_a_copy_with_the_same_id_gets_one_of_its_own(pair: Pair) -> None:
+    """Tops of two file systems have the same inode number, so a copy of one cannot be told by it."""
+    pair.both("a", "a")
+    pair.unite()
+    for each in pair.right.glob(".rdc-unite/*"):
+        if each.is_dir():
+            shutil.rmtree(each)
+    copied = bytearray((pair.left / ".rdc-unite/root").read_bytes()[:-4])
+    copied[-16:] = (pair.right / ".rdc-unite/root").read_bytes()[-20:-4]
+    (pair.right / ".rdc-unite/root").write_bytes(copied + crc32(copied).to_bytes(4, "little"))
+    (pair.left / "a").unlink()
+    (pair.left / "b").write_text("b")
+    assert pair.unite(dry_run=True).first
+    report = pair.unite()
+    assert (report.first, report.exit) == (True, ExitCode.OK)
+    assert pair.texts("a") == ["a", "a"]
+    assert not pair.unite().first
+
+
+@pytest.mark.parametrize("births", [True, False], ids=["births", "no births"])
+def test_a_copy_that_got_the_number_of_the_old_directory_is_another_one(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, births: bool
+) -> None:
+    if not births:
+        monkeypatch.setattr("rdc.uniting.state.birth_time", lambda fd: 0)
+    pair.both("a", "a")
+    pair.both("b", "b")
+    pair.unite()
+    assert not pair.unite().first  # what tells a copy does not change by itself
+    shutil.copytree(pair.left, tmp_path / "copy", symlinks=True)
+    shutil.rmtree(pair.left)
+    shutil.copytree(tmp_path / "copy", pair.left, symlinks=True)
+    (pair.left / "a").unlink()
+    root = pair.left / ".rdc-unite/root"
+    reused = bytearray(root.read_bytes()[:-4])
+    reused[-16:-8] = pair.left.stat().st_ino.to_bytes(8, "little")
+    root.write_bytes(reused + crc32(reused).to_bytes(4, "little"))
+    report = pair.unite()
+    assert (report.first, report.exit) == (True, ExitCode.OK)
+    assert pair.texts("a") == ["a", "a"]
+    assert not pair.unite().first
+
+
+def test_a_state_of_another_user_is_refused_with_advice(pair: Pair) -> None:
+    pair.both("a", "a")
+    pair.unite()
+    (pair.left / ".rdc-unite").chmod(0o777)
+    with pytest.raises(RdcError, match="move it away"):
+        pair.unite()
+
+
+def test_either_side_may_be_named_first(pair: Pair) -> None:
+    pair.both("a", "a")
+    pair.unite()
+    (pair.left / "a").write_text("edited")
+    report = rdc.unite(pair.right, pair.left, QUICK)
+    assert (report.first, report.left, report.right) == (False, 1, 0)
+    assert pair.texts("a") == ["edited", "edited"]
+
+
+def test_forgetting_makes_the_next_run_a_first_one(pair: Pair) -> None:
+    pair.both("a", "a")
+    pair.unite()
+    (pair.left / "a").unlink()
+    (pair.left / "b").write_text("b")
+    assert rdc.forget_united(pair.left, pair.right) == 2
+    assert rdc.unite_status(pair.left, pair.right) is None
+    assert pair.unite().first
+    assert pair.texts("a") == ["a", "a"]
+
+
+def test_a_hub_with_spokes_settles(tmp_path: Path) -> None:
+    tops = [tmp_path / name for name in ("hub", "one", "two")]
+    for top in tops:
+        top.mkdir()
+    (tops[1] / "a").write_text("from one")
+    for spoke in (tops[1], tops[2], tops[1]):
+        rdc.unite(tops[0], spoke, QUICK)
+    assert (tops[2] / "a").read_text() == "from one"
+    (tops[2] / "b").write_text("b")
+    (tops[2] / "a").unlink()
+    rdc.unite(tops[2], tops[0], QUICK)
+    rdc.unite(tops[1], tops[0], QUICK)
+    assert [sorted(path.name for path in top.iterdir() if path.name[0] != ".") for top in tops] == [["b"]] * 3
+
+
+def test_state_is_seen_by_no_sync_and_no_scan(pair: Pair, tmp_path: Path) -> None:
+    pair.both("a", "a")
+    pair.unite()
+    rdc.sync(f"{pair.left}/", f"{tmp_path}/copy", catalog=None)
+    assert [path.name for path in (tmp_path / "copy").iterdir()] == ["a"]
+    rdc.sync(f"{tmp_path}/copy/", f"{pair.left}/", rdc.SyncOptions(delete=True), catalog=None)
+    assert (pair.left / ".rdc-unite").is_dir()
+    assert not pair.unite().first

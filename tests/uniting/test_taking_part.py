@@ -1,0 +1,210 @@
+"""What takes no part: excluded entries, special files, links, what cannot be read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rdc
+from rdc import (
+    ExitCode,
+)
+from rdc.errors import UsageError
+from rdc.files.root.root import Root
+from rdc.model.selection import FilterRule, RuleAction
+from tests.uniting.pairs import Pair
+from tests.uniting.real_world import every_stat, snapshot
+
+
+def test_excluded_entries_stay_where_they_are(pair: Pair) -> None:
+    rules = (FilterRule(RuleAction.EXCLUDE, b"*.log"),)
+    pair.both("a.log", "both")
+    pair.both("d/b.log", "both")
+    pair.both("d/f", "f")
+    pair.both("stays", "text")
+    pair.unite()
+    (pair.left / "a.log").unlink()
+    (pair.right / "new.log").write_text("new")
+    assert pair.unite(rules=rules).exit is ExitCode.OK
+    assert pair.texts("a.log") == [None, "both"]
+    assert pair.texts("new.log") == [None, "new"]
+    shutil.rmtree(pair.left / "d")
+    assert pair.unite(rules=rules).exit is ExitCode.PARTIAL
+    assert pair.texts("d/b.log") == [None, "both"]
+    assert pair.texts("d/f") == [None, None]
+    # While it was excluded no ancestor knew it: nothing is deleted.
+    assert pair.unite(rules=()).exit is ExitCode.OK
+    assert pair.texts("a.log") == ["both", "both"]
+
+
+LOGS = (FilterRule(RuleAction.EXCLUDE, b"*.log"),)
+
+
+def test_a_run_without_rules_goes_by_those_of_the_last_one(pair: Pair) -> None:
+    pair.both("a", "a")
+    (pair.left / "a.log").write_text("log")
+    (pair.left / "old").mkdir()
+    pair.unite(rules=LOGS, units=(b"old",))
+    (pair.left / "b.log").write_text("log")
+    (pair.right / "a").write_text("edited")
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("a") == ["edited", "edited"]
+    assert (pair.texts("a.log"), pair.texts("b.log")) == (["log", None], ["log", None])
+    status = rdc.unite_status(pair.left, pair.right)
+    assert status is not None
+    assert status.rules == (b"exclude *.log", b"unit old")
+    before = every_stat(pair.left), every_stat(pair.right)
+    assert pair.unite(dry_run=True, rules=()).right == 2
+    pair.unite()
+    assert (every_stat(pair.left), every_stat(pair.right)) == before
+    assert pair.unite(rules=()).right == 2
+    assert "other rules" in pair.notices()[0]
+    assert pair.texts("a.log") == ["log", "log"]
+    status = rdc.unite_status(pair.left, pair.right)
+    assert status is not None
+    assert status.rules == (b"unit old",)
+
+
+def test_a_new_rule_deletes_nothing(pair: Pair) -> None:
+    for name in ("a.log", "d/b.log", "c"):
+        pair.both(name, "both")
+    pair.unite()
+    (pair.left / "a.log").unlink()
+    assert pair.unite(rules=LOGS).exit is ExitCode.OK
+    pair.unite(rules=(FilterRule(RuleAction.EXCLUDE, b"c"),))
+    assert pair.texts("a.log") == ["both", "both"]
+    assert pair.texts("d/b.log") == pair.texts("c") == ["both", "both"]
+
+
+@pytest.mark.parametrize("what", ["lost", "damaged", "writable"])
+@pytest.mark.parametrize("sides", [1, 2])
+def test_lost_rules_are_those_of_the_other_side(pair: Pair, what: str, sides: int) -> None:
+    pair.both("a", "a")
+    pair.unite(rules=LOGS)
+    (pair.left / "a.log").write_text("log")
+    for side in (pair.left, pair.right)[:sides]:
+        (rules,) = side.glob(".rdc-unite/*/rules")
+        if what == "lost":
+            rules.unlink()
+        elif what == "damaged":
+            rules.write_bytes(rules.read_bytes()[:-12] + b"00000000000\n")
+        else:
+            rules.chmod(0o666)
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("a.log") == ["log", None if sides == 1 else "log"]
+    if sides == 1:
+        (one,), (other,) = (side.glob(".rdc-unite/*/rules") for side in (pair.left, pair.right))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_more_rules_than_are_kept_are_refused_before_anything(pair: Pair) -> None:
+    pair.both("a", "a")
+    (pair.left / "b").write_text("b")
+    rules = tuple(FilterRule(RuleAction.EXCLUDE, b"x%06d" % number * 30) for number in range(2_000))
+    with pytest.raises(UsageError, match="too many filter rules"):
+        pair.unite(rules=rules)
+    with pytest.raises(UsageError, match="too many units"):
+        pair.unite(units=(b"x" * 256,))
+    assert not (pair.right / "b").exists()
+
+
+def test_a_special_file_in_the_place_of_a_file_is_left_alone(pair: Pair) -> None:
+    pair.both("f", "text")
+    pair.both("g", "text")
+    pair.unite()
+    (pair.left / "f").unlink()
+    os.mkfifo(pair.left / "f")
+    report = pair.unite()
+    assert (report.exit, report.held) == (ExitCode.PARTIAL, 1)
+    assert (pair.right / "f").read_text() == "text"
+
+
+def test_links_are_entries_and_are_never_followed(pair: Pair, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("secret")
+    (pair.left / "l").symlink_to("../outside")
+    (pair.left / "loop").symlink_to("loop")
+    pair.unite()
+    assert os.readlink(pair.right / "l") == "../outside"
+    (pair.right / "l").unlink()
+    pair.unite()
+    assert not os.path.lexists(pair.left / "l")
+    assert (tmp_path / "outside").read_text() == "secret"
+
+
+def test_a_rule_for_the_top_is_about_the_top(pair: Pair) -> None:
+    (pair.left / "name").write_text("1")
+    (pair.left / "s").mkdir()
+    (pair.left / "s/name").write_text("2")
+    (pair.right / "name").write_text("3")
+    assert pair.unite(rules=(FilterRule(RuleAction.EXCLUDE, b"/name"),)).exit is ExitCode.OK
+    assert pair.texts("s/name") == ["2", "2"]
+    assert pair.texts("name") == ["1", "3"]
+
+
+def test_rules_are_about_paths_as_they_are(pair: Pair) -> None:
+    """A rule names a path, so an entry takes part once its directory has another name."""
+    rules = (FilterRule(RuleAction.EXCLUDE, b"/p/s"),)
+    pair.both("p/f", "f")
+    (pair.left / "p/s").write_text("here alone")
+    pair.unite(rules=rules)
+    (pair.right / "p").rename(pair.right / "q")
+    assert pair.unite(rules=rules).exit is ExitCode.OK
+    assert pair.unite(rules=rules).exit is ExitCode.OK
+    assert pair.texts("q/s") == ["here alone", "here alone"]
+
+
+def test_nothing_behind_a_link_is_deleted(pair: Pair, tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/f").write_text("outside")
+    pair.both("link/f", "text")
+    pair.both("stays", "text")
+    pair.unite()
+    (pair.left / "link/f").unlink()
+    shutil.rmtree(pair.right / "link")
+    (pair.right / "link").symlink_to(tmp_path / "target")
+    pair.unite()
+    assert (tmp_path / "target/f").read_text() == "outside"
+
+
+def test_hard_links_prove_no_rename(pair: Pair) -> None:
+    pair.both("a", "text")
+    pair.unite()
+    os.link(pair.left / "a", pair.left / "b")
+    (pair.left / "a").unlink()
+    os.link(pair.left / "b", pair.left / "c")
+    (pair.right / "a").write_text("edited")
+    assert pair.unite().exit is ExitCode.OK
+    assert snapshot(pair.left) == snapshot(pair.right)
+    assert pair.texts("a") == ["edited", "edited"]
+
+
+def test_temporaries_take_no_part(pair: Pair) -> None:
+    (pair.left / ".rdc-0123456789abcdef.tmp").write_text("mine")
+    (pair.left / "f.swp").write_text("an editor's")
+    pair.unite()
+    assert sorted(os.listdir(pair.right)) == [".rdc-undo", ".rdc-unite", "f.swp"]
+
+
+def test_a_file_that_cannot_be_read_stays(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests run as root, who can read all: the call fails by itself."""
+    pair.both("f", "text")
+    pair.both("g", "text")
+    pair.unite()
+    (pair.left / "f").write_text("edited")
+    (pair.left / "g").write_text("edited")
+    whole = Root.open_read
+
+    def refuse(self: Root, path: bytes) -> object:
+        if path == b"f":
+            raise self.failure(PermissionError(13, "Permission denied"), path, "open it for reading")
+        return whole(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Root, "open_read", refuse)
+        assert pair.unite().exit is ExitCode.PARTIAL
+    assert (pair.texts("f"), pair.texts("g")) == (["edited", "text"], ["edited", "edited"])
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("f") == ["edited", "edited"]

@@ -21,7 +21,7 @@ from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.directory_descriptors import honours_no_replace
 from rdc.files.base.paths import UNITE_NAME
 from rdc.files.base.syscalls import birth_time, rename_no_replace_between
-from rdc.files.base.taking_names import sync_directory_at
+from rdc.files.base.taking_names import create_temporary, flush, sync_directory_at
 from rdc.files.own.record_log import (
     RecordError,
     complete_lines,
@@ -37,13 +37,14 @@ from rdc.lean.records import Record, replace
 from rdc.limits import NAME_BYTES, RULES_BYTES, UNITE_EDGES, UNITE_FILE_BYTES, UNITE_UNITS
 from rdc.model.preserved import nearest_time, packed_time
 from rdc.uniting.ancestor_file import DamagedError, StoredAncestor
+from rdc.uniting.file_systems import is_open_to_all
 from rdc.uniting.pair_rules import decode_rules, encode_rules
 from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, unpack_edges
 from rdc.uniting.rows import ELSEWHERE, LEFT, NO_STAMP, RIGHT, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from rdc.files.root.root import Root
@@ -123,10 +124,14 @@ class Base(Record):
 class RootState:
     """The directory `.rdc-unite` of one root. A context manager that unlocks and closes it."""
 
-    def __init__(self, root: Root, *, write: bool) -> None:
-        """Open the directory, and make and lock it if the run writes. Raises RdcError."""
+    def __init__(self, root: Root, *, write: bool, learn: Callable[[], None] | None = None) -> None:
+        """Open the directory, and make and lock it if the run writes. Raises RdcError.
+
+        `root` relies on what is known of its file system. `learn`: finds out more, in a first meeting.
+        """
         self._root = root
         self._writes = write
+        self._learn = learn
         self.shown = root.shown(UNITE_NAME)
         self._fd = self._lock = -1
         self.id: bytes | None = None
@@ -144,7 +149,7 @@ class RootState:
                 before = os.fstat(top)
                 with suppress(FileExistsError):
                     os.mkdir(UNITE_NAME, 0o700, dir_fd=top)
-                    with suppress(PermissionError):  # a directory of another user keeps the new time
+                    with suppress(OSError):  # a directory of another user keeps the new time
                         os.utime(b".", dir_fd=top, ns=(before.st_atime_ns, before.st_mtime_ns))
                     sync_directory_at(b".", top)
             try:
@@ -152,7 +157,7 @@ class RootState:
             except FileNotFoundError:
                 return
             found = os.fstat(self._fd)
-            if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            if not self._is_private(found):
                 raise RdcError(
                     f"{printable(self.shown)}: cannot use it: expected a directory that only you can write,"
                     f" found one of user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}; run as"
@@ -163,7 +168,25 @@ class RootState:
                 self._take_lock()
             self.id = self._read_id()
             if self.id is None and write:
+                if self._learn is not None:
+                    self._learn()
                 self.id = self._make_id()
+
+    def _is_private(self, found: os.stat_result) -> bool:
+        """Return whether nobody else may write in the directory, as far as its file system can tell."""
+        if is_mine(found, shared=is_open_to_all(self._root)):
+            return True
+        if not self._writes or self._learn is None:
+            return False
+        self._learn()
+        return is_open_to_all(self._root)
+
+    def read(self, name: bytes, most: int, *, directory: int | None = None) -> bytes | None:
+        """The content of a file that only the effective user can have written; None if there is none, b"" for
+        what is not to be believed."""
+        return _read(
+            self._fd if directory is None else directory, name, most, shared=is_open_to_all(self._root)
+        )
 
     def _take_lock(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -177,11 +200,17 @@ class RootState:
                 f" {holder or 'unknown'}); run again when it has ended",
                 code=ExitCode.BUSY,
             ) from error
+        except OSError as error:
+            raise RdcError(
+                f"{printable(self.shown)}: cannot lock it: {error.strerror}; rdc unite needs a file system"
+                " with locks, so that two runs never work at once",
+                code=ExitCode.FILE_IO,
+            ) from error
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
 
     def _read_id(self) -> bytes | None:
-        data = _read(self._fd, b"root", 64)
+        data = self.read(b"root", 64)
         if data is None or len(data) != len(_ROOT_MAGIC) + ID_BYTES + 16 + 4:
             return None
         body, check = data[:-4], data[-4:]
@@ -191,7 +220,10 @@ class RootState:
 
     def _bound_to(self) -> bytes:
         """Return what no copy of the tree has: a copy is a root of its own, also one that got the inode
-        number of a directory that is gone."""
+        number of a directory that is gone. Where nothing of that lasts, a copy has the same id, and is the
+        same directory at an older state."""
+        if not self._root.stable.inode:
+            return bytes(16)
         top = self._root.fileno()
         made = birth_time(top)
         if not made:
@@ -206,11 +238,16 @@ class RootState:
 
     def _make_id(self) -> bytes:
         made = secrets.token_bytes(ID_BYTES)
-        if not birth_time(self._root.fileno()):
+        if self._root.stable.inode and not birth_time(self._root.fileno()):
             _replace(self._fd, _MARK, [])
         body = _ROOT_MAGIC + made + self._bound_to()
         _replace(self._fd, b"root", [body, crc32(body).to_bytes(4, "little")])
         return made
+
+    @property
+    def inode(self) -> int:
+        """The root's inode number; 0 where its file system may give it another one."""
+        return os.fstat(self._root.fileno()).st_ino if self._root.stable.inode else 0
 
     def can_rename(self) -> bool:
         """Return whether the file system renames an entry without replacing another one. It is tried here; a
@@ -272,7 +309,7 @@ class RootState:
                 edge_of(self.id, each.head.other) for each in ancestors[:1] if each.head.own == self.id
             )
         with _failing(self.shown, "read the edges in it"):
-            data = _read(self._fd, _EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""
+            data = self.read(_EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""
         body, check = data[:-4], data[-4:]
         if body.startswith(_EDGES_MAGIC) and crc32(body).to_bytes(4, "little") == check:
             with suppress(ValueError):
@@ -287,7 +324,7 @@ class RootState:
         body = _EDGES_MAGIC + heard
         data = body + crc32(body).to_bytes(4, "little")
         with _failing(self.shown, "note the edges in it"):
-            before = _read(self._fd, _EDGES, len(data))
+            before = self.read(_EDGES, len(data))
             if before != data and (heard or before is not None):
                 _replace(self._fd, _EDGES, [data])
 
@@ -326,17 +363,16 @@ def pair_of_roots(paths: Iterable[bytes]) -> bytes:
 class PairDirectory:
     """The state of a pair that one root keeps."""
 
-    def __init__(self, shown: bytes, name: bytes, fd: int, above: int) -> None:
-        self.shown = shown
+    def __init__(self, state: RootState, name: bytes, fd: int) -> None:
+        self.shown = state.shown + b"/" + name
         self._name = name
         self._fd = fd
-        self._above = above
+        self._state = state
 
     @classmethod
     def open(cls, state: RootState, name: bytes, *, make: bool = False) -> Self | None:
         """Open the directory `name` of a root's state; None if there is none. Raises RdcError."""
-        shown = state.shown + b"/" + name
-        with _failing(shown, "use it"):
+        with _failing(state.shown + b"/" + name, "use it"):
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=state.fd)
@@ -344,7 +380,10 @@ class PairDirectory:
                 fd = os.open(name, _DIRECTORY, dir_fd=state.fd)
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            return cls(shown, name, fd, state.fd)
+            return cls(state, name, fd)
+
+    def _read(self, name: bytes, most: int) -> bytes | None:
+        return self._state.read(name, most, directory=self._fd)
 
     # Ancestors
 
@@ -358,7 +397,7 @@ class PairDirectory:
         for name in (_ANCESTOR, _OLDER):
             try:
                 with _failing(self.shown + b"/" + name, "read it"):
-                    data = _read(self._fd, name, UNITE_FILE_BYTES)
+                    data = self._read(name, UNITE_FILE_BYTES)
                 if data is not None:
                     found.append(StoredAncestor(data))
             except DamagedError as error:
@@ -378,8 +417,8 @@ class PairDirectory:
         """Make the prepared ancestor the present one. Raises RdcError."""
         with _failing(self.shown, "write in it"):
             with suppress(FileNotFoundError):
-                os.rename(_ANCESTOR, _OLDER, src_dir_fd=self._fd, dst_dir_fd=self._fd)
-            os.rename(_NEW, _ANCESTOR, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+                _rename_over(_ANCESTOR, _OLDER, self._fd)
+            _rename_over(_NEW, _ANCESTOR, self._fd)
             sync_directory_at(b".", self._fd)
 
     # The journal
@@ -404,11 +443,11 @@ class PairDirectory:
                 # Empty lines are between two plans, also where the last one was cut off in a line.
                 os.lseek(fd, 0, os.SEEK_END)
                 _write(fd, [b"\n\n", *lines])
-                os.fsync(fd)
+                flush(fd)
             finally:
                 os.close(fd)
             sync_directory_at(b".", self._fd)
-            sync_directory_at(b".", self._above)
+            sync_directory_at(b".", self._state.fd)
 
     def plans(self) -> tuple[list[OpenPlan], bool]:
         """The plans that no ancestor has closed, and whether all of the journal could be read.
@@ -416,7 +455,7 @@ class PairDirectory:
         A plan that was not written whole was not begun.
         """
         with _failing(self.shown, "read the journal in it"):
-            data = _read(self._fd, _JOURNAL, UNITE_FILE_BYTES)
+            data = self._read(_JOURNAL, UNITE_FILE_BYTES)
         if data is None:
             return [], True
         return read_plans(data)
@@ -431,7 +470,7 @@ class PairDirectory:
     def open_conflicts(self) -> list[OpenConflict]:
         """The conflicts that the last run left."""
         with _failing(self.shown, "read the conflicts in it"):
-            data = _read(self._fd, _OPEN, UNITE_FILE_BYTES) or b""
+            data = self._read(_OPEN, UNITE_FILE_BYTES) or b""
         found = []
         for line in complete_lines(data):
             with suppress(RecordError):
@@ -449,7 +488,7 @@ class PairDirectory:
     def has_noted(self, conflicts: Sequence[OpenConflict], side: int) -> bool:
         """Return whether these are the conflicts that are kept. Raises RdcError."""
         with _failing(self.shown, "read the conflicts in it"):
-            before = _read(self._fd, _OPEN, UNITE_FILE_BYTES) or b""
+            before = self._read(_OPEN, UNITE_FILE_BYTES) or b""
         return before == b"".join(_conflict_lines(conflicts, side))
 
     # Rules
@@ -457,7 +496,7 @@ class PairDirectory:
     def rules(self) -> KeptRules | None:
         """The rules of the pair as this side keeps them; None: none, or none that can be read."""
         with _failing(self.shown, "read the rules in it"):
-            data = _read(self._fd, _RULES, RULES_FILE_BYTES)
+            data = self._read(_RULES, RULES_FILE_BYTES)
         try:
             return decode_rules(data) if data else None
         except RecordError:
@@ -478,7 +517,7 @@ class PairDirectory:
     def kept(self, name: bytes, most: int) -> bytes | None:
         """The content of a file, of at most `most` bytes; None if there is none. Raises RdcError."""
         with _failing(self.shown, "read it"):
-            return _read(self._fd, name, most)
+            return self._read(name, most)
 
     def keep(self, name: bytes, parts: Sequence[bytes]) -> None:
         """Write a file. Raises RdcError."""
@@ -495,7 +534,7 @@ class PairDirectory:
         with _failing(self.shown, "remove it"):
             for name in os.listdir(self._fd):
                 os.unlink(name, dir_fd=self._fd)
-            os.rmdir(self._name, dir_fd=self._above)
+            os.rmdir(self._name, dir_fd=self._state.fd)
 
     def close(self) -> None:
         """Close the directory. May be called again."""
@@ -580,7 +619,8 @@ class OwnMemory:
     def __init__(
         self, pair: PairDirectory | None, ids: tuple[bytes | None, bytes | None], inode: int
     ) -> None:
-        """`ids`: of this root and of the other one. `inode`: of this root. Raises RdcError."""
+        """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last. Raises
+        RdcError."""
         self.ancestors: list[StoredAncestor] = []
         self.plans: list[OpenPlan] = []
         wrong: list[str] = []
@@ -694,7 +734,12 @@ def _json(items: list[object]) -> bytes:
     return json.dumps(items, separators=(",", ":")).encode()
 
 
-def _read(directory: int, name: bytes, most: int) -> bytes | None:
+def is_mine(found: os.stat_result, *, shared: bool) -> bool:
+    """Return whether only the effective user can have written this. `shared`: owner and mode say nothing."""
+    return shared or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+
+
+def _read(directory: int, name: bytes, most: int, *, shared: bool) -> bytes | None:
     """The content of a file that only the effective user can have written; None if there is none."""
     try:
         fd = os.open(name, _READ, dir_fd=directory)
@@ -706,7 +751,7 @@ def _read(directory: int, name: bytes, most: int) -> bytes | None:
         raise
     try:
         found = os.fstat(fd)
-        mine = found.st_uid == os.geteuid() and not found.st_mode & 0o022
+        mine = is_mine(found, shared=shared)
         if not (stat.S_ISREG(found.st_mode) and mine) or found.st_size > most:
             return b""
         with open(fd, "rb", closefd=False) as file:
@@ -719,14 +764,27 @@ def _replace(directory: int, name: bytes, parts: Sequence[bytes]) -> None:
     aside = name + b".part"
     with suppress(FileNotFoundError):
         os.unlink(aside, dir_fd=directory)
-    fd = os.open(aside, _WRITE, 0o600, dir_fd=directory)
+    fd = create_temporary(aside, directory)
     try:
         _write(fd, parts)
-        os.fsync(fd)
+        flush(fd)
     finally:
         os.close(fd)
-    os.rename(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
+    _rename_over(aside, name, directory)
     sync_directory_at(b".", directory)
+
+
+def _rename_over(old: bytes, new: bytes, directory: int) -> None:
+    """Rename an entry, in place of another one. Where the file system refuses that, the other one goes first:
+    after a kill in between, what it held counts as lost."""
+    try:
+        os.rename(old, new, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=directory)
+        os.rename(old, new, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def _write(fd: int, parts: Sequence[bytes]) -> None:

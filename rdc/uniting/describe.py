@@ -39,6 +39,7 @@ from rdc.uniting.rows import (
     FILE,
     FUTURE_NS,
     LEFT,
+    MODE_BITS,
     NO_STAMP,
     PROCESS_CLOCK,
     RIGHT,
@@ -63,9 +64,6 @@ if TYPE_CHECKING:
     from rdc.tree.walk import WalkedDirectory
     from rdc.uniting.ancestor_file import Head, StoredAncestor
     from rdc.uniting.columns import Table
-
-MODE_BITS = 0o777
-"""The permissions that both sides agree on. Other bits of a mode depend on the owner."""
 
 
 class Described(Record):

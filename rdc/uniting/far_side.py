@@ -13,7 +13,7 @@ import time
 from bisect import bisect_left
 from contextlib import ExitStack
 
-from rdc.errors import ExitCode, ProtocolError, RdcError, TrustError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, TrustError, printable
 from rdc.files.own.record_log import RecordError
 from rdc.lean.records import replace
 from rdc.limits import PROBLEMS_WAITING
@@ -160,7 +160,11 @@ class _FarSide:
         self._meet = meet = invited.meet
         self._side = LEFT if meet.asked & Asked.LEFT else RIGHT
         self._dry = bool(meet.asked & Asked.DRY)
-        self._root = invited.site.open(invited.path, writable=not self._dry)
+        try:
+            self._root = invited.site.open(invited.path, writable=not self._dry)
+        except FileError as error:
+            # The run as a whole cannot go on, as with a directory of the dialler's machine.
+            raise RdcError(str(error), code=ExitCode.FILE_IO) from error
         stack.callback(self._root.release)
         self._keep = invited.keep_undo or (_kept(meet) if invited.rights.undo else None)
         self._problems: list[tuple[bytes, str]] = []

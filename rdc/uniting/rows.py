@@ -29,6 +29,9 @@ BARRED = -1
 """The kind of an entry that takes no part: it is neither sent nor replaced nor removed. Its content is the
 reason, as text."""
 
+MODE_BITS = 0o777
+"""The permissions that both sides agree on. Other bits of a mode depend on the owner."""
+
 WHOLE_SECOND = 1_000_000_000
 
 DIGEST_BYTES = 16

@@ -823,6 +823,10 @@ LEVEL_PREFIXES = 2_000
 """Bands that the documents of one group may have to share, and combinations of that many bands. Each
 combination reads a column of keys."""
 
+LINKED_DOCUMENTS = 1 << 8
+"""Different texts of one group with --link=complete. Each further one is compared with all of them, so without a
+bound a family of a million pages would take their square."""
+
 PAIRS = 1 << 18
 """Candidate pairs in memory, some 100 bytes each."""
 

@@ -28,7 +28,7 @@ from rdc.files.own.output_file import Output as FileOutput
 from rdc.lean.records import Record
 from rdc.limits import BATCH_BYTES
 from rdc.model.options import Option
-from rdc.model.similar import FORMATS, SHINGLE_UNITS, DocumentOptions, DocumentReport
+from rdc.model.similar import FORMATS, LINKS, SHINGLE_UNITS, DocumentOptions, DocumentReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 
 _KEEP = Option(
     ("--write-kept",), "list the documents to keep in a training set, as JSON lines", "FILE", common=True
+)
+_LINK = Option(
+    ("--link",),
+    "single: a group is connected by similar pairs (default); complete: each pair in it is similar",
+    "RULE",
+    values=LINKS,
 )
 _AGAINST = Option(("--against",), "list documents similar to one of an older corpus, given as a part", "PART")
 
@@ -63,6 +69,7 @@ DOCUMENT_GROUP = OptionGroup(
             "FORMAT",
         ),
         Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
+        _LINK,
         _KEEP,
         _AGAINST,
         Option(("--stage",), "keep what was read in DIR, so that an interrupted run can resume", "DIR"),
@@ -79,6 +86,7 @@ MERGED_DOCUMENT_GROUP = OptionGroup(
     "Parts of documents",
     (
         Option(("--threshold",), "least resemblance, 0.1 to 1 (default: 0.8)", "PART"),
+        _LINK,
         _KEEP,
         _AGAINST,
     ),
@@ -106,20 +114,18 @@ class DocumentOutput(Record):
 def read_document_options(
     words: Words, rules: tuple[FilterRule | DirectoryRules, ...] = ()
 ) -> DocumentOptions:
-    """Reads what is searched for, and how. Raises UsageError."""
-    shingle = _value(words, "--shingle") or SHINGLE_UNITS[0]
-    if shingle not in SHINGLE_UNITS:
-        raise UsageError(f"--shingle={shingle}: {' or '.join(SHINGLE_UNITS)} is expected")
-    format_ = _value(words, "--format") or FORMATS[0]
-    if format_ not in FORMATS:
-        raise UsageError(f"--format={format_}: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is expected")
+    """Return the documents to search for, and how. Raises UsageError."""
+    link = _one_of(words, "--link", LINKS)
+    if link != LINKS[0] and words.has("--against"):
+        raise UsageError("--link=complete and --against exclude each other; --against makes no groups")
     return DocumentOptions(
         rules=rules,
         one_file_system=words.has("--one-file-system"),
         field=_value(words, "--field") or "text",
-        format=format_,
-        shingle=shingle,
+        format=_one_of(words, "--format", FORMATS),
+        shingle=_one_of(words, "--shingle", SHINGLE_UNITS),
         threshold=_threshold(words),
+        link=link,
         against=_value(words, "--against"),
         stage=_value(words, "--stage"),
         depth=read_depth(words),
@@ -157,7 +163,7 @@ def refuse_beside_slices(words: Words, *, cluster: bool) -> None:
     refused = (
         ("--stage",)
         if cluster
-        else ("--stage", "--write-kept", "--against", "--html", "--threshold", "--json")
+        else ("--stage", "--write-kept", "--against", "--html", "--threshold", "--link", "--json")
     )
     for key in refused:
         if words.has(key):
@@ -171,6 +177,14 @@ def _value(words: Words, key: str) -> str | None:
     if given is not None and not given.value:
         raise UsageError(f"{key} needs a value (see rdc similar --help)")
     return None if given is None else given.value
+
+
+def _one_of(words: Words, key: str, values: Sequence[str]) -> str:
+    """Return the value of an option, or the first one of `values`. Raises UsageError for another one."""
+    value = _value(words, key) or values[0]
+    if value not in values:
+        raise UsageError(f"{key}={value}: {', '.join(values[:-1])} or {values[-1]} is expected")
+    return value
 
 
 def _threshold(words: Words) -> float:

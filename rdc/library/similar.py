@@ -14,6 +14,7 @@ from rdc.library import CodeReporter, check_job, local_path_list, options_of, pa
 from rdc.model.scan import ScanSlice
 from rdc.model.similar import (
     FORMATS,
+    LINKS,
     SHINGLE_UNITS,
     DocumentOptions,
     DocumentReport,
@@ -201,7 +202,7 @@ def merge_documents(
     """Finds documents that resemble each other among those of several parts.
 
     The report is that of one search of all documents, however they were divided and in whatever order the
-    parts come. Of `options`, threshold, against and workers count. `part`: a file to write all of it to, as a
+    parts come. Of `options`, threshold, link, against and workers count. `part`: a file to write all of it to, as a
     part again. It never replaces one of `parts`, and another file that is no part only with `overwrite`.
     Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
     different shingles; both name the part.
@@ -266,6 +267,10 @@ def _check_documents(function: str, options: object) -> DocumentOptions:
         raise UsageError(f"format {chosen.format!r}: expected {', '.join(FORMATS)}")
     if chosen.shingle not in SHINGLE_UNITS:
         raise UsageError(f"shingle {chosen.shingle!r}: expected {' or '.join(SHINGLE_UNITS)}")
+    if chosen.link not in LINKS:
+        raise UsageError(f"link {chosen.link!r}: expected {' or '.join(LINKS)}")
+    if chosen.link != LINKS[0] and chosen.against is not None:
+        raise UsageError("link and against exclude each other: against makes no groups")
     return chosen
 
 
@@ -306,8 +311,8 @@ def document_parts(
 
     A file belongs to one slice by a hash of its path. A JSONL or Parquet file of 8 MiB or more is divided
     into ranges of lines or of row groups, unless it is packed. All other arguments, attempts, checks of
-    workers and errors are as those of `rdc.scan_parts`. Of `options`, against, stage, threshold and workers
-    mean nothing here.
+    workers and errors are as those of `rdc.scan_parts`. Of `options`, against, link, stage, threshold and
+    workers mean nothing here.
 
         >>> import json, os, rdc
         >>> from concurrent.futures import ThreadPoolExecutor

@@ -144,9 +144,13 @@ class SimilarReport(Report, Record):
 
 
 SHINGLE_UNITS = ("words", "chars")
+"""Units that a shingle can consist of."""
 
 FORMATS = ("auto", "jsonl", "text")
-"""The units that a shingle can consist of."""
+"""Formats that files can be read in."""
+
+LINKS = ("single", "complete")
+"""Rules by which similar documents form groups."""
 
 
 class DocumentOptions(Checked, Record):
@@ -169,6 +173,9 @@ class DocumentOptions(Checked, Record):
     """'words': five words in a row; 'chars': characters in a row, for scripts without spaces."""
     threshold: float = 0.8
     """Smallest share of shingles in common, of two similar documents: from 0.1 to 1."""
+    link: str = "single"
+    """'single': a group is connected by similar pairs, so its ends may differ; 'complete': each pair in a
+    group is similar, and a group has at most 256 different texts."""
     against: str | bytes | None = None
     """A part of an older corpus: documents that resemble one of it are listed, in place of groups."""
     stage: str | bytes | None = None
@@ -207,7 +214,8 @@ class SimilarDocument(Record):
 
 
 class DocumentGroup(Record):
-    """Documents connected by resemblance. The first one in order, the least, names the group."""
+    """Documents that resemble each other, by the rule of DocumentOptions.link. The first one in order names
+    the group."""
 
     documents: tuple[SimilarDocument, ...]
 

@@ -71,6 +71,13 @@ DOCUMENT_GROUP = OptionGroup(
         Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
         _LINK,
         _KEEP,
+        Option(
+            ("--clean",),
+            "write the documents to keep to DIR, new or empty, in files like those of PATH",
+            "DIR",
+            common=True,
+        ),
+        Option(("--excerpts",), "show where each document differs from the most similar one", common=True),
         _AGAINST,
         Option(("--stage",), "keep what was read in DIR, so that an interrupted run can resume", "DIR"),
         Option(("-o", "--output"), "also write a part for rdc merge; FILE ends in .rdcdocs", "FILE"),
@@ -118,6 +125,8 @@ def read_document_options(
     link = _one_of(words, "--link", LINKS)
     if link != LINKS[0] and words.has("--against"):
         raise UsageError("--link=complete and --against exclude each other; --against makes no groups")
+    if words.has("--excerpts") and words.has("--against"):
+        raise UsageError("--excerpts and --against exclude each other; a part holds no texts")
     return DocumentOptions(
         rules=rules,
         one_file_system=words.has("--one-file-system"),
@@ -127,6 +136,8 @@ def read_document_options(
         threshold=_threshold(words),
         link=link,
         against=_value(words, "--against"),
+        excerpts=words.has("--excerpts"),
+        clean=_value(words, "--clean"),
         stage=_value(words, "--stage"),
         depth=read_depth(words),
         max_rate=read_max_rate(words),
@@ -139,8 +150,9 @@ def read_document_output(words: Words, *, merged: bool = False, parts: bool = Fa
     `merged`: those of a merge, whose part may replace one that is merged. `parts`: -o is no file of this
     process.
     """
+    from rdc.documents.page_report import DOCUMENTS_PAGE
     from rdc.documents.parts.part_file import DOCUMENT_PART, MERGED_DOCUMENTS
-    from rdc.documents.report import DOCUMENT_LIST, DOCUMENTS_PAGE
+    from rdc.documents.report import DOCUMENT_LIST
 
     part_kind = MERGED_DOCUMENTS if merged else DOCUMENT_PART
     paths = [_value(words, key) for key in ("--write-kept", "--output", "--html")]
@@ -160,16 +172,16 @@ def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
 
 def refuse_beside_slices(words: Words, *, cluster: bool) -> None:
     """Raises UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
-    refused = (
-        ("--stage",)
-        if cluster
-        else ("--stage", "--write-kept", "--against", "--html", "--threshold", "--link", "--json")
-    )
-    for key in refused:
+    beside = "--cluster" if cluster else "--slice"
+    for key in ("--stage", "--clean", "--excerpts"):
         if words.has(key):
-            beside = "--cluster" if cluster else "--slice"
-            why = "parts that are there are not made again" if key == "--stage" else "give it to rdc merge"
+            why = "parts that are there are not made again"
+            if key != "--stage":
+                why = "the texts are read again where they were read; --write-kept lists what to keep"
             raise UsageError(f"{key} and {beside} exclude each other; {why}")
+    for key in ("--write-kept", "--against", "--html", "--threshold", "--link", "--json"):
+        if words.has(key) and not cluster:
+            raise UsageError(f"{key} and --slice exclude each other; give it to rdc merge")
 
 
 def _value(words: Words, key: str) -> str | None:
@@ -209,8 +221,8 @@ _OTHERS = (
 the environment; nothing is kept there."""
 
 
-def run_text(words: Words, environment: Environment) -> ExitCode:
-    """Runs `rdc similar --text`. Raises RdcError, which the caller prints."""
+def run_text(words: Words, environment: Environment, command: str) -> ExitCode:
+    """Run `rdc similar --text`. `command`: the command line. Raises RdcError, which the caller prints."""
     for key in _OTHERS:
         if words.has(key):
             raise UsageError(f"{key} and --text exclude each other (see rdc similar --help)")
@@ -238,7 +250,7 @@ def run_text(words: Words, environment: Environment) -> ExitCode:
         given = [os.fsencode(path) for path in words.operands]
         return search_claimed(given, options, output.part, claims, reporter=reporter)
 
-    return print_documents(search, output, environment)
+    return print_documents(search, output, environment, command)
 
 
 def _write_slice(
@@ -281,9 +293,15 @@ def _search_on_cluster(
 
 
 def print_documents(
-    search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
+    search: Callable[[Reporter], DocumentReport],
+    output: DocumentOutput,
+    environment: Environment,
+    command: str,
 ) -> ExitCode:
-    """Run a search, write its results in the forms that `output` asks for, and return the exit code."""
+    """Run a search, write its results in the forms that `output` asks for, and return the exit code.
+
+    `command`: the command line, which the page shows.
+    """
     _keep_freed_memory()
     shown = json_output(environment) if output.json else _listing(output, environment)
     report = perform(shown, lambda: search(shown))
@@ -292,9 +310,10 @@ def print_documents(
 
         write_output(output.kept, keep_lines(report.kept))
     if output.page is not None:
-        from rdc.documents.report import documents_page
+        from rdc.documents.page_report import documents_page
+        from rdc.report.html_page import PageOrigin
 
-        write_output(output.page, documents_page(report))
+        write_output(output.page, documents_page(report, PageOrigin.here(command)))
     return report.exit
 
 

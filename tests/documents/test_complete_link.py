@@ -37,8 +37,8 @@ def chain(seed: int, links: int, step: int = 6, size: int = 60) -> list[str]:
 
 
 def defined_groups(texts: Sequence[str], threshold: float, most: int = 256) -> set[frozenset[int]]:
-    """The groups of two or more texts, numbered from 1: each text in order joins the first group that has room
-    and only texts that resemble it, and equal texts stay together."""
+    """The groups of two or more texts, numbered from 1: each text in order joins the first group that has
+    room and only texts that resemble it, and equal texts stay together."""
     groups: list[list[int]] = []
     firsts: dict[str, int] = {}
     copies: dict[int, set[int]] = {}
@@ -81,7 +81,7 @@ def test_groups_are_those_of_the_definition(
     assert found_clusters(similar_documents(path, DocumentOptions(threshold=threshold))) != expected
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20)), max_size=24), st.integers(1, 4))
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20)), max_size=24), st.integers(1, 3))
 def test_each_pair_of_a_group_is_similar(picked: list[tuple[int, int]], parts: int) -> None:
     """Whatever is found: no pair in a group is below the threshold, no text is in two groups, and parts of a
     corpus give what the whole gives."""

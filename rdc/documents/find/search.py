@@ -23,8 +23,9 @@ from rdc.documents.find.corpus import Corpus
 from rdc.documents.parts.part_file import SAMPLES
 from rdc.errors import ExitCode
 from rdc.lean.records import Record
-from rdc.lean.typed import Generic, TypeVar
+from rdc.lean.typed import Generic, Protocol, TypeVar
 from rdc.model.similar import (
+    Difference,
     Document,
     DocumentGroup,
     DocumentOptions,
@@ -167,6 +168,12 @@ _NONE = (1 << 32) - 1
 """Stands for no position: a document that resembles none."""
 
 
+class Excerpts(Protocol):
+    """Finds where two documents differ."""
+
+    def of(self, number: int, other: int, /) -> tuple[Difference, ...]: ...
+
+
 class Search:
     """A search among all documents of a corpus, and its results.
 
@@ -178,7 +185,7 @@ class Search:
     ) -> None:
         """`workers`: threads that compare. `across`: only pairs of a new document with an old one count.
         `complete`: groups are those of CompleteLink, in place of connected components."""
-        self._corpus = corpus
+        self.corpus = corpus
         self._threshold = threshold
         self._workers = workers
         self._across = across
@@ -191,6 +198,8 @@ class Search:
         self._like = array("I", [_NONE]) * count
         self.candidates = 0
         self.pairs = 0
+        self.excerpts: Excerpts | None = None
+        """Where the differences of similar documents come from."""
         self.pairs_left_out = 0
         """Candidate pairs that were not compared, at most."""
 
@@ -198,7 +207,7 @@ class Search:
         """Compares all candidates. Raises StoppedError."""
         compared = self.distinct.compared
         check_stop(stop)
-        keys = BandKeys.of(self._corpus, compared, self._threshold)
+        keys = BandKeys.of(self.corpus, compared, self._threshold)
         check_stop(stop)
         known = [neighbours(keys, len(compared), self._is_old if self._across else None)]
         for done in self._compare(known[0].batches(), stop):
@@ -219,7 +228,7 @@ class Search:
     def _compare(self, batches: Iterator[array[int]], stop: StopSignal | None) -> Iterator[int]:
         """Compare pairs, and yield how far they are."""
         compared = self.distinct.compared
-        for done in compared_pairs(self._corpus, compared, batches, self._threshold, self._workers):
+        for done in compared_pairs(self.corpus, compared, batches, self._threshold, self._workers):
             check_stop(stop)
             self.candidates += len(done.pairs)
             similar = array("Q", compress(done.pairs, done.resemblances))
@@ -233,7 +242,7 @@ class Search:
     def _divide(self, found: WaitingPairs, stop: StopSignal | None) -> None:
         """Make groups of the similar pairs, and add the pairs within groups."""
         compared = self.distinct.compared
-        link = CompleteLink(self._corpus, compared, self._threshold, stop)
+        link = CompleteLink(self.corpus, compared, self._threshold, stop)
         link.divide(found)
         labels = link.labels
         within = (
@@ -241,7 +250,7 @@ class Search:
             for batch in found.batches()
         )
         # They are compared again, since what each pair had in common was not kept.
-        for done in compared_pairs(self._corpus, compared, within, self._threshold, self._workers):
+        for done in compared_pairs(self.corpus, compared, within, self._threshold, self._workers):
             check_stop(stop)
             self._add(done)
 
@@ -257,7 +266,7 @@ class Search:
         )
 
     def _is_old(self, position: int) -> bool:
-        return self._corpus.is_old(self.distinct.compared[position])
+        return self.corpus.is_old(self.distinct.compared[position])
 
     def _add(self, done: Compared) -> None:
         """Connect the similar pairs among these, and note for each document the one most like it."""
@@ -290,17 +299,26 @@ class Search:
                 yield self._similar(position)
 
     def kept(self) -> Iterator[Document]:
-        """Return what a training set keeps, in order: of each group its label, and all other documents.
-        Across: the new documents that resemble no old one."""
+        """Yield the documents that a training set keeps, in order."""
+        return map(self.corpus.document, self.kept_numbers())
+
+    def alike_numbers(self) -> array[int]:
+        """Return the documents that resemble another one, in order, without copies."""
+        compared = self.distinct.compared
+        return array("I", [compared[at] for at, like in enumerate(self._like) if like != _NONE])
+
+    def kept_numbers(self) -> Iterator[int]:
+        """Yield the documents to keep, in order: of each group its label, and all other documents. Across:
+        the new documents that resemble no old one."""
         compared, distinct = self.distinct.compared, self.distinct
         position = 0
         dropped: set[int] = set()
-        for number in range(len(self._corpus)):
+        for number in range(len(self.corpus)):
             is_compared = position < len(compared) and compared[position] == number
             if self._across:
                 if is_compared and self._like[position] != _NONE:
                     dropped.update([number, *distinct.copies(number)])
-                keep = number not in dropped and not self._corpus.is_old(number)
+                keep = number not in dropped and not self.corpus.is_old(number)
                 dropped.discard(number)
             else:
                 keep = distinct.kinds[number] != COPY and not (
@@ -308,11 +326,11 @@ class Search:
                 )
             position += is_compared
             if keep:
-                yield self._corpus.document(number)
+                yield number
 
     def summary(self, left_out: int) -> DocumentSummary:
         """The totals. Those of documents are of new ones only. `left_out`: rows that could not be used."""
-        corpus, distinct = self._corpus, self.distinct
+        corpus, distinct = self.corpus, self.distinct
         documents = size = number = 0
         for run in corpus.runs():
             if not (self._across and corpus.is_old(number)):
@@ -364,22 +382,23 @@ class Search:
         if like == _NONE:
             return self._alone(number)
         other = self.distinct.compared[like]
-        samples = (array("I", self._corpus.samples_of(one)) for one in (number, other))
+        samples = (array("I", self.corpus.samples_of(one)) for one in (number, other))
         return SimilarDocument(
-            self._corpus.document(number),
+            self.corpus.document(number),
             self._best[position],
             sum(map(eq, *samples)) / SAMPLES,
-            self._corpus.document(other),
+            self.corpus.document(other),
             self._copies(number),
+            () if self.excerpts is None else self.excerpts.of(number, other),
         )
 
     def _alone(self, number: int) -> SimilarDocument:
         """A document that has only copies."""
         copies = self._copies(number)
-        return SimilarDocument(self._corpus.document(number), 1.0, 1.0, copies[0], copies)
+        return SimilarDocument(self.corpus.document(number), 1.0, 1.0, copies[0], copies)
 
     def _copies(self, number: int) -> tuple[Document, ...]:
-        return tuple([self._corpus.document(copy) for copy in self.distinct.copies(number)])
+        return tuple([self.corpus.document(copy) for copy in self.distinct.copies(number)])
 
 
 # The report of a search: its totals, and results that are made when they are asked for.
@@ -398,21 +417,26 @@ class _Again(Generic[T]):
         return self._make()
 
 
-def search_report(
+def search_documents(
     gathered: Gathered,
     options: DocumentOptions,
     reporter: Reporter,
     stop: StopSignal | None,
     *,
     older: bool = False,
-) -> DocumentReport:
+) -> Search:
     """Search what was gathered. Of `options`, threshold, link and workers count. `older`: the last part is of
-    an older corpus."""
+    an older corpus. Raises StoppedError."""
     old = frozenset([len(gathered.parts) - 1]) if older else frozenset()
     corpus = Corpus(gathered.parts, gathered.blocks, old)
     workers, complete = options.workers or usable_workers(), options.link == "complete"
     search = Search(corpus, options.threshold, workers, across=older, complete=complete)
     search.run(reporter, stop)
+    return search
+
+
+def search_report(search: Search, gathered: Gathered) -> DocumentReport:
+    """Return the results of a search that has run."""
     code = ExitCode.PARTIAL if any(problem.code for problem in gathered.problems) else ExitCode.OK
     return DocumentReport(
         _Again(search.groups),

@@ -39,6 +39,9 @@ ROWS = 20
 NAMES = 40
 """Documents of one group that the page lists. The others are counted."""
 
+PAGE_BYTES = 1_200_000
+"""Bytes of groups that the page shows, so that phones open it."""
+
 BINS = 25
 """Steps of resemblance that documents are counted by."""
 
@@ -85,7 +88,7 @@ def documents_page(report: DocumentReport, origin: PageOrigin) -> Iterator[bytes
     yield paragraph(advice, "advice").encode()
     yield section("How similar", _resemblances(counts.resemblances)).encode()
     yield section("Groups by size", _sizes(counts.sizes)).encode()
-    yield section("Largest groups", *map(_group, counts.largest)).encode()
+    yield section("Largest groups", *_groups(counts.largest, report.summary.groups)).encode()
     yield section("Documents most like the older corpus", _matches(counts.best)).encode()
     yield PAGE_END.encode()
 
@@ -128,6 +131,19 @@ def _sizes(sizes: dict[int, int]) -> str:
         for count in [sizes.get(at, 0)]
     ]
     return table("Groups by their number of documents", ("documents", "groups"), rows)
+
+
+def _groups(largest: Sequence[DocumentGroup], total: int) -> Iterator[str]:
+    """Yield groups up to PAGE_BYTES, and how many are not shown."""
+    used = shown = 0
+    for text in map(_group, largest):
+        used += len(text)
+        if shown and used > PAGE_BYTES:
+            break
+        shown += 1
+        yield text
+    if total > shown:
+        yield paragraph(f"{counted(total - shown, 'further group')} not shown; rdc similar --text lists all.")
 
 
 def _group(group: DocumentGroup) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rdc.model.scan import ScanSlice
-    from rdc.model.similar import Difference, Document, DocumentReport, DocumentSlice, SimilarDocument
+    from rdc.model.similar import Document, DocumentReport, DocumentSlice, SimilarDocument, TextDifference
 
 
 def listed_documents(report: DocumentReport) -> Iterator[str]:
@@ -46,7 +46,7 @@ def document_text(one: SimilarDocument, *, like: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def difference_lines(difference: Difference) -> tuple[tuple[str, str], tuple[str, str]]:
+def difference_lines(difference: TextDifference) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return a minus and the words of the other document, and a plus and those of this one. Brackets enclose
     what differs. Other characters than those of plain text are escaped."""
     before, after = printable(difference.before), printable(difference.after)

@@ -203,7 +203,7 @@ class Document(WithPath, Record):
     """Bytes of its text."""
 
 
-class Difference(Record):
+class TextDifference(Record):
     """A place where two documents differ, in a few words. A text that was cut has an ellipsis at the cut."""
 
     before: str
@@ -228,7 +228,7 @@ class SimilarDocument(Record):
     """The document most like it, of those that it was compared with."""
     copies: tuple[Document, ...]
     """Documents of equal text."""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[TextDifference, ...] = ()
     """With DocumentOptions.excerpts: the first places where it differs from `like`, at most three."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from functools import partial
 
@@ -119,6 +118,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if not parsed.operands:
         raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
     if parsed.has("--text"):
+        import shlex
+
         return run_text(parsed, environment, shlex.join(["rdc", "similar", *words]))
     refuse_document_options(parsed, DOCUMENT_GROUP, "it needs --text (see rdc similar --help)")
     form = parsed.only(_FORMATS, "rdc similar")

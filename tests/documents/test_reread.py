@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rdc.documents.reread import clean_copy, differences, parquet_copy
 from rdc.errors import ExitCode, UsageError
 from rdc.library.similar import merge_documents, similar_documents
-from rdc.model.similar import Difference, DocumentOptions
+from rdc.model.similar import DocumentOptions, TextDifference
 from rdc.progress import Event, Problem
 from tests.documents.corpora import edited, families, words, write_jsonl
 from tests.support.running.syncing import command
@@ -53,16 +53,16 @@ def test_differences_are_short_and_true(one: list[str], other: list[str], by_cha
 @pytest.mark.parametrize(
     ("text", "like", "expected"),
     [
-        ("a b c", "a x c", (Difference("a", "b", "x", "c"),)),
-        ("a b c", "a c", (Difference("a", "b", "", "c"),)),
+        ("a b c", "a x c", (TextDifference("a", "b", "x", "c"),)),
+        ("a b c", "a c", (TextDifference("a", "b", "", "c"),)),
         ("a\tb", "a  b\n", ()),
-        ("a b", "a b c", (Difference("a b", "", "c", ""),)),
-        ("", "x", (Difference("", "", "x", ""),)),
+        ("a b", "a b c", (TextDifference("a b", "", "c", ""),)),
+        ("", "x", (TextDifference("", "", "x", ""),)),
         (" ".join(words(1)), " ".join(["n", *words(1)]), 1),
         (" ".join(edited(1, 500, 90, 1)), " ".join(words(1, 500)), 3),
     ],
 )
-def test_known_differences(text: str, like: str, expected: tuple[Difference, ...] | int) -> None:
+def test_known_differences(text: str, like: str, expected: tuple[TextDifference, ...] | int) -> None:
     found = differences.differences(text, like)
     assert (len(found) if isinstance(expected, int) else found) == expected
 
@@ -202,7 +202,7 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     for name in ("a.txt", "../a.txt", "b.txt"):
         Path(name).write_text(f"text of {name}")
-    for number, names in enumerate((["a.txt", "../a.txt"], ["b.txt", tmp_path / "a.txt", "a.txt"])):
+    for number, names in enumerate((["a.txt", "../a.txt"], ["b.txt", str(tmp_path / "a.txt"), "a.txt"])):
         options = DocumentOptions(clean=f"out{number}")
         if number == 0:
             with pytest.raises(UsageError, match=r"a\.txt and a\.txt would get the same place"):

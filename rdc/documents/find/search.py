@@ -25,13 +25,13 @@ from rdc.errors import ExitCode
 from rdc.lean.records import Record
 from rdc.lean.typed import Generic, Protocol, TypeVar
 from rdc.model.similar import (
-    Difference,
     Document,
     DocumentGroup,
     DocumentOptions,
     DocumentReport,
     DocumentSummary,
     SimilarDocument,
+    TextDifference,
 )
 from rdc.progress import Progressed, Reporter, StopSignal, check_stop
 from rdc.survey.read import usable_workers
@@ -171,7 +171,7 @@ _NONE = (1 << 32) - 1
 class Excerpts(Protocol):
     """Finds where two documents differ."""
 
-    def of(self, number: int, other: int, /) -> tuple[Difference, ...]: ...
+    def of(self, number: int, other: int, /) -> tuple[TextDifference, ...]: ...
 
 
 class Search:

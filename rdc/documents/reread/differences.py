@@ -12,7 +12,7 @@ from rdc.documents.read.unit_reader import UnitReader
 from rdc.documents.reread.wanted import changed_since, texts_of, wanted_files
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import EXCERPT_BYTES
-from rdc.model.similar import Difference
+from rdc.model.similar import TextDifference
 from rdc.progress import Problem, Progressed, Reporter, StopSignal, check_stop
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ DIFFERENT_CHARACTERS = 100
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
 
 
-def differences(text: str, other: str, *, by_characters: bool = False) -> tuple[Difference, ...]:
+def differences(text: str, other: str, *, by_characters: bool = False) -> tuple[TextDifference, ...]:
     """Return the first places where the words of two texts differ; none if only the spaces between words do.
 
     `by_characters`: characters are compared in place of words, for scripts without spaces.
@@ -51,7 +51,7 @@ def differences(text: str, other: str, *, by_characters: bool = False) -> tuple[
     joint = "" if by_characters else " "
     left, right = one[first : first + WINDOW], two[first : first + WINDOW]
     codes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
-    found: list[Difference] = []
+    found: list[TextDifference] = []
     for at, (tag, start, end, other_start, other_end) in enumerate(codes):
         if tag == "equal":
             continue
@@ -62,7 +62,7 @@ def differences(text: str, other: str, *, by_characters: bool = False) -> tuple[
         before = left[codes[at - 1][1] : start] if at else one[max(first - WINDOW, 0) : first]
         after = left[end : codes[at + 1][2]] if at + 1 < len(codes) else []
         found.append(
-            Difference(
+            TextDifference(
                 _last(joint.join(before), CONTEXT_CHARACTERS),
                 _first(joint.join(left[start:end]), DIFFERENT_CHARACTERS),
                 _first(joint.join(right[other_start:other_end]), DIFFERENT_CHARACTERS),
@@ -140,7 +140,7 @@ class Excerpts:
         complete = len(self._numbers) - stored == count
         return count, None if complete else changed_since(file.paths[0])
 
-    def of(self, number: int, other: int) -> tuple[Difference, ...]:
+    def of(self, number: int, other: int) -> tuple[TextDifference, ...]:
         """Return where a document differs from another one. Raises RdcError."""
         text, like = self._text(number), self._text(other)
         if text is None or like is None:

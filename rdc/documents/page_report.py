@@ -102,7 +102,7 @@ def _cards(report: DocumentReport) -> Iterator[tuple[str, str, str]]:
     summary = report.summary
     yield "compared", counted(summary.documents, "document"), f"{size_text(summary.bytes)} of text"
     share = percent(summary.kept / summary.documents if summary.documents else 1)
-    yield "to keep", f"{summary.kept:,}", share.strip()
+    yield "to keep", f"{summary.kept:,}", f"{share.strip()} %"
     if summary.groups or not summary.grouped:
         yield "in groups", f"{summary.grouped:,}", counted(summary.groups, "group")
     else:
@@ -150,7 +150,7 @@ def _group(group: DocumentGroup) -> str:
     """Return a group: its number of documents and its label, and below it all of them."""
     documents = list(_documents(group))
     items = [
-        f"<li>{percent(share)} {_name(document)}{more}</li>" for share, document, more in documents[:NAMES]
+        f"<li>{percent(share)} % {_name(document)}{more}</li>" for share, document, more in documents[:NAMES]
     ]
     if len(documents) > NAMES:
         items.append(f"<li>and {len(documents) - NAMES:,} more</li>")

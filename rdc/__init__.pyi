@@ -468,9 +468,9 @@ def check(
     """Compare two trees by content, as `rdc check` does. Nothing changes at either end.
 
     The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
-    differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
-    ends with StoppedError. Raises UsageError for options that mean nothing to a check, and RdcError if the
-    run as a whole cannot go on.
+    differs. `catalog` tells what syncs learned of the file systems; its signatures are believed and filled
+    only with `options.trust_catalog`. Once `stop` is set, the run ends with StoppedError. Raises UsageError
+    for options that mean nothing to a check, and RdcError if the run as a whole cannot go on.
     """
 
 def sync(

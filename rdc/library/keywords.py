@@ -87,8 +87,8 @@ def read_keywords(function: str, record: type[T], options: object, given: dict[s
     """Make a record of options of the keywords that `function` was called with.
 
     Raises TypeError for an unknown keyword, a wrong type and keywords beside `options`, as Python does for
-    arguments that a function does not take; ValueError for a value out of range; and UsageError, as the command
-    line does, for options that exclude each other.
+    arguments that a function does not take; ValueError for a value out of range; and UsageError, as the
+    command line does, for options that exclude each other.
     """
     known = keywords_of(record)
     if options is not None:

@@ -155,3 +155,17 @@ class SignatureStore:
 
 class NoCatalog(SignatureStore):
     """Stores nothing."""
+
+
+class FactsAlone(SignatureStore):
+    """What another store knows of file systems, and nothing of what it knows of files: for a run that may
+    believe no signature, or tell of none."""
+
+    def __init__(self, store: SignatureStore) -> None:
+        self._store = store
+
+    def facts_of(self, key: bytes) -> FileSystemFacts | None:
+        return self._store.facts_of(key)
+
+    def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
+        self._store.remember_facts(key, facts)

@@ -248,7 +248,7 @@ def _perform(request: CheckRequest, environment: Environment) -> ExitCode:
                 shell=sync.shell,
                 reporter=output,
                 on_difference=output,
-                catalog=catalog if request.options.trust_catalog else None,
+                catalog=catalog,
                 keys=sync.keys,
             )
 

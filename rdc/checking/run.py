@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
+from rdc.catalog.store import FactsAlone
 from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import Record, replace
@@ -53,6 +54,8 @@ def run_check(
     """Compare two trees, of which one at least is on this machine, as `rdc.check` does."""
     _check_options(options)
     operands = operands_of(source, destination)
+    if not options.trust_catalog:
+        catalog = FactsAlone(catalog)
     while True:
         run = CheckRun(operands, options, reporter, on_difference, catalog, stop)
         try:

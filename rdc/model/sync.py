@@ -137,9 +137,7 @@ class SyncOptions(Record):
             to directories, and `F` to files. SRC itself stays as it is. Another `--chmod` adds its items.
             SRC's side applies them, so its umask counts for items such as `+w`. A later run with the same
             items finds nothing to do."""),
-        excludes=(
-            excludes("acls", "an ACL holds the permissions, too"),
-        ),
+        excludes=(excludes("acls", "an ACL holds the permissions, too"),),
         most=limits.MODE_CHANGES_BYTES, valid=values.parse_mode_changes, watch=False)
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
@@ -207,9 +205,7 @@ class SyncOptions(Record):
         Option(("-A", "--acls"), "keep ACLs", common=True,
             note="""POSIX ACLs are kept in the same way as attributes, with users and groups by number.
             Until its ACL is there, a new file or directory lets its group do no more than the ACL will."""),
-        excludes=(
-            excludes("perms", "an ACL holds the permissions, too"),
-        ),
+        excludes=(excludes("perms", "an ACL holds the permissions, too"),),
         wire=bit(7), watch=False, check=True)
     """Keep POSIX ACLs."""
     one_file_system: bool = option(False, TAKEN,
@@ -267,9 +263,7 @@ class SyncOptions(Record):
             again, and interrupted ones start over."""),
         Option(("--no-whole-file", "--no-W"), "cancel --whole-file; see --fewest-bytes", sets=False,
             rsync="rdc decides by the line whether changed files come whole; `--fewest-bytes` never does"),
-        excludes=(
-            excludes("append", "--append fetches only a rest"),
-        ))
+        excludes=(excludes("append", "--append fetches only a rest"),))
     """Fetch changed files whole, without a search for content that the destination has."""
     fewest_bytes: bool = option(False, COMPARING,
         Option(("--fewest-bytes",), "send as few bytes as possible, even where that takes longer",
@@ -277,9 +271,7 @@ class SyncOptions(Record):
             that ends sooner: in a local run, and on a fast line. [Which files come
             whole](../../howto/slow-line.md#fast-lines-and-slow-ones) has a table."""),
         Option(("--no-fewest-bytes",), "send changed files as ends soonest (default)", sets=False),
-        excludes=(
-            excludes("whole_file line", "it says that bytes count, not time"),
-        ),
+        excludes=(excludes("whole_file line", "it says that bytes count, not time"),),
         wire=SPARED)
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,

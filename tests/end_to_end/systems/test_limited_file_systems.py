@@ -3,6 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Iterator
@@ -15,8 +16,17 @@ from hypothesis import strategies as st
 
 import rdc
 from rdc.catalog.catalog import Catalog
+from rdc.catalog.signer import FileSigner
+from rdc.catalog.store import NoCatalog
+from rdc.daemon.access import Access, admission
 from rdc.errors import ExitCode
+from rdc.model.location import Location
 from rdc.progress import ItemChanged, Problem
+from rdc.protocol.connection import Connection
+from rdc.session.serve import answer, greeting
+from rdc.session.sync_run import SyncRun
+from rdc.session.trees.source_tree import SourceTree
+from tests.support.running.run_pair import run_pair
 from tests.support.storage.limited_mount import PLAIN, Oddities, OddMount, odd_mounted
 
 pytestmark = pytest.mark.needs("fuse")
@@ -186,6 +196,17 @@ class Runs:
         if self._catalog is not None:
             assert mount.count() == before
 
+    def assert_agreed(self, source: Path, destination: Path) -> None:
+        """A check finds no difference but what could not be made, whichever side is far."""
+        absent = {str(path.relative_to(source)) for path in source.rglob("*")} - {
+            str(path.relative_to(destination)) for path in destination.rglob("*")
+        }
+        for one, other in ((source, destination), (destination, source)):
+            found: list[rdc.EntryDiffers] = []
+            report = rdc.check(f"{one}/", f"{other}/", on_difference=found.append, catalog=self._catalog)
+            assert {entry.path for entry in found} == absent
+            assert report.errors == 0
+
 
 def changed(source: Path) -> None:
     """An edit, a new file, a smaller one, a rename, and permissions alone."""
@@ -211,6 +232,7 @@ def there_and_back(mount: OddMount, tmp_path: Path, oddities: Oddities, catalog:
     assert_copied(source, copy)
     runs.assert_idle(mount, source, copy, oddities)
     if catalog is not None:
+        runs.assert_agreed(source, copy)
         runs.sync(copy, source)
         assert runs.items == []
         assert state(source) == original
@@ -235,6 +257,31 @@ def test_there_and_back(name: str, mount: OddMount, tmp_path: Path) -> None:
 def test_without_a_memory(name: str, mount: OddMount, tmp_path: Path) -> None:
     """Each run that is about to write finds out what the file system keeps, and then has nothing to do."""
     there_and_back(mount, tmp_path, CASES[name], None)
+
+
+@pytest.mark.parametrize("name", ["0777", "2 s", "FAT"])
+def test_a_write_only_session_remembers(name: str, mount: OddMount, tmp_path: Path) -> None:
+    """It believes no signature, but what was learned of the file system tells of no content."""
+    source, top = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    top.mkdir()
+    mount.become(CASES[name])
+    catalog = Catalog(tmp_path / "catalog")
+
+    def run() -> int:
+        signer = FileSigner(catalog=catalog)
+        near, far = Connection(True, greeting(signer.params)), Connection(False, greeting(signer.params))
+        place = Location(None, os.fsencode(source) + b"/")
+        sync = SyncRun(place, Location(None, b""), rdc.SyncOptions(), lambda _: None, NoCatalog())
+        tree = SourceTree.open(place.path, options=rdc.SyncOptions())
+        admit = admission(os.fsencode(top), Access("it", write_only=True))
+        with contextlib.closing(signer):
+            run_pair(sync.send(tree), near, answer(signer, admit), far)
+        tree.release()
+        return mount.count()
+
+    changes = run()
+    assert contents(top) == contents(source)
+    assert run() == changes
 
 
 LINKLESS = ["nothing odd", "no links, EPERM", "one link", "no link", "other inodes", "inodes by name", "FAT"]

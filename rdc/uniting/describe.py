@@ -109,7 +109,7 @@ class Listing:
         self._barred[path] = "it is neither file, directory nor symlink"
 
     def _list(self) -> None:
-        self._began = self._clock.now() - self._clock.tick_ns
+        self._began = self._clock.now(time.time_ns()) - self._clock.tick_ns
         walk = Walk(
             self.root,
             self._filters,
@@ -261,14 +261,14 @@ class Listing:
             return
         clock, tick = self._clock, self._clock.tick_ns
         latest = max(real_time(self.rows[path].stamp.ctime_ns) for path in self.recent)
-        time.sleep(min(max(latest + tick - clock.now(), tick), 2 * tick) / 1e9)
+        time.sleep(min(max(latest + tick - clock.now(time.time_ns()), tick), 2 * tick) / 1e9)
         for path in self.recent:
             row = self.rows[path]
             if row.kind == DIRECTORY:
                 continue
             with suppress(RdcError, OSError):
                 found = self.root.perform(path, "look at it", stat_entry, reading=True)
-                settled = clock.now() - tick
+                settled = clock.now(time.time_ns()) - tick
                 if settled < found.st_ctime_ns <= settled + FUTURE_NS:
                     self.rows[path] = row._replace(stamp=row.stamp._replace(ctime_ns=0))
         self.recent.clear()

@@ -6,7 +6,6 @@ step, and a path is read off the nodes above.
 
 from __future__ import annotations
 
-import time
 from enum import Enum
 
 from rdc.lean.records import Record
@@ -81,9 +80,9 @@ class Clock(Record):
     ahead_ns: int = 0
     tick_ns: int = TICK_NS
 
-    def now(self) -> int:
-        """Nanoseconds since 1970, never later than the file system says."""
-        return time.time_ns() + self.ahead_ns
+    def now(self, time_ns: int) -> int:
+        """What the file system says at `time_ns` of the process's clock, or an earlier time."""
+        return time_ns + self.ahead_ns
 
 
 PROCESS_CLOCK = Clock()

@@ -36,7 +36,7 @@ T = TypeVar("T")
 FILE_NAME = "catalog.sqlite"
 
 BUSY_SECONDS = 2.0
-"""How long to wait for another process's transaction, which takes some 10 ms. A longer wait means trouble in
+"""The longest wait for another process's transaction, which takes some 10 ms. A longer wait means trouble in
 that process, and signing again costs less."""
 
 APPLICATION_ID = 0x72646363

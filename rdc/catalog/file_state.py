@@ -60,8 +60,8 @@ def is_racy(ctime_ns: int, began_ns: int, change_times: ChangeTimes) -> bool:
 # signature of a recently changed file is valid in this boot only.
 
 WRITEBACK_NS = 600_000_000_000
-"""How long a change may wait in memory. Linux starts writing after 35 s, laptop modes after ten minutes. A
-longer time costs little: files read that early are read once more after the next boot."""
+"""The time for which a change may wait in memory. Linux starts writing after 35 s, laptop modes after ten
+minutes. A longer time costs little: files read that early are read once more after the next boot."""
 
 
 def is_unsettled(ctime_ns: int, began_ns: int) -> bool:

@@ -158,7 +158,7 @@ class NoCatalog(SignatureStore):
 
 
 class FactsAlone(SignatureStore):
-    """What another store knows of file systems, and nothing of what it knows of files: for a run that may
+    """A store with another store's knowledge of file systems and none of its files: for a run that may
     believe no signature, or tell of none."""
 
     def __init__(self, store: SignatureStore) -> None:

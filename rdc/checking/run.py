@@ -148,7 +148,7 @@ class CheckRun(SyncRun):
         self._closed = closed = ClosedDirectories()
         self._counts: Counts | None = None
         self.has_begun = False
-        """Whether the far end has opened its tree."""
+        """True if the far end has opened its tree."""
         session = replace(options.session, dry_run=True, items=False)
         super().__init__(operands.far, operands.near, session, _noting(reporter, closed), catalog, stop)
 

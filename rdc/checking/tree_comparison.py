@@ -98,7 +98,7 @@ class TreeComparison:
         """By row: aspects and marks. Rows behind its end have none."""
         self._expected = {b"": AnnouncedDirectory(start.metadata, False, False, False)}
         self.top = Aspect.NONE
-        """How the compared directory itself differs."""
+        """The differences of the compared directory itself."""
         self._near_rows: list[int] = []
         """Rows of `own` that only this end has, but for those below `_near_directories`."""
         self._near_directories: set[bytes] = set()

@@ -170,7 +170,7 @@ class SliceTask(Record):
     part: bytes
     """The file to write, an absolute path."""
     list: bytes
-    """Where the slice may have a list of what it reads."""
+    """The path of a list of what the slice reads, if there is one."""
     marker: bytes
     """Path of the RunMarker."""
     threads: int

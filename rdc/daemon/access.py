@@ -42,7 +42,7 @@ class Access(Record):
     no_undo: bool = False
     """No sync of a peer is kept to be undone."""
     keep_undo: KeepUndo | None = None
-    """How much every sync of a peer keeps to be undone, whatever the peer asks; None: as it asks."""
+    """The old data that every sync of a peer keeps for undo, whatever the peer asks; None: as it asks."""
 
 
 def granted_options(open_: Open, access: Access) -> SyncOptions:

@@ -101,7 +101,7 @@ MERGED_DOCUMENT_GROUP = OptionGroup(
 
 
 class DocumentOutput(Record):
-    """Where the results go. Without `json` they are printed for people."""
+    """The places of the results. Without `json` they are printed for people."""
 
     json: bool
     quiet: bool

@@ -75,7 +75,7 @@ class _Ready(Record, frozen=False):
     finished: int = 0
     """Names that are done."""
     refused: bool = False
-    """Whether the file that stays takes no name of this one: the others are not tried."""
+    """True if the file that stays takes no name of this one: the others are not tried."""
 
 
 class _Name(Record, frozen=False):
@@ -553,7 +553,7 @@ def _state_of(tree: Tree, path: bytes) -> DirectoryState:
 
 
 class RemovalPaths:
-    """Where each removed duplicate goes: its path below the directory of `move`, or the text of its link.
+    """The target of each removed duplicate: its path below the directory of `move`, or the text of its link.
 
     The paths are a function of the trees and options, so a dry run gives the same.
     """

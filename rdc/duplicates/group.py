@@ -47,9 +47,9 @@ class Inode(Record, frozen=False):
     facts: FileFacts
     names: list[RootedPath] = field(default_factory=list)
     protected: bool = False
-    """Whether one of its names lies below --keep, so that it must not be changed."""
+    """True if one of its names lies below --keep, so that it must not be changed."""
     stuck: bool = False
-    """Whether this process cannot change its names."""
+    """True if this process cannot change its names."""
     use: DiskUse | None = None
     """The space that it takes on disk, if that was requested."""
 
@@ -176,7 +176,7 @@ count as held by something else."""
 
 
 class SharedPlaces:
-    """Which files of a group refer to the shared extents of the group's volume, and may still change.
+    """The files of a group that refer to the shared extents of the group's volume, and may still change.
 
     The volume is cut at all ends of such extents, so that each piece is referred to as a whole or not at all.
     """
@@ -241,9 +241,9 @@ class SharedPlaces:
 class _Held(Record):
     length: int
     by_later: bool
-    """Whether another file of the group refers to it that is still to change."""
+    """True if another file of the group refers to it that is still to change."""
     by_several: bool
-    """Whether several files of the group referred to it at the beginning, all of which change."""
+    """True if several files of the group referred to it at the beginning, all of which change."""
 
 
 def _ranges(inode: Inode) -> list[tuple[int, int]]:

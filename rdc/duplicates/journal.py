@@ -80,7 +80,7 @@ class KeptFile(Record):
     digest: bytes
     """The digest of its content; b"" for hard links, which are undone by their inode."""
     digest_of_all: bool = False
-    """Whether the digest is BLAKE3 of all bytes, as in older journals, and no ContentDigest."""
+    """True if the digest is BLAKE3 of all bytes, as in older journals, and no ContentDigest."""
 
     @property
     def real(self) -> bytes:

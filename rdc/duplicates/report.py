@@ -112,7 +112,7 @@ class DedupeStyle(Record):
     undo: bool = False
     quiet: bool = False
     returned: bool = False
-    """Whether removed duplicates come back, rather than links being separated."""
+    """True if removed duplicates come back, rather than links being separated."""
     folders: bool = False
     """Sums by folder in place of a line for each file."""
     removal: Action | None = None

@@ -60,7 +60,7 @@ class ChunkedFile(Record):
     """Bytes."""
     tree: SignatureTree
     protected: bool
-    """Whether the file may be shared with but not changed."""
+    """True if the file may be shared with but not changed."""
 
 
 class _Match(Record):
@@ -196,7 +196,7 @@ class _Refusal(Record):
 
     error: FileError
     of_target: bool
-    """Whether the file cannot change at all, rather than not fit the source."""
+    """True if the file cannot change at all, rather than not fit the source."""
 
 
 class _RefusedError(Exception):
@@ -497,7 +497,7 @@ class _Pair(Record):
     inode: Inode | None
     places: SharedPlaces | None
     holes: bool
-    """Whether only the first one's holes are shared."""
+    """True if only the first one's holes are shared."""
 
     def parts(self, part: _Range) -> list[Part]:
         """Compare where both ranges lie on disk. If the file system does not report extents, the whole

@@ -107,7 +107,7 @@ class _Step(Record):
     returned: NameReturn | None
     """None in a dry run."""
     twin: bool = False
-    """Whether a copy at the destination goes once the name has its file."""
+    """True if a copy at the destination goes once the name has its file."""
 
 
 class _Linked(Record, frozen=False):

@@ -32,7 +32,7 @@ def fstatfs_type(fd: int, /) -> int:
     """f_type of statfs(2), 32 bits."""
 
 def mallopt(parameter: int, value: int, /) -> bool:
-    """Whether the C library took the parameter. Keeps the interpreter's lock."""
+    """Return whether the C library took the parameter. Keeps the interpreter's lock."""
 
 # Small files in bulk, for rdc.files.bulk.small_files; columns as in a PackedListing.
 
@@ -171,8 +171,8 @@ def set_metadata_of_files(
 # Extended attributes of a directory's entries, for rdc.files.facts.xattrs.
 
 def go_by_name() -> bool:
-    """Whether the kernel has calls with a directory's descriptor and a name (Linux 6.13), and lets this
-    process use them."""
+    """Return whether the kernel has calls with a directory's descriptor and a name (Linux 6.13), and lets
+    this process use them."""
 
 def list_xattrs(
     directory: int, path: bytes, entries: bytes, row: int, offset: int, by_name: bool, /
@@ -210,7 +210,7 @@ Inodes = tuple[bytes, bytes, bytes, bytes, bytes]
 """The fields of PackedInodes, likewise."""
 
 Listing = tuple[Columns, Inodes, bytes, Distant, Distant, list[tuple[bytes, int, int, bool]] | None, Seen]
-"""What `list_directory` gives."""
+"""The result of `list_directory`."""
 
 def list_directory(directory: int, path: bytes, limit: int, depth: int, most: int, /) -> Listing:
     """The directory `path` below the one open at `directory`, or that one if the path is empty: its columns

@@ -9,7 +9,7 @@ def built() -> tuple[str, ...]:
     """The variants compiled in, fastest first; "c" is always the last."""
 
 def usable() -> tuple[str, ...]:
-    """Those of built() that this CPU can run."""
+    """Return those of built() that this CPU can run."""
 
 def choose(variant: str, /) -> None:
     """Make a usable variant the default. RuntimeError when it disagrees with "c" on a test block."""

@@ -232,7 +232,7 @@ def _spans_of(function: str, name: str, file: BinaryReader) -> Iterator[bytes]:
 
 
 class _Copies:
-    """Where the base has a chunk. Of several places it prefers the one that continues the last copy."""
+    """The place of a chunk in the base. Among several, it prefers the one that continues the last copy."""
 
     def __init__(self, tree: SignatureTree) -> None:
         level = tree.levels[0]

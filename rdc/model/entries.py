@@ -102,7 +102,7 @@ class Identity(Record):
 
 
 class ComparedFields(Record):
-    """Which parts of identities stay as they are while nobody changes the entry. The others say nothing: the
+    """The parts of identities that stay equal while nobody changes the entry. The others say nothing: the
     file system does not keep them stable, or a listing shows something else."""
 
     kind: bool = True
@@ -196,7 +196,7 @@ class Listing(Record):
     targets: tuple[bytes, ...]
     """Targets of the symlinks, in entry order."""
     identities: Identities | None = None
-    """Which entry each row was when this machine listed it; None of a listing that came from elsewhere."""
+    """The identity of each row's entry when this machine listed it; None for a listing from elsewhere."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -470,7 +470,7 @@ class BadEntry(Record):
     errno: int
     call: BadCall
     is_directory: bool
-    """Whether its directory says, without a look at it, that it is one. Filter rules ask."""
+    """True if its directory says, without a look at it, that it is one. Filter rules ask."""
 
 
 class Listed(Record):
@@ -510,7 +510,7 @@ class ListedDirectories(Record):
     """
 
     walked: int
-    """How many directories; only those with entries have a path here."""
+    """The number of directories; only those with entries have a path here."""
     paths: list[bytes]
     firsts: array[int]
     """Each one's first row."""

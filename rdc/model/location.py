@@ -66,7 +66,7 @@ class FarList(Record):
     path: bytes
     """The path as the remote side's user would write it; in a module of a daemon, below the module."""
     nul: bool = False
-    """Whether NUL ends each path, not a line."""
+    """True if NUL ends each path, not a line."""
     relative: bool = False
     """`relative` of the options that it belongs to, which `rdc.sync` puts here for the remote side."""
 

@@ -1,4 +1,5 @@
-"""What an option of a sync is. Each one is declared once, at its field of SyncOptions in rdc.model.sync:
+"""The declaration of an option of a sync. Each one is declared once, at its field of SyncOptions in
+rdc.model.sync:
 
     depth: int = option(0, CONNECTION,
         Option(("--depth",), "have N calls to storage in flight ...", "N", note="...", rsync="..."),
@@ -61,11 +62,11 @@ class Option(Record):
     example: str = ""
     """The words behind `rdc sync` of an example in the manual, where `metavar` cannot give one."""
     rsync: str = ""
-    """How it differs from the option of this name in rsync."""
+    """Its difference from rsync's option of this name."""
     watch: bool = True
     """An option without a field: whether `rdc watch` has it. At a field, the field says so."""
     common: bool = False
-    """Whether most runs can use it: the short help of `rdc sync` and `rdc watch` lists only such options."""
+    """True if most runs can use it: the short help of `rdc sync` and `rdc watch` lists only such options."""
     values: tuple[str, ...] = ()
     """The texts that a value may be, where they are few, for completions. A flag with values takes one after
     `=`, or none."""
@@ -77,7 +78,7 @@ class Option(Record):
 
 
 class Carrier(Enum):
-    """Where an Open has an option. PROTOCOL.md has the form; only NAMED and SPARED take new ones."""
+    """The place of an option in an Open. PROTOCOL.md has the form; only NAMED and SPARED take new ones."""
 
     ITEM = "item"
     """An item of the list, always there."""
@@ -95,7 +96,7 @@ class Carrier(Enum):
 
 
 class Wire(Record):
-    """How an option travels."""
+    """The form in which an option travels."""
 
     carrier: Carrier
     at: int = 0
@@ -137,7 +138,7 @@ class Exclusion(Record):
     sentence: str
     """The error, with two {} for both options."""
     when: Callable[[Any], bool] | None = None
-    """Which values of `others` are excluded; None: all."""
+    """The excluded values of `others`; None: all."""
 
 
 def excludes(others: str, why: str, *, when: Callable[[Any], bool] | None = None) -> Exclusion:
@@ -157,7 +158,7 @@ class Declared(Record):
     group: str
     """The title that its options stand below in the help text."""
     options: tuple[Option, ...]
-    """How it is written on a command line; empty: something else implies it."""
+    """Its spelling on a command line; empty: something else implies it."""
     least: int
     most: int
     """The range of a number; the greatest length of a text, in bytes."""
@@ -169,14 +170,14 @@ class Declared(Record):
     wire: Wire
     needs: tuple[Need, ...]
     watch: bool
-    """Whether a watch takes it. One that does not would cost much in each turn, or keep the trees
+    """True if a watch takes it. One that does not would cost much in each turn, or keep the trees
     different."""
     check: bool
-    """Whether a check takes it. One that does not says what a sync writes, or which files it leaves."""
+    """True if a check takes it. One that does not says what a sync writes, or which files it leaves."""
     alias: str
     """An option that stands for one of `options`, as errors name it, too."""
     pair: bool
-    """Whether two trees that need nothing under one value of it may need something under another."""
+    """True if two trees that need nothing under one value of it may need something under another."""
 
     def check_value(self, value: Any) -> None:
         """Raise ValueError for a value of the right type that is out of range or means nothing."""
@@ -288,21 +289,21 @@ class ModeChange(Record):
     """One item between commas."""
 
     directories: bool
-    """Whether it applies to directories."""
+    """True if it applies to directories."""
     files: bool
-    """Whether it applies to regular files."""
+    """True if it applies to regular files."""
     keep: int
     """The bits of the old mode that stay."""
     add: int
     """The bits that are set."""
     add_executable: bool = True
-    """Whether x is set too in files that have no x at all."""
+    """True if x is set too in files that have no x at all."""
     copy_from: int | None = None
     """The shift of the class whose permissions are copied; None: nothing is copied."""
     copy_to: int = 0
     """The classes that they are copied to: a sum of 0o100, 0o010 and 0o001."""
     copy_removes: bool = False
-    """Whether the copied bits are taken away, not set."""
+    """True if the copied bits are taken away, not set."""
     copy_mask: int = _ALL
     """The copied bits that count: without a class, the umask's bits do not."""
 
@@ -474,7 +475,8 @@ def _id(digits: bytes, shown: str) -> int:
 
 
 class Backup(Record):
-    """Where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind its name.
+    """The place where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind
+    its name.
 
     >>> import rdc
     >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
@@ -549,7 +551,7 @@ class Alternates(Record):
 
 
 class KeepUndo(Record):
-    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
+    """The amount of old data that a sync keeps for `rdc.undo`: a size or a number of days.
 
     >>> import rdc
     >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days

@@ -201,7 +201,7 @@ _TIMED_APART = frozenset((Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK))
 
 
 class Rounding(IntEnum):
-    """Where a time between two multiples goes. The values are part of the protocol."""
+    """The direction in which a time between two multiples is rounded. The values are part of the protocol."""
 
     DOWN = 0
     NEAREST = 1
@@ -256,7 +256,7 @@ class Preserved(Record):
     """
 
     owner: bool
-    """Whether uid and gid are. Without them the setuid and setgid bits are not either: under another owner
+    """True if uid and gid are. Without them the setuid and setgid bits are not either: under another owner
     they would grant other rights."""
     granularity: Granularity = EXACT
     modes: int = ALL_MODES
@@ -264,7 +264,7 @@ class Preserved(Record):
     attributes: AttributeKinds = AttributeKinds.NONE
     """The kinds of extended attributes that are."""
     group: bool = True
-    """Whether the gid is, where `owner` is true."""
+    """True if the gid is, where `owner` is true."""
     directory_modes: int = ALL_MODES
     """The permission bits that are preserved of directories."""
     untimed: frozenset[Kind] = frozenset()

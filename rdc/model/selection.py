@@ -35,9 +35,9 @@ class SelectedName(Record):
     path: bytes
     """Empty for the directory itself."""
     contents: bool
-    """Whether its contents are meant, even without recursion."""
+    """True if its contents are meant, even without recursion."""
     with_top: bool
-    """Whether the metadata of the directory that it is below count."""
+    """True if the metadata of the directory that it is below count."""
 
 
 def read_name(name: bytes) -> SelectedName:
@@ -238,7 +238,7 @@ class FilterRule(Record):
 
 
 class RuleSyntax(Enum):
-    """How the rule file of a directory is read.
+    """The syntax of the rule file of a directory.
 
     >>> import rdc
     >>> rdc.RuleSyntax(".")
@@ -272,15 +272,15 @@ class DirectoryRules(Checked, Record):
     side: RuleSide = RuleSide.DEFAULT
     """The side at which all rules of the files count; DEFAULT: each rule says it."""
     inherited: bool = True
-    """Whether the rules count below the directory of the file, too."""
+    """True if the rules count below the directory of the file, too."""
     words: bool = False
-    """Whether spaces separate rules, too. Comments then have no meaning."""
+    """True if spaces separate rules, too. Comments then have no meaning."""
     clears: bool = False
-    """Whether '!' removes the rules before it in a file of patterns."""
+    """True if '!' removes the rules before it in a file of patterns."""
     perishable: bool = False
     absolute: bool = False
     above: bool = False
-    """Whether the files of the directories above the root count, too. A served directory bounds them."""
+    """True if the files of the directories above the root count, too. A served directory bounds them."""
 
 
 def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:

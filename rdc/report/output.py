@@ -188,11 +188,11 @@ class TerminalOutput(Output):
         self._unseen = unseen
         self._dials = dials
         self._kinds: dict[str, int] = {}
-        """How many problems of each kind were met."""
+        """The number of problems of each kind."""
         self._last: dict[str, str] = {}
         """The text of the last problem of a kind, for kinds of which some are only counted."""
         self.reported = False
-        """Whether a problem or a notice was printed."""
+        """True if a problem or a notice was printed."""
 
     def start(self) -> None:
         """Show that a connection is being made."""

@@ -307,7 +307,7 @@ class TerminalStyle(Record):
     """-i: rsync's 11-character code and the name of each changed entry."""
     stats: bool = False
     level: int = 1
-    """How sizes are shown in the statistics: 0 as digits, 1 exactly, 2 in units of 1000, 3 of 1024."""
+    """The form of sizes in the statistics: 0 as digits, 1 exactly, 2 in units of 1000, 3 of 1024."""
     quiet: bool = False
     """Errors only."""
     dry_run: bool = False

@@ -45,10 +45,10 @@ class SectionReader:
         self.name = name
         self.magic = stream.read(MAGIC_BYTES)
         self.at = len(self.magic)
-        """Where damage is, if there is any. The caller counts on."""
+        """The place of damage, for its message. The caller counts on."""
         self.head_bytes = head.size
         self.digest = b""
-        """That of the section that was begun."""
+        """The digest of the section that was begun."""
         self._head = head
         self._verb = verb
 

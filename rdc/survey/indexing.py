@@ -38,7 +38,7 @@ class IndexedFiles(Record):
     files: int
     bytes: int
     known: bool = False
-    """Whether the catalog knew them, so that they were not read."""
+    """True if the catalog knew them, so that they were not read."""
     error: FileError | None = None
 
 

@@ -164,7 +164,7 @@ class SlicedHead(Protocol):
 
 
 class JobWords(Record):
-    """How messages call a job."""
+    """The words by which messages call a job."""
 
     one: str
     several: str

@@ -58,7 +58,7 @@ class DirectoryRuleText(Record):
 
     rules: tuple[Rule, ...]
     cleared: bool
-    """Whether a '!' removes the rules of the directories above."""
+    """True if a '!' removes the rules of the directories above."""
 
 
 def parse_rule_file(
@@ -295,7 +295,7 @@ class FilterRole(Record):
 
 
 class _Slot:
-    """Where per-directory rules stand in a list. Two slots are never equal."""
+    """The position of per-directory rules in a list. Two slots are never equal."""
 
     def __init__(self, rules: DirectoryRules) -> None:
         self.rules = rules

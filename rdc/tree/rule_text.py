@@ -50,14 +50,14 @@ _OF_FILES = b"-+Cenwsrp/x"
 
 
 class RuleDefaults(Record):
-    """How the rules of a file are read, and what a rule that does not say it has from the file."""
+    """The syntax of a file of rules, and the defaults that the file gives its rules."""
 
     action: RuleAction | None = None
     """The action of the file's patterns; None if each line is a rule of --filter."""
     words: bool = False
-    """Whether spaces separate rules, too. Comments then have no meaning."""
+    """True if spaces separate rules, too. Comments then have no meaning."""
     clears: bool = False
-    """Whether '!' removes the rules before it in a file of patterns."""
+    """True if '!' removes the rules before it in a file of patterns."""
     side: RuleSide = RuleSide.DEFAULT
     perishable: bool = False
     absolute: bool = False
@@ -86,7 +86,7 @@ class MergeRule(Record):
     name: bytes
     defaults: RuleDefaults
     leaves_itself_out: bool
-    """Whether files with the last component of `name` are excluded."""
+    """True if files with the last component of `name` are excluded."""
 
     @property
     def own_exclusion(self) -> tuple[FilterRule, ...]:
@@ -290,7 +290,7 @@ class RuleListBuilder:
         self._merged_bytes = 0
         self._quotes = quotes
         self.cleared = False
-        """Whether a '!' was there."""
+        """True if a '!' was there."""
 
     def rules(self) -> tuple[FilterRule | DirectoryRules, ...]:
         return tuple(self._rules)

@@ -84,7 +84,7 @@ class SyncUndo:
         self._held: dict[int, int] = {}
         """By number, the names that kept files had when they were kept, until they have lost one."""
         self._look_at = HELD_AT_ONCE
-        """How many of them there are when they are looked at next."""
+        """Their number at which they are looked at next."""
 
     # The steps of UndoKeeper
 

@@ -194,7 +194,7 @@ Line: TypeAlias = "Head | Step | Left | Held | Own | Finished | Undoing | Ended"
 
 
 class _Form(Record):
-    """How one value of a line is written, and how it is read, which raises RecordError for any other."""
+    """The writer and the reader of one value of a line. The reader raises RecordError for any other."""
 
     write: Callable[[Any], object]
     read: Callable[[object], Any]

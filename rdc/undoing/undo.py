@@ -240,7 +240,7 @@ class Steps:
         `was_before`: whether an interrupted undo may have brought a path to this state already."""
         self._own = own
         self._all_noted = finished
-        """Whether the sync has noted what its steps so far led to. Before a kill it may have no time for the
+        """True if the sync has noted what its steps so far led to. Before a kill it may have no time for the
         last of them."""
         self._left: dict[int, int] = {}
         """The ctimes that the sync left files with, by inode number, until a step is about the file."""

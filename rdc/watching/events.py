@@ -213,7 +213,7 @@ class Batch(Record):
     moves: tuple[MoveSeen, ...]
     """Renames in the order in which they happened."""
     overflow: bool
-    """Whether events were lost, so the whole tree must be read."""
+    """True if events were lost, so the whole tree must be read."""
 
 
 class TreeEvents:

@@ -121,7 +121,7 @@ class Origin:
         file system if that has an id of its own."""
         self._mounts: Mounts | None = None
         self.announced = bool(mark)
-        """Whether entries were announced, so an empty directory is suspicious."""
+        """True if entries were announced, so an empty directory is suspicious."""
 
     def open(self) -> SourceTree:
         """The tree, opened for one turn: an open tree could not be unmounted. FileError if it is gone."""
@@ -264,7 +264,7 @@ class Follower:
         self._troubles = Troubles()
         self._schedule = Schedule(clock, options.rescan)
         self.in_step = False
-        """Whether the first comparison is complete."""
+        """True if the first comparison is complete."""
 
     def close(self) -> None:
         if self._events is not None:

@@ -488,7 +488,7 @@ class SyncRequest(Record):
     deadline: Deadline | None
     log: LogChoice | None
     buffering: str | None
-    """How stdout is buffered: "N", "L" or "B"; None as usual."""
+    """The buffering of stdout: "N", "L" or "B"; None: the usual one."""
 
     @property
     def source(self) -> Location:

@@ -449,7 +449,7 @@ class WaitingPairs:
         self._waiting: list[array[int]] = [array("Q") for _ in range(0, count, self._span)]
         self._files: list[NamelessFile | None] = [None] * len(self._waiting)
         self._ends = [array("Q") for _ in self._waiting]
-        """Where each run of pairs in order ends in a file, in bytes."""
+        """The end of each run of ordered pairs in a file, in bytes."""
 
     def add(self, pairs: bytes) -> None:
         """Adds pairs (u64), each with the smaller position first."""

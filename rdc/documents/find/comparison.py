@@ -28,7 +28,7 @@ LARGE_PAGES = 4 << 20
 
 
 class ShingleSets:
-    """Where the shingles of documents lie, by their position among the documents given."""
+    """The shingles of documents in their parts, by position among the documents given."""
 
     def __init__(self, corpus: Corpus, documents: Sequence[int]) -> None:
         """`documents`: numbers of the corpus, increasing."""

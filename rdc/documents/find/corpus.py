@@ -60,7 +60,7 @@ class Names(Record):
 
     paths: list[bytes]
     sources: array[int]
-    """Which of the paths each document has."""
+    """The number of the path of each document."""
     rows: array[int]
 
 

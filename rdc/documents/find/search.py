@@ -199,7 +199,7 @@ class Search:
         self.candidates = 0
         self.pairs = 0
         self.excerpts: Excerpts | None = None
-        """Where the differences of similar documents come from."""
+        """The source of the differences of similar documents."""
         self.pairs_left_out = 0
         """Candidate pairs that were not compared, at most."""
 

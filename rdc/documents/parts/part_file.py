@@ -50,7 +50,7 @@ SHINGLE_VERSION = 1
 """Version of the rules in tests/reference/shingles.py. One search compares features of one version."""
 
 SHINGLE_SIZES = {"words": 5, "chars": 8}
-"""How many words or characters make a shingle."""
+"""The number of words or characters of a shingle."""
 
 
 def text_features(text: Buffer, offsets: Buffer, unit: str) -> FeatureColumn:
@@ -77,7 +77,7 @@ SLICE_BYTES = 256 << 10
 
 
 class BlockLayout(Record):
-    """Where the columns of a block are, from its start."""
+    """The offsets of the columns of a block, from its start."""
 
     sources: int
     documents: int

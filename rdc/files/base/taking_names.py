@@ -168,7 +168,7 @@ def _check_free(name: bytes, directory: int) -> None:
 # between, a sweep finds it under the temporary name.
 
 DIRECTORY_ATTEMPTS = 16
-"""How often the directory is made. A sweep may remove a temporary directory, which cannot be locked, before
+"""Attempts to make the directory. A sweep may remove a temporary directory, which cannot be locked, before
 the exchange."""
 
 

@@ -201,7 +201,7 @@ class StagedFiles:
         self, root: Root, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
     ) -> None:
         self.depth = root.depths.renaming
-        """How many files are renamed at a time."""
+        """The number of files that are renamed together."""
         self.check = root.check
         self.path = path
         """Path of the directory."""

@@ -215,7 +215,7 @@ def type_of(fd: int) -> int:
 # removes it (`empty_leftover`).
 
 TRIAL_SECONDS = 600
-"""Where directories cannot be locked: one that was last changed so long ago is what a kill left. A trial
+"""The age at which a directory that cannot be locked is taken for one that a killed run left. A trial
 takes less than a second; over a slow line, some."""
 
 _NAMES = frozenset((b"a", b"b", b"c", b"d", b"e", b"l", b"p"))

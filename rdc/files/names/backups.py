@@ -61,7 +61,7 @@ class Backups:
         self._make_top = _no_directory if make_top is None else make_top
         self._is_wanted: Callable[[bytes], bool] = lambda path: False
         self.beside = top is None and make_top is None
-        """Whether a backup lies in the directory of its entry."""
+        """True if a backup lies in the directory of its entry."""
 
     def apart_from(self, is_wanted: Callable[[bytes], bool]) -> Backups:
         """Return this keeper for a run whose source has an entry where `is_wanted` says so: no backup takes

@@ -290,7 +290,7 @@ def make_durable(root: Root, directories: Iterable[bytes]) -> None:
 # Hard links
 
 LINK_ATTEMPTS = 16
-"""How often the link is made. A sweep can remove the temporary name before the rename, and no lock prevents
+"""Attempts to make the link. A sweep can remove the temporary name before the rename, and no lock prevents
 that, since a lock would belong to the file under all its names. That happening 16 times is a fault."""
 
 

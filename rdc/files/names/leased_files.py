@@ -273,7 +273,7 @@ class Outcome(IntEnum):
 
 
 class Place(Record):
-    """Where a file is opened: its path, and the directory that was opened for it."""
+    """The place of an opened file: its path, and the directory that was opened for it."""
 
     root: Root
     path: bytes
@@ -295,7 +295,7 @@ class Step(Record):
     original_directory: Directory
     original_name: bytes
     first: bool
-    """Whether no other name of the file was changed, so that even its ctime must be as it was."""
+    """True if no other name of the file was changed, so that even its ctime must be as it was."""
 
 
 _extension: ModuleType | None = _files if hasattr(_files, "lease_files") else None

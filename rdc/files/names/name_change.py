@@ -85,7 +85,7 @@ def is_displaced(name: bytes) -> bool:
 
 
 PUT_BACK_ATTEMPTS = 16
-"""How often names are exchanged back. Another process may move a file to the name each time."""
+"""Attempts to exchange names back. Another process may move a file to the name each time."""
 
 
 def put_back(beside: bytes, name: bytes, directory: int, ours: os.stat_result) -> None:
@@ -162,8 +162,8 @@ def seal_like(copy: Replacement, metadata: Metadata, attributes: Attributes, *, 
 # The changes
 
 STALL_SECONDS = 0.5
-"""How long a check before an exchange stays valid. A lease delays writers for at least one second, whatever
-/proc/sys/fs/lease-break-time says."""
+"""The time for which a check before an exchange stays valid. A lease delays writers for at least one second,
+whatever /proc/sys/fs/lease-break-time says."""
 
 _COMPARED = "the file that was compared"
 _NO_RENAME = ("a file system that cannot rename without overwriting", "nothing was changed")

@@ -106,7 +106,7 @@ class ListedObjects(Record):
     nameless: int = 0
     """Objects that are left out, since their names contain NUL."""
     single: bool = False
-    """Whether the URL names one object, which this listing holds alone."""
+    """True if the URL names one object, which this listing holds alone."""
 
     def nameless_problem(self) -> Problem:
         """Return what is to be said of the objects that are left out."""
@@ -140,7 +140,7 @@ class PageReader:
         self.bytes = 0
         """The memory that the entries take, as DIRECTORY_BYTES counts it."""
         self.is_empty = True
-        """Whether the store lists nothing, not even an object that stands for the directory."""
+        """True if the store lists nothing, not even an object that stands for the directory."""
 
     def add(self, page: Mapping[str, Any]) -> None:
         """Takes one answer of list_objects_v2. Raises ValueError for what no store lists."""
@@ -334,7 +334,7 @@ def _bytes_of(task: Task[_Listing]) -> int:
 # They are in no path, part or message.
 
 ATTEMPTS = 3
-"""How often a call is made that has no answer within s3fs's 15 seconds."""
+"""Attempts of a call that has no answer within s3fs's 15 seconds."""
 
 SILENT_CALLS = 3
 """Calls in a row without an answer after which the store counts as gone. Each has waited and was repeated."""
@@ -343,7 +343,7 @@ CONNECTIONS = 4 * DEPTH_LIMIT
 """Most connections at a time: more than threads that read."""
 
 BODY_ATTEMPTS = 3
-"""How often an object is asked for whose content breaks off."""
+"""Attempts to read an object whose content breaks off."""
 
 
 class ObjectStore:

@@ -1,5 +1,5 @@
-"""Where chunks occur, and which files resemble each other: what directories and types of files have in
-common.
+"""The places of chunks, and files that resemble each other: the common content of directories and types of
+files.
 """
 
 from __future__ import annotations

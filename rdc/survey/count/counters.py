@@ -436,7 +436,7 @@ class Outcome:
         """The first SCAN_PROBLEMS in the order of paths and messages, in whatever order they were added."""
         self.more_problems = 0
         self.interrupted = False
-        """Whether this run was interrupted. A merged part's interruption is in `reason`."""
+        """True if this run was interrupted. A merged part's interruption is in `reason`."""
         self.code = ExitCode.OK
 
     @property

@@ -124,7 +124,7 @@ class IdenticalFiles:
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 2100
 _STARTS = [timegm((year, 1, 1, 0, 0, 0)) * 10**9 for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
-"""When years begin, in nanoseconds since the epoch (UTC)."""
+"""The beginnings of years, in nanoseconds since the epoch (UTC)."""
 
 YEARS = range(_FIRST_YEAR, _LAST_YEAR + 1)
 """Earlier times count as the first year, later ones as the last."""

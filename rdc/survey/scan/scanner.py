@@ -181,7 +181,7 @@ class LargeFile:
         self._holes = holes
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
         self._offsets = [0] * len(FOLDED)
-        """Where the next chunk of each level begins."""
+        """The start of the next chunk of each level."""
         self.size = 0
         """Bytes received so far."""
 

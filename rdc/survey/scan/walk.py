@@ -39,7 +39,7 @@ class Walked(Record):
     roots: tuple[int, ...]
     """Inode number of each path; 0 if it could not be looked at, and of a URL."""
     single_files: bool
-    """Whether a path named a single file, which a walk may find again although it has one link."""
+    """True if a path named a single file, which a walk may find again although it has one link."""
     directories: int
     files: int
     """Names of regular files."""

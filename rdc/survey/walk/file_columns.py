@@ -178,7 +178,7 @@ class Met(Record):
     """The directory's path below `root`."""
     files: FileRows
     is_single: bool = False
-    """Whether a path of the survey names the file itself. It is directly below `root` then."""
+    """True if a path of the survey names the file itself. It is directly below `root` then."""
 
     @property
     def below(self) -> bytes:
@@ -236,7 +236,7 @@ class FileColumns:
         self._names: list[bytes] = []
         """The names in each directory, each followed by NUL."""
         self._ends: dict[int, array[int]] = {}
-        """Where names end, of the directories that were asked for one."""
+        """The ends of names, for directories of which a name was asked for."""
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class StorageUse:
-    """How many calls are in flight, and how many bytes are read in a second. Several trees share the rate."""
+    """The calls in flight, and the bytes read in a second. Several trees share the rate."""
 
     def __init__(self, depth: int = 0, max_rate: int = 0) -> None:
         """`depth`: calls in flight at a time; 0: by their waits. `max_rate`: bytes a second; 0: no bound."""

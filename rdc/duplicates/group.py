@@ -105,7 +105,7 @@ def _looked_at(tree: Tree, path: bytes, *, attributes: bool, use: bool) -> Inode
 
 
 def choose_original(inodes: Sequence[Inode]) -> Inode:
-    """The file to which the other names will be linked.
+    """Return the file to which the other names will be linked.
 
     A file whose names must not change, or cannot; otherwise one with unknown names, which could not be freed
     anyway; otherwise the one with the most names; otherwise the first.
@@ -150,7 +150,7 @@ def choose_survivor(inodes: Sequence[Inode], rules: Sequence[KeepRule], trees: S
 
 
 def _rank(inode: Inode, rule: KeepRule, trees: Sequence[Tree]) -> int:
-    """The lower, the rather it stays. A file with several names has the rank of its best one."""
+    """Return the rank of a file: the one with the lowest stays. A file with several names has the rank of its best one."""
     order = rule.order
     mtime = real_time(inode.facts.identity.mtime_ns)
     if order is KeepOrder.NEWEST:
@@ -228,7 +228,7 @@ class SharedPlaces:
         return total // 2
 
     def _pieces_of(self, ranges: list[tuple[int, int]]) -> Iterator[int]:
-        """The numbers of the pieces that these sorted, disjoint ranges cover."""
+        """Yield the numbers of the pieces that these sorted, disjoint ranges cover."""
         if not self._cuts:
             return
         for start, end in ranges:
@@ -247,7 +247,7 @@ class _Held(Record):
 
 
 def _ranges(inode: Inode) -> list[tuple[int, int]]:
-    """The shared places of a file on the volume, sorted and disjoint."""
+    """Return the shared places of a file on the volume, sorted and disjoint."""
     shared: array[int] | tuple[int, ...] = () if inode.use is None else inode.use.shared
     found: list[tuple[int, int]] = []
     for start, length in sorted(zip(shared[0::2], shared[1::2], strict=True)):
@@ -260,7 +260,7 @@ def _ranges(inode: Inode) -> list[tuple[int, int]]:
 
 
 def choose_source(members: Sequence[Inode], places: SharedPlaces) -> Inode:
-    """The file whose blocks the others will share.
+    """Return the file whose blocks the others will share.
 
     A file that cannot change, or must not. Otherwise the one that would free least if it changed. Otherwise
     the one whose first place on disk most files have already. Otherwise the first.

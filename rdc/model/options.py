@@ -189,7 +189,7 @@ class Declared(Record):
             self.valid(value)
 
     def spelling(self, value: Any) -> str:
-        """The option that gives the field this value; "" for one that no option gives by itself."""
+        """Return the option that gives the field this value; "" for one that no option gives by itself."""
         own: str | None = getattr(value, "option", None)
         if own is not None:
             return own
@@ -250,7 +250,7 @@ def check_options(record: object, declared: Mapping[str, Declared]) -> None:
 
 
 def parse_size(text: str, *, unit: int = 1) -> int | None:
-    """Bytes, rounded down and at most SIZE_LIMIT; None if `text` is no size.
+    """Return the bytes, rounded down and at most SIZE_LIMIT; None if `text` is no size.
 
     K, M, G, T, P (and KiB ...) are powers of 1024; KB, MB ... are powers of 1000; B is a byte; case does not
     matter. unit: the bytes that a number without a letter counts.
@@ -308,7 +308,7 @@ class ModeChange(Record):
     """The copied bits that count: without a class, the umask's bits do not."""
 
     def applied(self, mode: int, *, directory: bool, executable: bool) -> int:
-        """The mode after this item. `executable`: whether the mode had an x before the first item."""
+        """Return the mode after this item. `executable`: whether the mode had an x before the first item."""
         if not (self.directories if directory else self.files):
             return mode
         if self.copy_from is not None:
@@ -324,7 +324,7 @@ class ModeChanges(Record):
     items: tuple[ModeChange, ...]
 
     def applied(self, mode: int, *, directory: bool) -> int:
-        """The permissions of a file or directory whose permissions are `mode`."""
+        """Return the permissions of a file or directory whose permissions are `mode`."""
         executable = bool(mode & 0o111)
         for item in self.items:
             mode = item.applied(mode, directory=directory, executable=executable)
@@ -332,7 +332,7 @@ class ModeChanges(Record):
 
 
 def parse_mode_changes(text: str, umask: int = 0) -> ModeChanges:
-    """Parses items separated by commas. `umask`: as chmod(1) uses it, for items that name no class.
+    """Parse items separated by commas. `umask`: as chmod(1) uses it, for items that name no class.
 
     Raises ValueError that names the item.
     """
@@ -361,7 +361,7 @@ def _mode_change(item: str, umask: int) -> ModeChange:
 
 
 def _octal(digits: str) -> int | None:
-    """Returns the mode that `digits` write, or None if they write none."""
+    """Return the mode that `digits` write, or None if they write none."""
     if not 1 <= len(digits) <= 5 or not set(digits) <= set("01234567"):
         return None
     mode = int(digits, 8)
@@ -440,7 +440,7 @@ class OwnerRule(Record):
 
 
 def parse_owner_map(text: bytes) -> tuple[OwnerRule, ...]:
-    """Parses a map such as b"0-99:nobody,wayne:admin,*:normal". Raises ValueError that names the item."""
+    """Parse a map such as b"0-99:nobody,wayne:admin,*:normal". Raises ValueError that names the item."""
     return tuple(map(_owner_rule, text.split(b",")))
 
 
@@ -635,14 +635,14 @@ def _is_number(text: str, digits: int = 18) -> bool:
 
 
 def parse_number(text: str) -> int:
-    """A number of entries."""
+    """Return a number of entries."""
     if not _is_number(text):
         raise ValueError("a number of entries, 0 or more, is expected")
     return int(text)
 
 
 def parse_share(text: str) -> int:
-    """The per cent of a share such as 50%."""
+    """Return the per cent of a share such as 50%."""
     number = text.removesuffix("%")
     if number == text or not _is_number(number, 3) or int(number) > 100:
         raise ValueError("a share from 0% to 100% is expected")
@@ -650,7 +650,7 @@ def parse_share(text: str) -> int:
 
 
 def parse_size_of(text: str) -> int:
-    """A size such as 500M."""
+    """Return a size such as 500M."""
     size = parse_size(text)
     if size is None:
         raise ValueError("a size such as 500M or 2G is expected")
@@ -658,7 +658,7 @@ def parse_size_of(text: str) -> int:
 
 
 def parse_size_bound(text: str) -> int:
-    """A size; a suffix +1 or -1 adds, as in rsync."""
+    """Return a size; a suffix +1 or -1 adds, as in rsync."""
     plain, more = text, 0
     if len(plain) > 2 and plain.endswith(("+1", "-1")):
         plain, more = plain[:-2], int(plain[-2:])
@@ -669,7 +669,7 @@ def parse_size_bound(text: str) -> int:
 
 
 def parse_memory(text: str) -> int:
-    """Bytes of memory; 0 for all of the machine's."""
+    """Return the bytes of memory; 0 for all of the machine's."""
     size = parse_size_of(text)
     if 0 < size < limits.ENTRIES_MEMORY_LEAST:
         raise ValueError(f"{limits.ENTRIES_MEMORY_LEAST >> 20}M at least is expected, or 0 for all there is")
@@ -677,7 +677,7 @@ def parse_memory(text: str) -> int:
 
 
 def parse_rate(text: str) -> int:
-    """Bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
+    """Return the bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
     rate = parse_size(text, unit=1024)
     if rate is None:
         raise ValueError("a rate is expected, such as 500 (KiB a second), 1.5m or 2MB")
@@ -700,19 +700,19 @@ def parse_timeout(text: str) -> int:
 
 
 def parse_window(text: str) -> int | None:
-    """Seconds; None for times to the nanosecond, which rsync writes as a negative number."""
+    """Return the seconds; None for times to the nanosecond, which rsync writes as a negative number."""
     if not _is_number(text.removeprefix("-")):
         raise ValueError("a number of seconds is expected, such as 1")
     return None if text.startswith("-") else min(int(text), limits.WINDOW_SECONDS)
 
 
 def parse_directory(text: str) -> bytes:
-    """A directory without a slash at its end."""
+    """Return a directory without a slash at its end."""
     return os.fsencode(text.rstrip("/") or "/")
 
 
 def parse_keep_undo(text: str) -> KeepUndo:
-    """Reads "10G" or "30d"."""
+    """Read "10G" or "30d"."""
     number = text[:-1]
     if text.endswith("d") and _is_number(number, 5):
         if not 1 <= int(number) <= limits.UNDO_DAYS:

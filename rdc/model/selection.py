@@ -69,9 +69,9 @@ def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[Selected
 
 
 def listed_names(text: bytes, *, nul: bool) -> tuple[bytes, ...]:
-    """The paths of a list, one a line or, with `nul`, each ended by NUL. Empty ones and those that begin with
-    '#' or ';' are comments, as in rsync. Raises UsageError for a NUL byte in a path, and for more lines than
-    a run takes names."""
+    """Return the paths of a list, one a line or, with `nul`, each ended by NUL. Empty ones and those that
+    begin with '#' or ';' are comments, as in rsync. Raises UsageError for a NUL byte in a path, and for more
+    lines than a run takes names."""
     count = text.count(b"\0") if nul else text.count(b"\n") + text.count(b"\r")
     if count > SELECTED_NAMES:
         raise UsageError(
@@ -142,7 +142,7 @@ def _joined(chosen: Iterable[tuple[bytes, bytes]]) -> tuple[SelectedPaths, ...]:
 
 
 def check_bounds(selected: Sequence[SelectedPaths]) -> None:
-    """Raises UsageError for more or longer names than a session takes."""
+    """Raise UsageError for more or longer names than a session takes."""
     count = sum(len(paths.names) for paths in selected)
     size = sum(len(paths.origin) + sum(map(len, paths.names)) for paths in selected)
     if count > SELECTED_NAMES or size > SELECTED_BYTES:

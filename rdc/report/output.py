@@ -47,7 +47,7 @@ def binary_text(count: int) -> str:
 
 
 def exact_text(count: int) -> str:
-    """The exact number of bytes: `1,234,567 bytes`."""
+    """Return the exact number of bytes: `1,234,567 bytes`."""
     return f"{count:,} byte" if count == 1 else f"{count:,} bytes"
 
 
@@ -81,7 +81,7 @@ def percent(part: float) -> str:
 
 
 def null_names(names: Iterable[bytes]) -> bytes:
-    """The bytes of each name followed by NUL. An empty name ends the group."""
+    """Return the bytes of each name followed by NUL. An empty name ends the group."""
     return b"\0".join([*names, b"", b""])
 
 

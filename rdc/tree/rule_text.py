@@ -75,7 +75,7 @@ class RuleDefaults(Record):
                 yield number, line
 
     def pattern_rule(self, pattern: bytes) -> FilterRule:
-        """The rule for a line of a file of patterns."""
+        """Return the rule for a line of a file of patterns."""
         modifiers = RuleModifiers(self.side, False, self.perishable, self.absolute)
         return FilterRule(self.action or RuleAction.EXCLUDE, pattern, modifiers)
 
@@ -136,7 +136,7 @@ def parse_rule(text: bytes, where: str, defaults: RuleDefaults) -> tuple[ParsedR
 
 
 def _split(rest: bytes) -> tuple[bytes, bytes]:
-    """The modifiers, and what follows the first space or underscore."""
+    """Return the modifiers, and what follows the first space or underscore."""
     at = next((at for at, code in enumerate(rest) if code in b" _"), len(rest))
     return rest[:at], rest[at + 1 :]
 
@@ -223,8 +223,8 @@ def _check(modifiers: bytes, allowed: bytes, where: str) -> None:
 
 
 def _side(side: RuleSide, modifiers: bytes, where: str, defaults: RuleDefaults) -> RuleSide:
-    """The side of a rule, by its name, its modifiers or its file. Raises UsageError if rule and file name
-    one."""
+    """Return the side of a rule, by its name, its modifiers or its file. Raises UsageError if rule and file
+    name one."""
     named = "".join(letter for letter in "sr" if ord(letter) in modifiers)
     side = RuleSide(named) if named else side
     if defaults.side is RuleSide.DEFAULT:
@@ -245,7 +245,8 @@ CVS_PATTERNS = (
 
 
 def cvs_rules(defaults: RuleDefaults, own: Iterable[bytes]) -> list[FilterRule]:
-    """The rules for all patterns. `own`: what the user's ~/.cvsignore and CVSIGNORE hold, in this order.
+    """Return the rules for all patterns. `own`: what the user's ~/.cvsignore and CVSIGNORE hold, in this
+    order.
 
     The fixed ones are perishable. '!' among the user's removes all before it.
     """

@@ -153,7 +153,7 @@ def _move_aside(name: bytes, aside: bytes, directory: int) -> None:
 
 
 def _check_free(name: bytes, directory: int) -> None:
-    """Raises OSError, FileExistsError if the name is taken."""
+    """Raise OSError, FileExistsError if the name is taken."""
     try:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

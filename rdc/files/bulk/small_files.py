@@ -215,7 +215,7 @@ class StagedFiles:
         """Rows whose files still have their temporary names."""
 
     def __len__(self) -> int:
-        """The number of files, including those that failed."""
+        """Return the number of files, including those that failed."""
         return len(self._fds)
 
     @property

@@ -212,7 +212,7 @@ def data_ranges(fds: Sequence[int], size: int) -> Iterator[tuple[int, int]]:
 
 
 def _common(ranges: Sequence[Iterator[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
-    """The parts that are in a range of each of these sequences, which are in order."""
+    """Yield the parts that are in a range of each of these sequences, which are in order."""
     now = [next(one, None) for one in ranges]
     while True:
         start, end = 0, None

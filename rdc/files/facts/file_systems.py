@@ -394,7 +394,7 @@ class _Trial:
         return steady and states[0] == states[1] == states[2]
 
     def _granularity(self, name: bytes) -> Granularity | None:
-        """The granularity of mtimes of an entry; None if it keeps none."""
+        """Return the granularity of mtimes of an entry; None if it keeps none."""
         pairs = []
         for given in TRIED:
             try:
@@ -407,7 +407,8 @@ class _Trial:
         return granularity_of(pairs)
 
     def _modes(self, name: bytes, privileged: bool) -> int:
-        """The bits of the mode that an entry keeps. Without privileges the kernel may drop some others."""
+        """Return the bits of the mode that an entry keeps. Without privileges the kernel may drop some
+        others."""
         for bits in (ALL_MODES, _PLAIN_BITS) if privileged else (_PLAIN_BITS,):
             kept = bits
             try:

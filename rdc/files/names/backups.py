@@ -229,7 +229,7 @@ class Backups:
                 sync_directory_at(b".", top.directory(above).fd)
 
     def _like(self, path: bytes) -> Metadata:
-        """The metadata for the backup of a directory. Its owner can always work in it."""
+        """Return the metadata for the backup of a directory. Its owner can always work in it."""
         found = self._root.metadata(path)
         return replace(found, mode=found.mode | stat.S_IRWXU)
 
@@ -248,7 +248,8 @@ def _is_root() -> bool:
 
 
 def _copied_attributes(fd: int) -> Attributes:
-    """The attributes of an open file that a copy of it gets: all that this user may set. Raises OSError."""
+    """Return the attributes of an open file that a copy of it gets: all that this user may set. Raises
+    OSError."""
     from rdc.files.facts.xattrs import read_attributes
 
     found = read_attributes(fd)

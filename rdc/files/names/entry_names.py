@@ -230,8 +230,8 @@ def move_file(
 
 
 def _expected_at(root: Root, name: bytes, directory: int, expected: Identity) -> os.stat_result | None:
-    """The stat of a regular file that is still `expected`; None if another entry or none has the name, or
-    somebody changed it. Raises OSError."""
+    """Return the stat of a regular file that is still `expected`; None if another entry or none has the name,
+    or somebody changed it. Raises OSError."""
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

@@ -404,7 +404,7 @@ class LeasedFiles(Closing):
         return name, found
 
     def _content(self, number: int, size: int) -> bytes:
-        """The content of a file that was leased with the others. Raises FileError."""
+        """Return the content of a file that was leased with the others. Raises FileError."""
         try:
             content = os.pread(self._fds[number], size, 0)
         except OSError:
@@ -497,7 +497,7 @@ def _row_facts(
     _plain: int,
     _attributes: int,
 ) -> LeaseFacts:
-    """The facts of a row of the C part: each time is a number of seconds, and nanoseconds."""
+    """Return the facts of a row of the C part: each time is a number of seconds, and nanoseconds."""
     return LeaseFacts(
         *(device, inode, size, mtime * _SECOND + mtime_part, ctime * _SECOND + ctime_part),
         *(atime * _SECOND + atime_part, mode, uid, gid, links, allocated),

@@ -400,7 +400,7 @@ class _Exchange(NameChange):
         raise NotImplementedError
 
     def _link(self) -> os.stat_result | None:
-        """The stat of the link; None if it was not made."""
+        """Return the stat of the link; None if it was not made."""
         raise NotImplementedError
 
     def _rename(self) -> None:
@@ -541,7 +541,7 @@ class Move(NameChange):
         return [self._there(), self.directory]
 
     def _there(self) -> Directory:
-        """The directory of the destination. Raises RdcError."""
+        """Return the directory of the destination. Raises RdcError."""
         if self._destination_directory is None:
             self._destination_directory = self._into.locate(self._destination, fresh=True)[0]
         return self._destination_directory

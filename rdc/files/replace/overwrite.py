@@ -292,7 +292,7 @@ class Overwrite(Replacement):
         super()._close()
 
     def _ranges(self, state: int) -> Iterator[tuple[int, int]]:
-        """Yields the ranges (start, stop) of the new content that are in this state."""
+        """Yield the ranges (start, stop) of the new content that are in this state."""
         for start, stop in self._blocks.runs(state):
             yield start * BLOCK_BYTES, min(stop * BLOCK_BYTES, self.size)
 

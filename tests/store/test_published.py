@@ -187,6 +187,27 @@ def test_files_of_another_time_are_named(tree: Path, store: Path, tmp_path: Path
             sync(f"{server.url}/st/@2/", tmp_path / "out")
 
 
+def test_a_copy_whose_index_names_a_pack_to_come_says_so_in_one_line(
+    tree: Path, store: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As after a copy that was made during a put: its packs were listed before the put, its index read after
+    it."""
+    packs = set((store / "packs").rglob("*.pack"))
+    edited(tree, store)
+    (pack,) = set((store / "packs").rglob("*.pack")) - packs
+    pack.rename(tmp_path / "to come")
+    with WebServer(tmp_path) as server:
+        words = ["sync", "--unsigned", "-q", f"{server.url}/st/@latest/", f"{tmp_path / 'out'}/"]
+        assert run_command(words, process_environment()) == ExitCode.STREAM
+        told = capfd.readouterr().err
+        assert told.count("\n") == 1
+        assert f"{pack.name}: expected a file of the store, found none (404); the index is of another" in told
+        assert not list((tmp_path / "out").glob("*"))
+        (tmp_path / "to come").rename(pack)
+        assert run_command(words, process_environment()) == ExitCode.OK
+    assert state_of(tmp_path / "out") == state_of(tree)
+
+
 def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     for text, expected in (
         ("https://host/st/", "such as https://host/st/@latest/"),

@@ -130,6 +130,7 @@ from rdc.model.similar import SimilarGroup as SimilarGroup
 from rdc.model.similar import SimilarOptions as SimilarOptions
 from rdc.model.similar import SimilarReport as SimilarReport
 from rdc.model.similar import SimilarSummary as SimilarSummary
+from rdc.model.similar import TextDifference as TextDifference
 from rdc.model.sync import SyncOptions as SyncOptions
 from rdc.progress import Event as Event
 from rdc.progress import ItemChanged as ItemChanged
@@ -326,7 +327,10 @@ def merge_documents(
     format: str = "auto",
     shingle: str = "words",
     threshold: float = 0.8,
+    link: str = "single",
     against: str | bytes | os.PathLike[str] | None = None,
+    excerpts: bool = False,
+    clean: str | bytes | os.PathLike[str] | None = None,
     stage: str | bytes | os.PathLike[str] | None = None,
     workers: int | None = None,
     depth: int = 0,
@@ -335,9 +339,9 @@ def merge_documents(
     """Finds documents that resemble each other among those of several parts.
 
     The report is that of one search of all documents, however they were divided and in whatever order the
-    parts come. Of `options`, threshold, against and workers count. `part`: a file to write all of it to, as a
-    part again. It never replaces one of `parts`, and another file that is no part only with `overwrite`.
-    Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
+    parts come. Of `options`, threshold, link, against and workers count. `part`: a file to write all of it
+    to, as a part again. It never replaces one of `parts`, and another file that is no part only with
+    `overwrite`. Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
     different shingles; both name the part.
     """
 
@@ -387,7 +391,10 @@ def similar_documents(
     format: str = "auto",
     shingle: str = "words",
     threshold: float = 0.8,
+    link: str = "single",
     against: str | bytes | os.PathLike[str] | None = None,
+    excerpts: bool = False,
+    clean: str | bytes | os.PathLike[str] | None = None,
     stage: str | bytes | os.PathLike[str] | None = None,
     workers: int | None = None,
     depth: int = 0,
@@ -461,9 +468,9 @@ def check(
     """Compare two trees by content, as `rdc check` does. Nothing changes at either end.
 
     The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
-    differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
-    ends with StoppedError. Raises UsageError for options that mean nothing to a check, and RdcError if the
-    run as a whole cannot go on.
+    differs. `catalog` tells what syncs learned of the file systems; its signatures are believed and filled
+    only with `options.trust_catalog`. Once `stop` is set, the run ends with StoppedError. Raises UsageError
+    for options that mean nothing to a check, and RdcError if the run as a whole cannot go on.
     """
 
 def sync(

@@ -20,7 +20,7 @@ from rdc.documents.parts.part_file import (
     part_start,
 )
 from rdc.documents.read.file_kinds import FileKind, kind_of
-from rdc.documents.read.file_units import FileUnit, UnitList, list_units
+from rdc.documents.read.file_units import FileUnit, UnitList, check_places, list_units
 from rdc.documents.read.text_batch import RowProblems, StoredBound, TextBatch
 from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode, RdcError, UsageError, printable
@@ -145,6 +145,8 @@ class Gathered(Record):
     """The unit of the shingles: words or chars."""
     problems: list[Problem]
     left_out: int
+    units: UnitList | None = None
+    """The files of the documents, if this run read them."""
 
 
 def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSignal | None) -> Gathered:
@@ -195,6 +197,8 @@ def gather(
         reporter(event)
 
     units = list_units(paths, options, listed, stop, claims=claims)
+    if options.clean is not None:
+        check_places(units, os.fsencode(options.clean))
     work = _Gathering(units, options, reporter, stop, claims)
     found = work.into_memory() if options.stage is None else work.into_stage(os.fsencode(options.stage))
     return Gathered(
@@ -203,6 +207,7 @@ def gather(
         found.unit,
         ordered_problems([*walked, *found.problems]),
         found.left_out + len([one for one in walked if one.code]),
+        units,
     )
 
 
@@ -222,7 +227,7 @@ def with_older(new: Gathered, path: str) -> Gathered:
             f"{parts.name(len(sources) - 1)}: slice {old.head.slices.numbers[0]}/{old.head.slices.of} of an"
             " older corpus; merge its slices first: rdc merge -o FILE"
         )
-    return Gathered(parts, [*new.blocks, *old.blocks], new.unit, new.problems, new.left_out)
+    return Gathered(parts, [*new.blocks, *old.blocks], new.unit, new.problems, new.left_out, new.units)
 
 
 def ordered_problems(problems: list[Problem]) -> list[Problem]:

@@ -86,12 +86,13 @@ def _own(record: type) -> Iterator[tuple[str, Keyword]]:
 def read_keywords(function: str, record: type[T], options: object, given: dict[str, object]) -> T:
     """Make a record of options of the keywords that `function` was called with.
 
-    Raises TypeError for an unknown keyword or a wrong type, ValueError for a value out of range, and
-    UsageError beside `options` and for options that exclude each other.
+    Raises TypeError for an unknown keyword, a wrong type and keywords beside `options`, as Python does for
+    arguments that a function does not take; ValueError for a value out of range; and UsageError, as the
+    command line does, for options that exclude each other.
     """
     known = keywords_of(record)
     if options is not None:
-        raise UsageError(
+        raise TypeError(
             f"{function}: options= and the keyword {next(iter(given))}= are given; give options as keywords,"
             f" or all of them in one {record.__name__}"
         )

@@ -88,7 +88,10 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "SimilarReport": ("summary", "*summary"),
     "DocumentGroup": ("group", "count documents"),
-    "SimilarDocument": ("match", "*document size=document.size resemblance estimate like copies?"),
+    "SimilarDocument": (
+        "match",
+        "*document size=document.size resemblance estimate like copies? differences?",
+    ),
     "Document": ("", "path row?"),
     "DocumentReport": ("summary", "*summary"),
     # Deduplication, and the removal of duplicates.

@@ -86,7 +86,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
             "rdc merge needs parts, which rdc scan -o and rdc similar --text -o write (see rdc merge --help)"
         )
     if _are_documents(parsed.operands):
-        return _merge_documents(parsed, environment)
+        return _merge_documents(parsed, environment, shlex.join(["rdc", "merge", *words]))
     refuse_document_options(parsed, MERGED_DOCUMENT_GROUP, "these are parts of scans; it is for documents")
     from rdc.survey.parts.sections import MERGED_SCAN
 
@@ -116,7 +116,7 @@ def _are_documents(names: Sequence[str]) -> bool:
     return any(kinds)
 
 
-def _merge_documents(words: Words, environment: Environment) -> ExitCode:
+def _merge_documents(words: Words, environment: Environment, command: str) -> ExitCode:
     for key in _SCANS_ONLY:
         if words.has(key):
             raise UsageError(f"{key}: these are parts of documents; it is for scans")
@@ -128,4 +128,4 @@ def _merge_documents(words: Words, environment: Environment) -> ExitCode:
 
         return merge_claimed(words.operands, options, output.part, claims, reporter=reporter)
 
-    return print_documents(search, output, environment)
+    return print_documents(search, output, environment, command)

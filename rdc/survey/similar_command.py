@@ -118,7 +118,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if not parsed.operands:
         raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
     if parsed.has("--text"):
-        return run_text(parsed, environment)
+        import shlex
+
+        return run_text(parsed, environment, shlex.join(["rdc", "similar", *words]))
     refuse_document_options(parsed, DOCUMENT_GROUP, "it needs --text (see rdc similar --help)")
     form = parsed.only(_FORMATS, "rdc similar")
     parsed.only(("--to", "--folders"), "rdc similar")

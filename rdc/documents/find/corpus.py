@@ -225,6 +225,13 @@ class Corpus:
         at = run.block.layout.digests + DIGEST_BYTES * run.first
         return self._parts.bytes(run.block, at, DIGEST_BYTES * run.count)
 
+    def digest_of(self, number: int) -> bytes:
+        """Return the digest of one document."""
+        position = self._positions[number]
+        block = self._blocks[position >> 32]
+        at = block.layout.digests + DIGEST_BYTES * (position & _ROW)
+        return self._parts.bytes(block, at, DIGEST_BYTES)
+
     def shingle_bounds(self, run: Run) -> array[int]:
         """Return where the shingles of each document of a run start, and where the last one's end."""
         if run.first:

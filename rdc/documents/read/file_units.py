@@ -277,3 +277,33 @@ def _alone(units: UnitList, row: int, path: bytes, size: int, kind: FileKind) ->
     """A JSONL or Parquet file."""
     found = None if units.slice is None else units.slice.range_of(path, size)
     return FileUnit([row], [path], size if found is None else found.end - found.start, kind, found)
+
+
+# The places of files in the directory of --clean.
+
+
+def place_of(path: bytes) -> bytes:
+    """Return the place in DIR of the file `path`: its components, without "." and ".."."""
+    return b"/".join([name for name in path.split(b"/") if name not in (b"", b".", b"..")])
+
+
+def check_places(units: UnitList, directory: bytes) -> None:
+    """Raise UsageError if two files would have one place, or one the place of another's directory."""
+    places: dict[bytes, bytes] = {}
+    paths = [units.files.shown(row) for row in units.rows]
+    for path in paths:
+        other = places.setdefault(place_of(path), path)
+        if other != path:
+            raise _same_place(directory, path, other)
+    for path in paths:
+        above = place_of(path)
+        while above := os.path.dirname(above):
+            if above in places:
+                raise _same_place(directory, path, places[above])
+
+
+def _same_place(directory: bytes, path: bytes, other: bytes) -> UsageError:
+    return UsageError(
+        f"--clean={printable(directory)}: {printable(other)} and {printable(path)} would get the same place"
+        " there; give a directory above both as PATH"
+    )

@@ -271,7 +271,7 @@ class JsonLines:
             spans_of(self._path, stream) if range_ is None else line_spans(stream, range_.start, range_.end)
         )
         try:
-            for block in _line_blocks(spans):
+            for block in line_blocks(spans):
                 yield from lines.take(block)
         except TrailingBytesError as error:
             self._problems.note(str(error))
@@ -331,7 +331,7 @@ class _Lines:
         yield from self.batches.add(row, text)
 
 
-def _line_blocks(spans: Iterator[bytes]) -> Iterator[Buffer | None]:
+def line_blocks(spans: Iterator[bytes]) -> Iterator[Buffer | None]:
     """All lines, some in a block. None stands for a line of more than LINE_BYTES, which is never in memory
     whole."""
     parts: list[bytes] = []

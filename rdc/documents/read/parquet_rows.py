@@ -1,6 +1,6 @@
 """Reads the rows of a Parquet file: one column of texts, a row group at a time.
 
-pyarrow is an optional dependency. Only this module imports it.
+pyarrow is an optional dependency. Only this module and rdc.documents.reread.parquet_copy import it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,13 @@ def check_pyarrow(path: bytes) -> None:
         )
 
 
+def broken_parquet() -> tuple[type[Exception], ...]:
+    """Return the exceptions that pyarrow raises for a file that it cannot read."""
+    from pyarrow import ArrowException
+
+    return (ArrowException, OSError, ValueError, TypeError, KeyError, EOFError, MemoryError)
+
+
 def read_parquet(
     path: bytes, stream: BinaryIO, field: str, problems: RowProblems, range_: FileRange | None
 ) -> Iterator[TextBatch]:
@@ -45,10 +52,9 @@ def read_parquet(
     A row without a text is added to `problems`. A row group that cannot be read is named with its rows, and
     the next one is read. Arrow unpacks one page of one column at a time.
     """
-    from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
-    broken = (ArrowException, OSError, ValueError, TypeError, KeyError, EOFError, MemoryError)
+    broken = broken_parquet()
     try:
         file = ParquetFile(stream, buffer_size=STREAM_BYTES, pre_buffer=False)
         column = _column(file, field, problems)

@@ -155,6 +155,48 @@ class OpenedPath(Closing):
             raise OSError(errno.EINVAL, "it is open in another process; name the file itself")
 
 
+def claim_directory(path: bytes) -> None:
+    """Check the directory that a run will fill with results: nothing is there yet, or an empty directory.
+
+    Raises UsageError for a place with other contents, and FileError (exit code 11) for one that cannot be
+    used.
+    """
+    shown = printable(path)
+    try:
+        with OpenedPath(os.path.join(path, b"")) as opened:
+            fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=opened.directory)
+            try:
+                filled = bool(os.listdir(fd))
+            finally:
+                os.close(fd)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        raise UsageError(
+            f"{shown}: expected a new or an empty directory, found a file; name another"
+        ) from error
+    except OSError as error:
+        raise _no_directory(error, path) from error
+    if filled:
+        raise UsageError(
+            f"{shown}: expected a new or an empty directory, found one with files, which are never replaced;"
+            " name another, or delete it"
+        )
+
+
+def make_result_directory(path: bytes) -> None:
+    """Create a directory for results and those above it, as far as they are missing. Raises RdcError."""
+    try:
+        make_directory(path)
+    except OSError as error:
+        raise _no_directory(error, path) from error
+
+
+def _no_directory(error: OSError, path: bytes) -> RdcError:
+    reason = f"cannot make the directory or write to it: {error.strerror}; name another"
+    return FileError(path, f"{printable(path)}: {reason}", code=ExitCode.FILE_IO)
+
+
 def make_directory(path: bytes, mode: int = 0o777) -> None:
     """Create a directory and those above it, as far as they are missing. Raises as OpenedPath does."""
     OpenedPath(os.path.join(path, b""), make=mode).close()

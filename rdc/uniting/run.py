@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rdc.uniting.describe import Described
     from rdc.uniting.plan import Plan, Undecided
     from rdc.uniting.records import UniteReporter
+    from rdc.uniting.rows import Clock
     from rdc.uniting.state import Base
 
 
@@ -170,7 +171,7 @@ class _Run(Deciding):
                 Problem(ExitCode.OK, b"", "first time: nothing is deleted; what differs is a conflict")
             )
         self._check_ring(states, first=first)
-        sides = (self._listing(LEFT), self._listing(RIGHT))
+        sides = (self._listing(LEFT, states[LEFT].clock), self._listing(RIGHT, states[RIGHT].clock))
         if base.ancestors and not base.plans and not base.notice and _are_as(sides, base.ancestors):
             count = base.ancestors[LEFT].count
             self._keep_rules(pairs)
@@ -184,8 +185,9 @@ class _Run(Deciding):
             listed.load(loaded)
         original = dict(rows)
         self._check_emptied(states, common, sides)
+        checksum = self._options.checksum or not first
         undone = was_undone(self._roots[LEFT], left), was_undone(self._roots[RIGHT], right)
-        described = describe(rows, sides, self._filters, checksum=self._options.checksum, undone=undone)
+        described = describe(rows, sides, self._filters, checksum=checksum, undone=undone)
         rules = self._rules(base.plans, lambda side: states[side].can_rename())
         planning = Planning(described.base, *described.views, rules)
         self._compare(planning.undecided(), sides)
@@ -235,7 +237,12 @@ class _Run(Deciding):
         one, other = states[LEFT].id, states[RIGHT].id
         if not first or one is None or other is None:
             return
-        edges = merged_edges(one, states[LEFT].edges(), other, states[RIGHT].edges())
+        edges = merged_edges(
+            one,
+            states[LEFT].edges(self._places[RIGHT].path),
+            other,
+            states[RIGHT].edges(self._places[LEFT].path),
+        )
         if not self._options.ring:
             check_ring([place.given for place in self._places], one, other, edges)
         self._edges = edges
@@ -272,8 +279,8 @@ class _Run(Deciding):
             if pair is not None:
                 pair.keep_rules(found)
 
-    def _listing(self, side: int) -> Listing:
-        return Listing(self._roots[side], self._filters, self._report)
+    def _listing(self, side: int, clock: Clock) -> Listing:
+        return Listing(self._roots[side], self._filters, self._report, clock)
 
     # Guards
 

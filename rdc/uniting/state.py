@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import stat
+import time
 from contextlib import suppress
 from zlib import crc32
 
@@ -39,7 +40,7 @@ from rdc.model.preserved import nearest_time, packed_time
 from rdc.uniting.ancestor_file import DamagedError, StoredAncestor
 from rdc.uniting.pair_rules import decode_rules, encode_rules
 from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, unpack_edges
-from rdc.uniting.rows import ELSEWHERE, LEFT, NO_STAMP, RIGHT, Stamp
+from rdc.uniting.rows import ELSEWHERE, LEFT, NO_STAMP, PROCESS_CLOCK, RIGHT, Stamp, clock_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ _ANCESTOR, _OLDER, _NEW = b"ancestor", b"ancestor.1", b"ancestor.new"
 _MARK = b"mark"
 _EDGES, _EDGES_MAGIC = b"edges", b"RDCEDGE\x01"
 _JOURNAL, _OPEN, _RULES = b"journal", b"open", b"rules"
+_LOCK = b"lock"
+_NO_JOURNAL = b"not rdc's\nnot rdc's\n"
+"""Stands for what is in the place of a journal: read_plans takes it for damage."""
 _TRIED = b"try", b"try.1"
 RULES_FILE_BYTES = 2 * RULES_BYTES + 2 * UNITE_UNITS * NAME_BYTES
 """The longest file of rules that is read, in base64."""
@@ -131,6 +135,8 @@ class RootState:
         self._fd = self._lock = -1
         self.id: bytes | None = None
         """None: the root has none yet, or it is a copy of another one."""
+        self.clock = PROCESS_CLOCK
+        """That of the file system, once the lock is taken."""
         try:
             self._open(write=write)
         except BaseException:
@@ -151,13 +157,15 @@ class RootState:
                 self._fd = os.open(UNITE_NAME, _DIRECTORY, dir_fd=top)
             except FileNotFoundError:
                 return
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
+                raise self._not_usable("something else", "move it away") from error
             found = os.fstat(self._fd)
             if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-                raise RdcError(
-                    f"{printable(self.shown)}: cannot use it: expected a directory that only you can write,"
-                    f" found one of user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}; run as"
-                    " its owner, or move it away",
-                    code=ExitCode.FILE_IO,
+                raise self._not_usable(
+                    f"one of user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}",
+                    "run as its owner, or move it away",
                 )
             if write:
                 self._take_lock()
@@ -165,9 +173,17 @@ class RootState:
             if self.id is None and write:
                 self.id = self._make_id()
 
+    def _not_usable(self, found: str, advice: str) -> RdcError:
+        return RdcError(
+            f"{printable(self.shown)}: cannot use it: expected a directory that only you can write, found"
+            f" {found}; {advice}",
+            code=ExitCode.FILE_IO,
+        )
+
     def _take_lock(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._lock = os.open(b"lock", flags, 0o600, dir_fd=self._fd)
+        _make_way(self._fd, _LOCK)
+        self._lock = os.open(_LOCK, flags, 0o600, dir_fd=self._fd)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -178,7 +194,9 @@ class RootState:
                 code=ExitCode.BUSY,
             ) from error
         os.ftruncate(self._lock, 0)
+        before = time.time_ns()
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
+        self.clock = clock_of(os.fstat(self._lock).st_ctime_ns, before, time.time_ns())
 
     def _read_id(self) -> bytes | None:
         data = _read(self._fd, b"root", 64)
@@ -219,10 +237,11 @@ class RootState:
             return False
         if not self._writes:
             return True
-        for name in _TRIED:
-            with suppress(FileExistsError):
-                os.close(os.open(name, _WRITE, 0o600, dir_fd=self._fd))
         try:
+            for name in _TRIED:
+                _make_way(self._fd, name)
+                with suppress(FileExistsError):
+                    os.close(os.open(name, _WRITE, 0o600, dir_fd=self._fd))
             try:
                 rename_no_replace_between(_TRIED[0], self._fd, _TRIED[1], self._fd)
             except FileExistsError:
@@ -258,8 +277,12 @@ class RootState:
                 known = max(known, ancestors[0].count)
         return known
 
-    def edges(self) -> frozenset[bytes]:
-        """The pairs that this root is part of, and those that it heard of. Raises RdcError."""
+    def edges(self, place: bytes) -> frozenset[bytes]:
+        """The pairs that this root is part of, and those that it heard of. Raises RdcError.
+
+        `place`: where the directory is that it meets for the first time. A pair with one at the same place is
+        over: that directory had another id before its state was lost.
+        """
         found: set[bytes] = set()
         if self.id is None:
             return frozenset()
@@ -269,7 +292,9 @@ class RootState:
             finally:
                 pair.close()
             found.update(
-                edge_of(self.id, each.head.other) for each in ancestors[:1] if each.head.own == self.id
+                edge_of(self.id, each.head.other)
+                for each in ancestors[:1]
+                if each.head.own == self.id and each.head.place != place
             )
         with _failing(self.shown, "read the edges in it"):
             data = _read(self._fd, _EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""
@@ -338,6 +363,7 @@ class PairDirectory:
         shown = state.shown + b"/" + name
         with _failing(shown, "use it"):
             if make:
+                _make_way(state.fd, name, directory_wanted=True)
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=state.fd)
             try:
@@ -377,6 +403,8 @@ class PairDirectory:
     def commit(self) -> None:
         """Make the prepared ancestor the present one. Raises RdcError."""
         with _failing(self.shown, "write in it"):
+            _make_way(self._fd, _ANCESTOR)
+            _make_way(self._fd, _OLDER)
             with suppress(FileNotFoundError):
                 os.rename(_ANCESTOR, _OLDER, src_dir_fd=self._fd, dst_dir_fd=self._fd)
             os.rename(_NEW, _ANCESTOR, src_dir_fd=self._fd, dst_dir_fd=self._fd)
@@ -399,6 +427,7 @@ class PairDirectory:
         lines.append(signed(_json(["begin"])))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with _failing(self.shown, "write the journal in it"):
+            _make_way(self._fd, _JOURNAL)
             fd = os.open(_JOURNAL, flags, 0o600, dir_fd=self._fd)
             try:
                 # Empty lines are between two plans, also where the last one was cut off in a line.
@@ -416,7 +445,7 @@ class PairDirectory:
         A plan that was not written whole was not begun.
         """
         with _failing(self.shown, "read the journal in it"):
-            data = _read(self._fd, _JOURNAL, UNITE_FILE_BYTES)
+            data = _read(self._fd, _JOURNAL, UNITE_FILE_BYTES, instead=_NO_JOURNAL)
         if data is None:
             return [], True
         return read_plans(data)
@@ -424,6 +453,7 @@ class PairDirectory:
     def end(self) -> None:
         """Remove the journal: both sides have the new ancestor. Raises RdcError."""
         with _failing(self.shown, "end the journal in it"), suppress(FileNotFoundError):
+            _make_way(self._fd, _JOURNAL)
             os.unlink(_JOURNAL, dir_fd=self._fd)
 
     # Conflicts, for --status
@@ -488,14 +518,21 @@ class PairDirectory:
     def drop(self, name: bytes) -> None:
         """Remove a file. Raises RdcError."""
         with _failing(self.shown, "write in it"), suppress(FileNotFoundError):
+            _make_way(self._fd, name)
             os.unlink(name, dir_fd=self._fd)
 
     def forget(self) -> None:
-        """Remove everything that is kept of the pair. Raises RdcError."""
+        """Remove everything that is kept of the pair. A directory that somebody put there stays. Raises
+        RdcError."""
         with _failing(self.shown, "remove it"):
             for name in os.listdir(self._fd):
-                os.unlink(name, dir_fd=self._fd)
-            os.rmdir(self._name, dir_fd=self._above)
+                with suppress(IsADirectoryError):
+                    os.unlink(name, dir_fd=self._fd)
+            try:
+                os.rmdir(self._name, dir_fd=self._above)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
 
     def close(self) -> None:
         """Close the directory. May be called again."""
@@ -694,30 +731,59 @@ def _json(items: list[object]) -> bytes:
     return json.dumps(items, separators=(",", ":")).encode()
 
 
-def _read(directory: int, name: bytes, most: int) -> bytes | None:
-    """The content of a file that only the effective user can have written; None if there is none."""
+def _read(directory: int, name: bytes, most: int, *, instead: bytes = b"") -> bytes | None:
+    """The content of a file that only the effective user can have written; None if there is none, and
+    `instead` if it is anything else."""
     try:
         fd = os.open(name, _READ, dir_fd=directory)
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            return b""  # a link in its place is worth nothing
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return instead  # a link, or a socket
         raise
     try:
         found = os.fstat(fd)
-        mine = found.st_uid == os.geteuid() and not found.st_mode & 0o022
-        if not (stat.S_ISREG(found.st_mode) and mine) or found.st_size > most:
-            return b""
+        if not _is_own(found) or found.st_size > most:
+            return instead
         with open(fd, "rb", closefd=False) as file:
             return file.read(found.st_size)
     finally:
         os.close(fd)
 
 
+def _is_own(found: os.stat_result) -> bool:
+    """Return whether an entry is a file that only the effective user can have written."""
+    mine = found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return stat.S_ISREG(found.st_mode) and mine
+
+
+def _make_way(directory: int, name: bytes, *, directory_wanted: bool = False) -> None:
+    """Take away what is at a name of the state and is not the state's: nothing that somebody put there stops
+    a run. A directory with entries in it gets a free name beside instead. Raises OSError."""
+    try:
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    is_directory = stat.S_ISDIR(found.st_mode)
+    if is_directory if directory_wanted else _is_own(found):
+        return
+    if not is_directory:
+        os.unlink(name, dir_fd=directory)
+        return
+    try:
+        os.rmdir(name, dir_fd=directory)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        aside = b"%s.aside-%s" % (name, secrets.token_hex(8).encode())
+        os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
+
+
 def _replace(directory: int, name: bytes, parts: Sequence[bytes]) -> None:
     aside = name + b".part"
     with suppress(FileNotFoundError):
+        _make_way(directory, aside)
         os.unlink(aside, dir_fd=directory)
     fd = os.open(aside, _WRITE, 0o600, dir_fd=directory)
     try:
@@ -725,6 +791,7 @@ def _replace(directory: int, name: bytes, parts: Sequence[bytes]) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+    _make_way(directory, name)
     os.rename(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
     sync_directory_at(b".", directory)
 
@@ -746,6 +813,18 @@ class _failing:  # noqa: N801 - reads as a statement
 
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         if isinstance(error, OSError):
+            advice = _ADVICE.get(error.errno or 0, "mend what it tells, then run again")
             raise RdcError(
-                f"{printable(self._shown)}: cannot {self._doing}: {error.strerror}", code=ExitCode.FILE_IO
+                f"{printable(self._shown)}: cannot {self._doing}: {error.strerror}; {advice}",
+                code=ExitCode.FILE_IO,
             ) from error
+
+
+_ADVICE = {
+    errno.EACCES: "run as its owner, or give that user the rights to write there",
+    errno.EPERM: "run as its owner, or give that user the rights to write there",
+    errno.EROFS: "mount it so that it can be written",
+    errno.ENOSPC: "make room there, then run again",
+    errno.EDQUOT: "make room there, then run again",
+}
+"""What helps against an error, by its number."""

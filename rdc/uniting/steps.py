@@ -22,12 +22,12 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
-from rdc.model.preserved import packed_time
+from rdc.model.preserved import granularity_of, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed
 from rdc.uniting.plan import Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
-from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, Row, Stamp
+from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, Row, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class Steps:
         """The contents of copied files, by path."""
         self.changed = [0, 0]
         self.bytes = [0, 0]
+        self._kept: list[int | None] = [None, None]
         self._open = ExitStack()
         self._identities: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
         self._copies: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
@@ -400,7 +401,7 @@ class Steps:
                 identity.size, step.row.mode, identity.mtime_ns, identity.inode, identity.ctime_ns
             )
         else:
-            self._note(side, path, None)
+            self._note(side, path, None, Metadata(step.row.mode, step.row.mtime_ns, 0, 0))
             self.stamps[side][path] = self.stamps[side][path]._replace(ctime_ns=0)
         self._done(side, step)
 
@@ -434,7 +435,7 @@ class Steps:
             self._modes.append((side, step.path, step.mode | special))
             return
         root.set_metadata(step.path, kind, wanted, owner=False, expected=row.listed or ANYTHING)
-        self._note(side, step.path, row)
+        self._note(side, step.path, row, wanted)
 
     def _remove(self, side: int, path: bytes, row: Row) -> None:
         root = self._roots[side]
@@ -447,15 +448,18 @@ class Steps:
         """Set the modes of directories, the deepest first: one that excludes its owner closes the way."""
         for side, path, mode in sorted(self._modes, key=lambda each: each[1], reverse=True):
             try:
-                self._roots[side].set_metadata(
-                    path, Kind.DIRECTORY, Metadata(mode, 0, 0, 0), owner=False, expected=ANYTHING
-                )
-                self._note(side, path, None)
+                wanted = Metadata(mode, 0, 0, 0)
+                self._roots[side].set_metadata(path, Kind.DIRECTORY, wanted, owner=False, expected=ANYTHING)
+                self._note(side, path, None, wanted)
             except FileError as error:
                 self._report(Problem(ExitCode.PARTIAL, path, str(error)))
 
-    def _note(self, side: int, path: bytes, row: Row | None) -> None:
-        """Note what an entry is after a step. `row`: what it was, if its content has to be the same."""
+    def _note(self, side: int, path: bytes, row: Row | None, wanted: Metadata | None = None) -> None:
+        """Note what an entry is after a step. `row`: what it was, if its content has to be the same.
+
+        `wanted`: what the step set. Anything else there now was set by somebody in the moment since, and
+        shows as a change in the next run.
+        """
         found = self._roots[side].perform(path, "look at it", stat_entry, reading=True)
         now = identity_of(found)
         ctime_ns = now.ctime_ns
@@ -466,7 +470,21 @@ class Steps:
         ):
             ctime_ns = 0  # somebody was there: the next run looks at the content
         mode = found.st_mode & 0o7777 if now.kind != Kind.SYMLINK else 0
-        self.stamps[side][path] = Stamp(now.size, mode, now.mtime_ns, now.inode, ctime_ns)
+        mtime_ns = now.mtime_ns
+        if wanted is not None and now.kind == Kind.FILE and not _is_kept(wanted.mtime_ns, mtime_ns):
+            mtime_ns, ctime_ns = wanted.mtime_ns, 0
+        if wanted is not None and (mode ^ wanted.mode) & self._modes_kept(side):
+            mode, ctime_ns = wanted.mode, 0
+        self.stamps[side][path] = Stamp(now.size, mode, mtime_ns, now.inode, ctime_ns)
+
+    def _modes_kept(self, side: int) -> int:
+        """Return the permissions that the file system of a side keeps as they are set."""
+        if self._kept[side] is None:
+            from rdc.files.facts.file_systems import facts_by_type
+
+            keeps = facts_by_type(self._roots[side]).keeps
+            self._kept[side] = keeps.modes & keeps.directory_modes & MODE_BITS
+        return self._kept[side] or 0
 
     def _note_renamed(self, side: int, path: bytes, row: Row) -> None:
         """Note what a file is under its new name. A rename changes nothing but its change time: what else
@@ -475,6 +493,12 @@ class Steps:
         now, before = self.stamps[side][path], row.stamp
         if row.kind == FILE and now._replace(ctime_ns=before.ctime_ns) != before:
             self.stamps[side][path] = before._replace(ctime_ns=0)
+
+
+def _is_kept(wanted_ns: int, found_ns: int) -> bool:
+    """Return whether a file system may have made `found_ns` of a time that it was given."""
+    granularity = granularity_of([(wanted_ns, found_ns)])
+    return granularity is not None and not granularity.is_vague
 
 
 def _has_above(path: bytes, failed: set[bytes]) -> bool:

@@ -150,7 +150,8 @@ def choose_survivor(inodes: Sequence[Inode], rules: Sequence[KeepRule], trees: S
 
 
 def _rank(inode: Inode, rule: KeepRule, trees: Sequence[Tree]) -> int:
-    """Return the rank of a file: the one with the lowest stays. A file with several names has the rank of its best one."""
+    """Return the rank of a file: the one with the lowest stays. A file with several names has the rank of its
+    best one."""
     order = rule.order
     mtime = real_time(inode.facts.identity.mtime_ns)
     if order is KeepOrder.NEWEST:

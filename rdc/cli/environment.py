@@ -182,7 +182,7 @@ class OptionGroup(Record):
     stage: str = ""
     """The title that its common options have in the short help, where a verb has one."""
     names_only: bool = False
-    """Whether the help text lists the names in one paragraph, without explanations."""
+    """True if the help text lists the names in one paragraph, without explanations."""
 
 
 class Given(Record):

@@ -109,7 +109,7 @@ def _lacks_module(error: ImportError) -> bool:
 
 
 def _code_of(words: Sequence[str], code: ExitCode) -> ExitCode:
-    """The exit code of a failure. Of `rdc check`, 1 means that the trees differ."""
+    """Return the exit code of a failure. Of `rdc check`, 1 means that the trees differ."""
     return ExitCode.CHECK_USAGE if code is ExitCode.USAGE and words[:1] == ["check"] else code
 
 

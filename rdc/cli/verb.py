@@ -158,7 +158,7 @@ def run_with_settings(
 
 
 def json_output(environment: Environment, **start: bool | bytes) -> Output:
-    """The output of --json. `start`: the fields of the first event."""
+    """Return the output of --json. `start`: the fields of the first event."""
     from rdc.report.json_output import JsonOutput
 
     return JsonOutput(environment.data, environment.flush, environment.clock, **start)

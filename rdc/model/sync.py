@@ -447,7 +447,7 @@ class SyncOptions(Record):
     """Paths below the source, which alone take part, as `--files-from` lists them; None for everything. They
     are kept, like the path of SRC with `relative`."""
     files_from: FarList | None = option(None, watch=False)
-    """Where the remote side has such a list. Not together with `files`."""
+    """The path of such a list at the remote side. Not together with `files`."""
     ignore_missing_args: bool = option(False, TAKEN,
         Option(("--ignore-missing-args",), "a missing SRC or listed path is no error",
             note="It is not deleted at DST either.",
@@ -577,8 +577,9 @@ class SyncOptions(Record):
         ),
         most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
         watch=False)
-    """Where the part of a file waits that a run could not finish: relative to the directory of the file, or
-    absolute; b"": where it was written. A relative one takes no part. Not together with `overwrites`."""
+    """The directory for the part of a file that a run could not finish: relative to the directory of the
+    file, or absolute; b"": where it was written. A relative one takes no part. Not together with
+    `overwrites`."""
     temp_dir: bytes = option(b"", WRITING,
         Option(("-T", "--temp-dir"),
             "write new content in this directory until it is complete; relative to DST", "DIR",
@@ -757,8 +758,8 @@ class SyncOptions(Record):
             applies it, and needs root or `--owner`. A module of a daemon that keeps no owners refuses."""),
         most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
-    """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
-    the same numbers. Not together with `acls`."""
+    """The users of the destination for those of the source, as in rsync: FROM:TO items between commas; b""
+    for the same numbers. Not together with `acls`."""
     groupmap: bytes = option(b"", OWNERS,
         Option(("--groupmap",), "map groups in the same way, such as *:users", "MAP",
             example="--groupmap='*:users' src/ host:backup/", rsync="as `--usermap`"),
@@ -834,7 +835,7 @@ class SyncOptions(Record):
         wire=HERE, watch=False)
     """Read a published store whose signature nothing proves."""
     items: bool = option(True, wire=item(5), check=True)
-    """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
+    """True if the user's side wants each changed entry reported. Their number is reported in any case."""
     list_unchanged: bool = option(False, watch=False)
     """Report unchanged entries, too. Files whose contents are compared are not among them, nor is anything
     where hard links, ACLs or extended attributes are kept."""

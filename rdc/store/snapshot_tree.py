@@ -38,6 +38,9 @@ CACHED_ROWS = 1 << 14
 PART_BYTES = 4 << 20
 """Most bytes of records that are read at once."""
 
+_HEADS_BYTES = 64 << 10
+"""Bytes that are read at once for the heads of records."""
+
 BLOCK_KEYS = 256
 """Keys of a stream whose lengths are added up together. Of each block its end is kept, and of one block the
 keys."""
@@ -142,18 +145,19 @@ class SnapshotTree:
         self._cached_rows = 0
         """The rows of the cached directories, and one more for each."""
         at, size = 0, self._stream.size
+        part, start = b"", 0
         while at < size:
             if at + _PATH_AT > size:
                 raise self._damaged(f"{size - at} bytes after the last directory")
-            # One read has the head and most paths.
-            head = self._stream.pread(at, min(_PATH_AT + 128, size - at))
-            length, path_bytes = _LENGTHS.unpack_from(head)
+            # One read has the heads of many small records. A long record is passed over.
+            if min(at + _PATH_AT + PATH_BYTES, size) > start + len(part):
+                part, start = self._stream.pread(at, min(_HEADS_BYTES, size - at)), at
+            length, path_bytes = _LENGTHS.unpack_from(part, at - start)
             most = min(RECORD_BYTES, size - at - LENGTH.size)
             if path_bytes > PATH_BYTES or not 32 + path_bytes <= length <= most:
                 raise self._damaged(f"a record of {length} bytes")
-            path = head[_PATH_AT : _PATH_AT + path_bytes]
-            if len(path) < path_bytes:
-                path = self._stream.pread(at + _PATH_AT, path_bytes)
+            path_at = at - start + _PATH_AT
+            path = part[path_at : path_at + path_bytes]
             if path in self._numbers or _leads_out(path):
                 raise self._damaged(f"a directory {path[:80]!r}")
             self._numbers[path] = len(self._offsets)

@@ -18,7 +18,7 @@ from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.lean.records import Record
 from rdc.model.entries import Identity, little_endian_integers, strings
-from rdc.model.preserved import packed_time
+from rdc.model.preserved import packed_time, real_time
 from rdc.progress import Problem
 from rdc.tree.walk import Walk
 from rdc.uniting.ancestor_file import encode_table, whole_digest
@@ -33,17 +33,22 @@ from rdc.uniting.columns import (
     table_of_directories,
     with_parents,
 )
-from rdc.uniting.file_systems import PERMISSIONS, PLAIN, lasting_walk
+from rdc.uniting.file_systems import PLAIN, lasting_walk
 from rdc.uniting.rows import (
     BARRED,
     DIGEST_BYTES,
     DIRECTORY,
     FILE,
+    FUTURE_NS,
     LEFT,
+    MODE_BITS,
     NO_STAMP,
+    PROCESS_CLOCK,
     RIGHT,
     SYMLINK,
+    WHOLE_SECOND,
     Ancestor,
+    Clock,
     Doubt,
     Node,
     Row,
@@ -63,11 +68,6 @@ if TYPE_CHECKING:
     from rdc.uniting.columns import Table
     from rdc.uniting.file_systems import Kept
 
-TICK_NS = 10_000_000
-"""Nanoseconds in which a file system may give two changes the same change time: the longest tick of Linux."""
-
-WHOLE_SECOND = 1_000_000_000
-
 
 class Described(Record):
     """Both trees and their ancestor, ready for a plan."""
@@ -83,9 +83,12 @@ class Described(Record):
 class Listing:
     """One side's tree by path, while it is described."""
 
-    def __init__(self, root: Root, filters: FilterList, reporter: Reporter) -> None:
-        """List the tree. Raises RdcError if its top cannot be listed."""
+    def __init__(
+        self, root: Root, filters: FilterList, reporter: Reporter, clock: Clock = PROCESS_CLOCK
+    ) -> None:
+        """List the tree. `clock`: of its file system. Raises RdcError if its top cannot be listed."""
         self.root = root
+        self._clock = clock
         self._filters = filters
         self._reporter = reporter
         self._directories: dict[bytes, WalkedDirectory] = {}
@@ -117,7 +120,7 @@ class Listing:
         self._barred[path] = "it is neither file, directory nor symlink"
 
     def _list(self) -> None:
-        self._began = time.time_ns() - TICK_NS
+        self._began = self._clock.now(time.time_ns()) - self._clock.tick_ns
         walk = Walk(
             self.root,
             self._filters,
@@ -238,13 +241,13 @@ class Listing:
             size = sizes[row] if kind == FILE else 0
             mode = modes[row] if kind != SYMLINK else 0
             stamp = Stamp(size, mode, mtimes[row], numbers[row], ctimes[row])
-            if ctimes[row] > self._began:
+            if self._began < ctimes[row] <= self._began + FUTURE_NS:
                 self.recent.append(path)
             proves = hints and kind != SYMLINK and (kind == DIRECTORY or links[row] == 1)
             rows[path] = Row(
                 kind,
                 target,
-                modes[row] & PERMISSIONS if kind != SYMLINK else 0,
+                modes[row] & MODE_BITS if kind != SYMLINK else 0,
                 mtimes[row],
                 numbers[row] if proves else 0,
                 Identity(devices[row], numbers[row], size, mtimes[row], ctimes[row], kind),
@@ -270,14 +273,17 @@ class Listing:
         """Look once more at entries that changed just now, so that a later change shows in their stamps."""
         if not (self.rows and self.recent):
             return
-        time.sleep(2 * TICK_NS / 1e9)
+        clock, tick = self._clock, self._clock.tick_ns
+        latest = max(real_time(self.rows[path].stamp.ctime_ns) for path in self.recent)
+        time.sleep(min(max(latest + tick - clock.now(time.time_ns()), tick), 2 * tick) / 1e9)
         for path in self.recent:
             row = self.rows[path]
             if row.kind == DIRECTORY:
                 continue
             with suppress(RdcError, OSError):
                 found = self.root.perform(path, "look at it", stat_entry, reading=True)
-                if packed_time(found.st_ctime_ns) > time.time_ns() - TICK_NS:
+                settled = clock.now(time.time_ns()) - tick
+                if settled < found.st_ctime_ns <= settled + FUTURE_NS:
                     self.rows[path] = row._replace(stamp=row.stamp._replace(ctime_ns=0))
         self.recent.clear()
 

@@ -13,7 +13,7 @@ import time
 from bisect import bisect_left
 from contextlib import ExitStack
 
-from rdc.errors import ExitCode, ProtocolError, RdcError, TrustError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, TrustError, printable
 from rdc.files.own.record_log import RecordError
 from rdc.lean.records import replace
 from rdc.limits import PROBLEMS_WAITING
@@ -160,7 +160,11 @@ class _FarSide:
         self._meet = meet = invited.meet
         self._side = LEFT if meet.asked & Asked.LEFT else RIGHT
         self._dry = bool(meet.asked & Asked.DRY)
-        self._root = invited.site.open(invited.path, writable=not self._dry)
+        try:
+            self._root = invited.site.open(invited.path, writable=not self._dry)
+        except FileError as error:
+            # The run as a whole cannot go on, as with a directory of the dialler's machine.
+            raise RdcError(str(error), code=ExitCode.FILE_IO) from error
         stack.callback(self._root.release)
         self._keep = invited.keep_undo or (_kept(meet) if invited.rights.undo else None)
         self._problems: list[tuple[bytes, str]] = []
@@ -290,7 +294,7 @@ class _FarSide:
 
     def _list(self, known: Known, told: int) -> tuple[int, bytes, int]:
         """List the tree, and find what both had in common."""
-        self._listing = Listing(self._root, self._filters, self._hear)
+        self._listing = Listing(self._root, self._filters, self._hear, self._state.clock)
         meet = self._meet
         far = Known(
             tuple((mark[:-MARK_DIGEST_BYTES], mark[-MARK_DIGEST_BYTES:]) for mark in meet.marks),
@@ -350,7 +354,7 @@ class _FarSide:
             before = list(base)
             drop_undone(base, listing, self._side)
             self._dropped = [path for path in before if path not in base]
-        checksum = bool(self._meet.asked & Asked.CHECKSUM)
+        checksum = bool(self._meet.asked & Asked.CHECKSUM) or self._ancestor is not None
         self._contents = OwnContents(base, listing, self._side, checksum=checksum)
         self._contents.settle()
         self._view = listing.node()
@@ -395,7 +399,7 @@ class _FarSide:
         elif subject is Subject.TRY:
             yield from send_page(Subject.TRIED, bytes([self._state.can_rename()]), round_)
         elif subject is Subject.EDGES:
-            edges = self._state.edges()
+            edges = self._state.edges(self._meet.location)
             told = exchanged.checked("pairs of the other side", unpack_edges, page)
             if self._state.id is not None:
                 self._edges = merged_edges(self._state.id, edges, self._meet.root, told)

@@ -17,6 +17,7 @@ from rdc.model.entries import Kind
 from rdc.model.preserved import EXACT, Preserved
 from rdc.model.sync import SyncOptions
 from rdc.session.trees.destination_root import DestinationStorage, known_facts
+from rdc.uniting.rows import MODE_BITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from rdc.progress import Problem
     from rdc.tree.walk import Walk, WalkedDirectory
     from rdc.uniting.rows import Stamp
-
-PERMISSIONS = 0o777
-"""The permissions that both sides agree on. Other bits of a mode depend on the owner."""
 
 ASKED = Preserved(owner=False, untimed=frozenset((Kind.DIRECTORY, Kind.SYMLINK)))
 """What a run preserves where both file systems can."""
@@ -78,7 +76,7 @@ def kept_of(left: Preserved, right: Preserved) -> Kept:
 
 def keeps_permissions(keeps: Preserved) -> bool:
     """Return whether all permissions of files and of directories are kept."""
-    return keeps.modes & keeps.directory_modes & PERMISSIONS == PERMISSIONS
+    return keeps.modes & keeps.directory_modes & MODE_BITS == MODE_BITS
 
 
 class SideStorage:
@@ -131,6 +129,11 @@ def is_open_to_all(root: Root) -> bool:
     nothing: whoever may write in the tree may write anywhere in it."""
     keeps = root.storage.facts.keeps
     return not (keeps.owner and keeps_permissions(keeps))
+
+
+def is_private(found: os.stat_result, root: Root) -> bool:
+    """Return whether only the effective user can have written an entry, as far as its file system tells."""
+    return is_open_to_all(root) or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
 
 
 def lasting(stamp: Stamp, stable: ComparedFields) -> Stamp:

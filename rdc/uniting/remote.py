@@ -61,6 +61,7 @@ from rdc.uniting.records import UniteOptions, UniteReport
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, RIGHT, SYMLINK, Ancestor, Doubt, Node, Row
+from rdc.uniting.run import is_bare
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
     Known,
@@ -155,7 +156,7 @@ class RemoteRun(Deciding):
         self._root = Root.open(ends.path)
         stack.callback(self._root.release)
         self._inode = os.fstat(self._root.fileno()).st_ino
-        bare = not os.listdir(ends.path) and not options.force_empty and not said.probed
+        bare = not options.force_empty and not said.probed and is_bare(ends.path)
         self._probes = bare
         """Nothing is written into an empty directory before the other side says that it knows of none."""
         self._writes = not (options.dry_run or bare)
@@ -168,7 +169,7 @@ class RemoteRun(Deciding):
         other = self._said.other or self._likely_other(state)
         memory = self._memory(state, other)
         yield from self._meet(state, other, memory)
-        self._listing = Listing(self._root, filter_list(self._rules_now.filters), self._report)
+        self._listing = Listing(self._root, filter_list(self._rules_now.filters), self._report, state.clock)
         met, round_ = yield from self._met()
         self.round = round_
         if met.rules:
@@ -364,7 +365,7 @@ class RemoteRun(Deciding):
 
     def _check_ring(self, state: RootState, own: bytes, other: bytes, round_: int) -> Conversation[int]:
         """Refuse a first meeting of two directories that other pairs connect."""
-        edges = state.edges()
+        edges = state.edges(self._shown[self._far])
         yield from send_page(Subject.EDGES, pack_edges(edges), round_)
         page, round_ = yield from receive_page(Subject.KNOWN)
         known = exchanged.checked("pairs of the other side", unpack_edges, page)
@@ -432,7 +433,8 @@ class RemoteRun(Deciding):
         listing.bar_hidden(base, filter_list(self._rules_now.filters))
         if was_undone(self._root, ancestor):
             drop_undone(base, listing, near)
-        OwnContents(base, listing, near, checksum=self._options.checksum).settle()
+        checksum = self._options.checksum or ancestor is not None
+        OwnContents(base, listing, near, checksum=checksum).settle()
         if same:
             rows = {
                 path: row._replace(inode=0, listed=None, doubt=Doubt.NONE)

@@ -99,6 +99,18 @@ def _unite_once(
         return _Run(stack, places, roots, options, reporter, stop, merged).run()
 
 
+def is_bare(path: bytes) -> bool:
+    """Return whether a directory has no entry at all. Raises RdcError if it cannot be listed."""
+    try:
+        return not os.listdir(path)
+    except OSError as error:
+        raise RdcError(
+            f"{printable(path)}: cannot unite it: expected a directory that you can list, found"
+            f" {error.strerror}; nothing was done: run as its owner, or give that user the rights",
+            code=ExitCode.FILE_IO,
+        ) from error
+
+
 def _places(given: tuple[bytes, bytes]) -> tuple[_Place, _Place]:
     """Return the two directories. Raises UsageError if they are the same or nested, RdcError if one is
     missing."""
@@ -192,14 +204,14 @@ class _Run(Deciding):
             )
         self._check_ring(states, first=first)
         self._find_kept()
-        sides = self._listings()
+        sides = self._listings(states)
         if base.ancestors and not base.plans and not base.notice and _are_as(sides, base.ancestors):
             count = base.ancestors[LEFT].count
             self._keep_rules(pairs)
             return UniteReport(0, 0, 0, 0, count, 0, self._held, first, self._code(conflicts=False))
         decided = self._decide(sides, base, states)
         if decided.plan.steps and not self._options.dry_run and self._learn():
-            decided = self._decide(self._listings(), base, states)
+            decided = self._decide(self._listings(states), base, states)
         plan, described = decided.plan, decided.described
         self._name_holds(plan)
         self._guard(plan, described)
@@ -241,9 +253,8 @@ class _Run(Deciding):
         original = dict(rows)
         self._check_emptied(states, common, sides)
         undone = was_undone(self._roots[LEFT], left), was_undone(self._roots[RIGHT], right)
-        described = describe(
-            rows, sides, self._filters, checksum=self._options.checksum, undone=undone, kept=self._kept
-        )
+        checksum = self._options.checksum or base.ancestors is not None
+        described = describe(rows, sides, self._filters, checksum=checksum, undone=undone, kept=self._kept)
         rules = self._rules(base.plans, lambda side: states[side].can_rename())
         planning = Planning(described.base, *described.views, rules)
         self._compare(planning.undecided(), sides)
@@ -272,7 +283,12 @@ class _Run(Deciding):
         one, other = states[LEFT].id, states[RIGHT].id
         if not first or one is None or other is None:
             return
-        edges = merged_edges(one, states[LEFT].edges(), other, states[RIGHT].edges())
+        edges = merged_edges(
+            one,
+            states[LEFT].edges(self._places[RIGHT].path),
+            other,
+            states[RIGHT].edges(self._places[LEFT].path),
+        )
         if not self._options.ring:
             check_ring([place.given for place in self._places], one, other, edges)
         self._edges = edges
@@ -323,8 +339,11 @@ class _Run(Deciding):
         self._find_kept()
         return before != [storage.facts for storage in self._storages]
 
-    def _listings(self) -> tuple[Listing, Listing]:
-        left, right = (Listing(root, self._filters, self._report) for root in self._roots)
+    def _listings(self, states: tuple[RootState, RootState]) -> tuple[Listing, Listing]:
+        left, right = (
+            Listing(root, self._filters, self._report, state.clock)
+            for root, state in zip(self._roots, states, strict=True)
+        )
         for listing in (left, right):
             if not self._kept.links:
                 listing.leave_links()
@@ -354,7 +373,7 @@ class _Run(Deciding):
         if self._options.force_empty:
             return
         for side in (LEFT, RIGHT):
-            if not os.listdir(self._places[side].path):
+            if is_bare(self._places[side].path):
                 with RootState(self._roots[1 - side], write=False) as other:
                     had = other.known_at(self._places[side].path)
                 if had:

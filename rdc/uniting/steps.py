@@ -22,13 +22,13 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
-from rdc.model.preserved import packed_time
+from rdc.model.preserved import granularity_of, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed
 from rdc.uniting.file_systems import is_open_to_all, keeps_permissions, lasting
 from rdc.uniting.plan import Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
-from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, Row, Stamp
+from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, Row, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -419,7 +419,7 @@ class Steps:
             stamp = Stamp(identity.size, mode, identity.mtime_ns, identity.inode, identity.ctime_ns)
             self.stamps[side][path] = lasting(stamp, root.stable)
         else:
-            self._note(side, path, None)
+            self._note(side, path, None, Metadata(step.row.mode, step.row.mtime_ns, 0, 0))
             self.stamps[side][path] = self.stamps[side][path]._replace(ctime_ns=0)
         self._done(side, step)
 
@@ -453,7 +453,7 @@ class Steps:
             self._modes.append((side, step.path, step.mode | special))
             return
         root.set_metadata(step.path, kind, wanted, owner=False, expected=row.listed or ANYTHING)
-        self._note(side, step.path, row)
+        self._note(side, step.path, row, wanted)
 
     def _remove(self, side: int, path: bytes, row: Row) -> None:
         root = self._roots[side]
@@ -467,17 +467,21 @@ class Steps:
         for side, path, mode in sorted(self._modes, key=lambda each: each[1], reverse=True):
             root = self._roots[side]
             try:
+                wanted = Metadata(mode, 0, 0, 0)
                 if keeps_permissions(root.storage.preserved):
-                    root.set_metadata(
-                        path, Kind.DIRECTORY, Metadata(mode, 0, 0, 0), owner=False, expected=ANYTHING
-                    )
-                self._note(side, path, None)
+                    root.set_metadata(path, Kind.DIRECTORY, wanted, owner=False, expected=ANYTHING)
+                self._note(side, path, None, wanted)
             except FileError as error:
                 self._report(Problem(ExitCode.PARTIAL, path, str(error)))
 
-    def _note(self, side: int, path: bytes, row: Row | None) -> None:
-        """Note what an entry is after a step. `row`: what it was, if its content has to be the same."""
+    def _note(self, side: int, path: bytes, row: Row | None, wanted: Metadata | None = None) -> None:
+        """Note what an entry is after a step. `row`: what it was, if its content has to be the same.
+
+        `wanted`: what the step set. Anything else there now was set by somebody in the moment since, and
+        shows as a change in the next run.
+        """
         root = self._roots[side]
+        keeps = root.storage.facts.keeps
         found = root.perform(path, "look at it", stat_entry, reading=True)
         now = identity_of(found)
         mode = found.st_mode & 0o7777 if now.kind != Kind.SYMLINK else 0
@@ -485,6 +489,11 @@ class Steps:
         known = None if row is None or row.kind != FILE else (row.stamp.inode, row.stamp.size)
         if known is not None and known != (stamp.inode, stamp.size):
             stamp = stamp._replace(ctime_ns=0)  # somebody was there: the next run looks at the content
+        timed = now.kind == Kind.FILE and keeps.is_timed(Kind.FILE)
+        if wanted is not None and timed and not _is_kept(wanted.mtime_ns, now.mtime_ns):
+            stamp = stamp._replace(mtime_ns=wanted.mtime_ns, ctime_ns=0)
+        if wanted is not None and keeps_permissions(keeps) and (mode ^ wanted.mode) & MODE_BITS:
+            stamp = stamp._replace(mode=wanted.mode, ctime_ns=0)
         self.stamps[side][path] = stamp
 
     def _note_renamed(self, side: int, path: bytes, row: Row) -> None:
@@ -494,6 +503,12 @@ class Steps:
         now, before = self.stamps[side][path], row.stamp
         if row.kind == FILE and now._replace(ctime_ns=before.ctime_ns) != before:
             self.stamps[side][path] = before._replace(ctime_ns=0)
+
+
+def _is_kept(wanted_ns: int, found_ns: int) -> bool:
+    """Return whether a file system may have made `found_ns` of a time that it was given."""
+    granularity = granularity_of([(wanted_ns, found_ns)])
+    return granularity is not None and not granularity.is_vague
 
 
 def _has_above(path: bytes, failed: set[bytes]) -> bool:

@@ -352,7 +352,7 @@ class Storage:
     def __init__(self) -> None:
         self.facts: FileSystemFacts = PLAIN
         self.settles = False
-        """Whether what is made has to be looked at once more when it is closed and has its name."""
+        """True if what is made has to be looked at once more when it is closed and has its name."""
         self.is_learned = False
         """The facts were found out by this run, not by an earlier one or from the type."""
         self.shortfalls: dict[Shortfall, Shortfalls] = {}
@@ -362,11 +362,11 @@ class Storage:
         """The metadata that are set on an entry that the run makes. Bits of a mode that only the source lacks
         are."""
         self._makes_whole = True
-        """That is all of what is wanted, as it is."""
+        """True if all that is wanted stays as it is."""
         self.times_files = True
-        """Whether regular files get mtimes when they are made."""
+        """True if regular files get mtimes when they are made."""
         self.is_agreed = False
-        """Whether a sync writes here, so that content arrives although a part of the metadata does not."""
+        """True if a sync writes here, so that content arrives although a part of the metadata does not."""
         self._asked: Preserved | None = None
         self._source: Preserved = EVERYTHING
         self._insists = False

@@ -61,6 +61,7 @@ from rdc.uniting.records import UniteOptions, UniteReport
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, RIGHT, SYMLINK, Ancestor, Doubt, Node, Row
+from rdc.uniting.run import is_bare
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
     Known,
@@ -155,7 +156,7 @@ class RemoteRun(Deciding):
         self._root = Root.open(ends.path)
         stack.callback(self._root.release)
         self._inode = os.fstat(self._root.fileno()).st_ino
-        bare = not os.listdir(ends.path) and not options.force_empty and not said.probed
+        bare = not options.force_empty and not said.probed and is_bare(ends.path)
         self._probes = bare
         """Nothing is written into an empty directory before the other side says that it knows of none."""
         self._writes = not (options.dry_run or bare)

@@ -98,6 +98,18 @@ def _unite_once(
         return _Run(stack, places, roots, options, reporter, stop, merged).run()
 
 
+def is_bare(path: bytes) -> bool:
+    """Return whether a directory has no entry at all. Raises RdcError if it cannot be listed."""
+    try:
+        return not os.listdir(path)
+    except OSError as error:
+        raise RdcError(
+            f"{printable(path)}: cannot unite it: expected a directory that you can list, found"
+            f" {error.strerror}; nothing was done: run as its owner, or give that user the rights",
+            code=ExitCode.FILE_IO,
+        ) from error
+
+
 def _places(given: tuple[bytes, bytes]) -> tuple[_Place, _Place]:
     """Return the two directories. Raises UsageError if they are the same or nested, RdcError if one is
     missing."""
@@ -306,7 +318,7 @@ class _Run(Deciding):
         if self._options.force_empty:
             return
         for side in (LEFT, RIGHT):
-            if not os.listdir(self._places[side].path):
+            if is_bare(self._places[side].path):
                 with RootState(self._roots[1 - side], write=False) as other:
                     had = other.known_at(self._places[side].path)
                 if had:

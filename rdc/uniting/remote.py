@@ -13,11 +13,11 @@ import socket
 import time
 from contextlib import ExitStack
 
+from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
+from rdc.catalog.store import FactsAlone
 from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError, TrustError, UsageError, printable
 from rdc.files.own.record_log import RecordError
-from rdc.files.root.root import Root
 from rdc.lean.records import Record, replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.sync import SyncOptions
@@ -44,6 +44,7 @@ from rdc.uniting.describe import (
     was_undone,
 )
 from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, SET, Action, Agreed, Order
+from rdc.uniting.file_systems import SideStorage, kept_of, opened_here
 from rdc.uniting.guards import check_room, check_share
 from rdc.uniting.merging import TEXT_BYTES
 from rdc.uniting.pages import (
@@ -73,7 +74,7 @@ from rdc.uniting.state import (
     pair_name,
     relate,
 )
-from rdc.uniting.steps import SIDES, Steps, StepsProgress, items_of, writable
+from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,18 +154,18 @@ class RemoteRun(Deciding):
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
         """What both sides know of other pairs, in a first meeting."""
-        self._root = Root.open(ends.path)
+        self._root = opened_here(ends.path)
         stack.callback(self._root.release)
-        self._inode = os.fstat(self._root.fileno()).st_ino
         bare = not options.force_empty and not said.probed and is_bare(ends.path)
         self._probes = bare
         """Nothing is written into an empty directory before the other side says that it knows of none."""
         self._writes = not (options.dry_run or bare)
+        self._storage = SideStorage(self._root, signer.catalog, self._report, writes=self._writes)
         self._options_sent = SyncOptions(owner=False, group=False, fsync=options.fsync, timeout=timeout)
 
     def conversation(self) -> Conversation[UniteReport | Again]:
         """Hold this side of the session. Raises RdcError."""
-        state = RootState(self._root, write=self._writes)
+        state = RootState(self._root, write=self._writes, learn=self._storage.learn)
         self._stack.callback(state.close)
         other = self._said.other or self._likely_other(state)
         memory = self._memory(state, other)
@@ -172,6 +173,9 @@ class RemoteRun(Deciding):
         self._listing = Listing(self._root, filter_list(self._rules_now.filters), self._report, state.clock)
         met, round_ = yield from self._met()
         self.round = round_
+        self._kept = kept_of(self._storage.facts.keeps, met.keeps)
+        if not self._kept.links:
+            self._listing.leave_links()
         if met.rules:
             return Again(other, _rules_in(met), probed=self._said.probed)
         if self._probes:
@@ -224,7 +228,7 @@ class RemoteRun(Deciding):
             kept = pair.rules() if pair is not None else None
             rules, before = chosen_rules(self._options, (kept, self._said.rules))
             self._rules_now, self._rules_before, self._kept_rules = rules, before, kept
-            return OwnMemory(pair, (state.id, other), self._inode)
+            return OwnMemory(pair, (state.id, other), state.inode)
         finally:
             if pair is not None:
                 pair.close()
@@ -263,6 +267,7 @@ class RemoteRun(Deciding):
             state.known_at(self._shown[self._far]),
             self._ends.own_place,
             line,
+            self._storage.facts.keeps,
         )
         if self._opened is None:
             yield Pace(0, self._options_sent.timeout)
@@ -416,7 +421,7 @@ class RemoteRun(Deciding):
             told, round_ = yield from self._told(common.count)
         elif ancestor is not None:
             told = exchanged.Told((), (), (), {}, {}, ())
-        elif not self._options.checksum:
+        elif not self._options.checksum and self._kept.is_plain:
             same = met.tree == exchanged.tree_digest(listing)
         listed = ancestor.listed() if ancestor is not None else None
         if same:
@@ -434,7 +439,7 @@ class RemoteRun(Deciding):
         if was_undone(self._root, ancestor):
             drop_undone(base, listing, near)
         checksum = self._options.checksum or ancestor is not None
-        OwnContents(base, listing, near, checksum=checksum).settle()
+        OwnContents(base, listing, near, checksum=checksum, kept=self._kept).settle()
         if same:
             rows = {
                 path: row._replace(inode=0, listed=None, doubt=Doubt.NONE)
@@ -452,6 +457,7 @@ class RemoteRun(Deciding):
         rows, stamped = exchanged.rows_of(
             told, original, common.numbers, far, keeps_inodes=bool(met.told & Told.KEEPS_INODES)
         )
+        rows = exchanged.as_both_keep(rows, far, self._kept)
         for path, reason in told.barred.items():
             if reason == "it cannot be read":
                 shown = printable(self._shown[far] + b"/" + path)
@@ -586,6 +592,11 @@ class RemoteRun(Deciding):
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
         theirs = [step for side, step in plan.steps if side == far]
+        if mine or theirs:
+            self._storage.learn()
+        self._storage.agree(meeting.met.keeps)
+        if mine and self._options.keep_undo is not None and cannot_undo(self._root):
+            self._report(no_undo_notice(self._root))
         root = writable(self._root, self._options.keep_undo, fsync=self._options.fsync)
         progress = StepsProgress(plan.steps, self._report)
         steps = Steps((root, root), self._report, self._stop, fsync=self._options.fsync, progress=progress)
@@ -642,6 +653,7 @@ class RemoteRun(Deciding):
                 self._take_outcome(outcome, theirs, steps)
             steps.finish()
         steps.close()
+        self._storage.finish()
         return steps, round_
 
     def _take_outcome(self, outcome: exchanged.Outcome, theirs: Sequence[Step], steps: Steps) -> None:
@@ -717,7 +729,7 @@ class RemoteRun(Deciding):
             agreed.generation,
             state.id,
             met.root,
-            self._inode,
+            state.inode,
             int(time.time()),
             self._shown[self._far],
             last_undo(self._root, self._options.keep_undo),
@@ -905,7 +917,7 @@ def _session(
 
     timeout = DAEMON_TIMEOUT_SECONDS if timed else 0
     with ExitStack() as stack:
-        signer = FileSigner(catalog=NoCatalog())
+        signer = FileSigner(catalog=FactsAlone(user_catalog(os.environ)))
         stack.callback(signer.close)
         run = RemoteRun(stack, ends, options, reporter, stop, signer, said, timeout=timeout, merged=merged)
         wire = host.dial()

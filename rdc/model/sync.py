@@ -365,8 +365,8 @@ class SyncOptions(Record):
             rsync="is rejected beside rule files within the tree (`-C`, `-F`, `dir-merge`)"),
         excludes=(
             goes_without("rules",
-                "--ignore-errors goes with no rules from files of the tree: what a file with a mistake"
-                " hides would be deleted", when=has_rule_files),
+                "--ignore-errors cannot be combined with rules from files of the tree: what a file with a"
+                " mistake hides would be deleted", when=has_rule_files),
         ),
         watch=False)
     """Delete even if the source could not be read completely. What could not be read counts as gone."""
@@ -550,7 +550,7 @@ class SyncOptions(Record):
             of moved files, and files that differ in metadata alone are not delayed."""),
         excludes=(
             goes_without("inplace append alternates",
-                "--delay-updates goes with no --inplace, no --append and no alternate directories"),
+                "--delay-updates cannot be combined with --inplace, --append or alternate directories"),
         ),
         watch=False)
     """Put new files and new content in place when all of it is there, not as it comes. Not together with
@@ -573,7 +573,7 @@ class SyncOptions(Record):
             (`.rdc.parts`) knows is replaced or removed, and a directory of yours never is. Parts below 64
             KiB are not kept."""),
         excludes=(
-            goes_without("inplace append", "--partial-dir goes with no --inplace and no --append"),
+            goes_without("inplace append", "--partial-dir cannot be combined with --inplace or --append"),
         ),
         most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
         watch=False)
@@ -629,7 +629,7 @@ class SyncOptions(Record):
             that one if SRC does not have it."""),
         excludes=(
             goes_without("backup keep_undo alternates",
-                "--keep-dirlinks goes with no backups, no alternate directories and no undo"),
+                "--keep-dirlinks cannot be combined with backups, alternate directories or undo"),
         ),
         watch=False)
     """A symlink to a directory at the destination stays where the source has a directory, and what is in it
@@ -723,14 +723,15 @@ class SyncOptions(Record):
             those of the system do not count. These attributes themselves are never copied."""),
         excludes=(
             goes_without("inplace append",
-                "--fake-super goes with no --inplace and --append: leave one of them out"),
+                "--fake-super cannot be combined with --inplace or --append: leave one of them out"),
             goes_without("alternates",
-                "--fake-super goes with no --link-dest and its like: leave one of them out"),
-            goes_without("keep_undo", "--fake-super goes with no --keep-undo: leave one of them out"),
+                "--fake-super cannot be combined with --link-dest and its like: leave one of them out"),
+            goes_without("keep_undo",
+                "--fake-super cannot be combined with --keep-undo: leave one of them out"),
             goes_without("keep_dirlinks",
-                "--fake-super goes with no --keep-dirlinks: leave one of them out"),
+                "--fake-super cannot be combined with --keep-dirlinks: leave one of them out"),
             goes_without("copy_links copy_dirlinks copy_unsafe_links",
-                "--fake-super goes with no -L, -k and --copy-unsafe-links: leave one of them out"),
+                "--fake-super cannot be combined with -L, -k or --copy-unsafe-links: leave one of them out"),
         ),
         wire=HERE, watch=False)
     """Only the side where it is typed counts, as in rsync. As the destination it keeps owners, devices and

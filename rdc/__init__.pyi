@@ -263,7 +263,7 @@ def merge(
     stop: StopSignal | None = None,
     memory: int = 536870912,
 ) -> ScanReport:
-    """Merges the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
+    """Merge the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
 
     `part`: a file to write what was merged to, as a part again. It never replaces one of `parts`, and another
     file that is no part only with `overwrite`. `since`: as for `rdc.scan`. `reporter` receives Progressed
@@ -299,7 +299,7 @@ def scan(
     depth: int = 0,
     max_rate: int = 0,
 ) -> ScanReport:
-    """Measures what deduplication and compression would save below `paths` (several, or one): files and
+    """Measure what deduplication and compression would save below `paths` (several, or one): files and
     directories, and URLs s3://BUCKET/NAME of objects.
 
     `part`: a file to write the counts to, for `rdc.merge`. It never replaces a file that is read, and another
@@ -336,7 +336,7 @@ def merge_documents(
     depth: int = 0,
     max_rate: int = 0,
 ) -> DocumentReport:
-    """Finds documents that resemble each other among those of several parts.
+    """Find documents that resemble each other among those of several parts.
 
     The report is that of one search of all documents, however they were divided and in whatever order the
     parts come. Of `options`, threshold, link, against and workers count. `part`: a file to write all of it
@@ -367,7 +367,7 @@ def similar(
     depth: int = 0,
     max_rate: int = 0,
 ) -> SimilarReport:
-    """Finds files at and below `paths` that resemble each other without being identical.
+    """Find files at and below `paths` that resemble each other without being identical.
 
     With `options.to` it ranks the files that resemble one file, with `options.folders` it finds directories
     that overlap. A file that cannot be read is reported as a Problem. Nothing is changed. Raises UsageError
@@ -400,7 +400,7 @@ def similar_documents(
     depth: int = 0,
     max_rate: int = 0,
 ) -> DocumentReport:
-    """Finds documents at and below `paths` that resemble each other.
+    """Find documents at and below `paths` that resemble each other.
 
     A document is a plain text file, a row of a JSONL file or a row of a Parquet file. `part`: a file to write
     what was read to, for `merge_documents`. It never replaces a file that is read, and another file that is

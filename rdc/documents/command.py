@@ -101,7 +101,7 @@ MERGED_DOCUMENT_GROUP = OptionGroup(
 
 
 class DocumentOutput(Record):
-    """Where the results go. Without `json` they are printed for people."""
+    """The places of the results. Without `json` they are printed for people."""
 
     json: bool
     quiet: bool
@@ -164,14 +164,14 @@ def read_document_output(words: Words, *, merged: bool = False, parts: bool = Fa
 
 
 def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
-    """Raises UsageError if an option of `group` is given. `why` completes `--write-kept: `."""
+    """Raise UsageError if an option of `group` is given. `why` completes `--write-kept: `."""
     for option in group.options:
         if words.has(option.key):
             raise UsageError(f"{option.key}: {why}")
 
 
 def refuse_beside_slices(words: Words, *, cluster: bool) -> None:
-    """Raises UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
+    """Raise UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
     beside = "--cluster" if cluster else "--slice"
     for key in ("--stage", "--clean", "--excerpts"):
         if words.has(key):

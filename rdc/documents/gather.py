@@ -72,7 +72,7 @@ class JoinedSlices:
         self.problems += self.later
 
     def _add_file(self, path: bytes, ranges: list[PartRange]) -> None:
-        """Adds the ranges of one file in their order, as far as it could be read."""
+        """Add the ranges of one file in their order, as far as it could be read."""
         numbers = [one.outcome.range.number for one in ranges]
         first = ranges[0].outcome.range
         alike = all(
@@ -110,7 +110,7 @@ class JoinedSlices:
         self.later.append(problem)
 
     def _counted(self, block: Block, range_: PartRange, rows: int) -> Block:
-        """The block with the rows before its range. Raises PartError unless it is of this range."""
+        """Return the block with the rows before its range. Raises PartError unless it is of this range."""
         layout, outcome = block.layout, range_.outcome
         last = self._opened.numbers(block, "Q", layout.rows, layout.documents - 1, 1)[0]
         # A range of lines counts them; rows of Parquet have their numbers.
@@ -150,7 +150,7 @@ class Gathered(Record):
 
 
 def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSignal | None) -> Gathered:
-    """Checks parts: whole ones of the same shingles, or all slices of one search. Their problems are reported
+    """Check parts: whole ones of the same shingles, or all slices of one search. Their problems are reported
     again.
 
     Raises PartError for a damaged part, and UsageError for one of other parameters or a slice that is
@@ -212,7 +212,7 @@ def gather(
 
 
 def with_older(new: Gathered, path: str) -> Gathered:
-    """Adds the part of an older corpus, as the last one. Its problems do not count. Raises as
+    """Add the part of an older corpus, as the last one. Its problems do not count. Raises as
     opened_parts()."""
     sources = [*new.parts.sources, PartSource(path)]
     parts = OpenParts(sources)
@@ -255,7 +255,7 @@ class _Gathering:
         self._bound = StoredBound()
 
     def into_memory(self) -> Gathered:
-        """Reads into a file without a name: columns one after another."""
+        """Read into a file without a name: columns one after another."""
         file = NamelessFile()
         blocks: list[Block] = []
         problems: list[Problem] = []
@@ -281,7 +281,7 @@ class _Gathering:
         )
 
     def into_stage(self, directory: bytes) -> Gathered:
-        """Reads into one part a unit, named by what the files are. A part that is there is not made again."""
+        """Read into one part a unit, named by what the files are. A part that is there is not made again."""
         try:
             make_directory(directory)
         except OSError as error:
@@ -336,7 +336,7 @@ class _Gathering:
         return encode_block(batch, self._options.shingle)
 
     def _noted(self, reader: UnitReader, unit: FileUnit, *, quiet: bool = False) -> Iterator[TextBatch]:
-        """The batches of a unit, with progress and, unless `quiet`, its problems."""
+        """Yield the batches of a unit, with progress and, unless `quiet`, its problems."""
         check_stop(self._stop)
         for batch in reader.batches():
             check_stop(self._stop)

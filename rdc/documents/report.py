@@ -91,7 +91,7 @@ _FIELDS = {"path", "path_b64", "row"}
 
 
 def keep_lines(documents: Iterable[Document]) -> Iterator[bytes]:
-    """One object a document: `path`, `path_b64` if the path is not UTF-8, and `row` if it is a row."""
+    """Yield one object a document: `path`, `path_b64` if the path is not UTF-8, and `row` if it is a row."""
     for document in documents:
         yield json.dumps(json_fields(document), separators=(",", ":")).encode() + b"\n"
 

@@ -9,7 +9,7 @@ def built() -> tuple[str, ...]:
     """The variants compiled in, fastest first; "c" is always the last."""
 
 def usable() -> tuple[str, ...]:
-    """Those of built() that this CPU can run."""
+    """Return those of built() that this CPU can run."""
 
 def choose(variant: str, /) -> None:
     """Make a usable variant the default. RuntimeError when it disagrees with "c" on a test block."""
@@ -209,8 +209,8 @@ def left_after_rows(
 ) -> tuple[int, int]: ...
 def select_chunks(keys: ReadableBuffer, salt: int, shift: int, /) -> bytes: ...
 def naming_variants() -> tuple[str, ...]:
-    """The variants of name_inputs() and name_parts() that this CPU can run, fastest first; none where only
-    the package blake3 is left."""
+    """Return the variants of name_inputs() and name_parts() that this CPU can run, fastest first; none where
+    only the package blake3 is left."""
 
 def name_inputs(inputs: list[Buffer], variant: str, /) -> bytes: ...
 def name_parts(data: Buffer, sizes: Buffer, key: bytes | None, variant: str, /) -> bytes: ...

@@ -52,7 +52,7 @@ class Keyword(Record):
 
 
 def keywords_of(record: type) -> dict[str, Keyword]:
-    """The keywords for the fields of a record of options, in their order."""
+    """Return the keywords for the fields of a record of options, in their order."""
     return dict(_keywords(record))
 
 
@@ -170,7 +170,7 @@ def _form(annotation: str, declared: Declared | None, names: dict[str, object]) 
 
 
 def _path(given: object) -> object:
-    """The bytes of a path. A value of another type is for the record's check."""
+    """Return the bytes of a path. A value of another type is for the record's check."""
     return os.fsencode(given) if isinstance(given, (str, os.PathLike)) else given
 
 

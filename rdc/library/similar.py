@@ -46,7 +46,7 @@ def similar(
     stop: StopSignal | None = None,
     **keywords: object,
 ) -> SimilarReport:
-    """Finds files at and below `paths` that resemble each other without being identical.
+    """Find files at and below `paths` that resemble each other without being identical.
 
     With `options.to` it ranks the files that resemble one file, with `options.folders` it finds directories
     that overlap. A file that cannot be read is reported as a Problem. Nothing is changed. Raises UsageError
@@ -129,7 +129,7 @@ def similar_documents(
     stop: StopSignal | None = None,
     **keywords: object,
 ) -> DocumentReport:
-    """Finds documents at and below `paths` that resemble each other.
+    """Find documents at and below `paths` that resemble each other.
 
     A document is a plain text file, a row of a JSONL file or a row of a Parquet file. `part`: a file to write
     what was read to, for `merge_documents`. It never replaces a file that is read, and another file that is
@@ -206,7 +206,7 @@ def merge_documents(
     stop: StopSignal | None = None,
     **keywords: object,
 ) -> DocumentReport:
-    """Finds documents that resemble each other among those of several parts.
+    """Find documents that resemble each other among those of several parts.
 
     The report is that of one search of all documents, however they were divided and in whatever order the
     parts come. Of `options`, threshold, link, against and workers count. `part`: a file to write all of it
@@ -265,7 +265,7 @@ def _checked(
 
 
 def _check_documents(function: str, options: object) -> DocumentOptions:
-    """The options of a search, in range. `function`: the caller in messages. Raises TypeError and
+    """Return the options of a search, in range. `function`: the caller in messages. Raises TypeError and
     UsageError."""
     check_argument(function, "options", options, DocumentOptions, None)
     chosen = options if isinstance(options, DocumentOptions) else DocumentOptions()
@@ -340,7 +340,7 @@ def document_parts(
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> tuple[str, ...]:
-    """Reads documents below `paths` in `slices` slices, each a task of `executor`, and returns their parts
+    """Read documents below `paths` in `slices` slices, each a task of `executor`, and return their parts
     for `rdc.merge_documents`.
 
     A file belongs to one slice by a hash of its path. A JSONL or Parquet file of 8 MiB or more is divided
@@ -390,7 +390,7 @@ def document_slice(
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> DocumentSlice:
-    """Reads one slice of the documents below `paths`, and writes its part for `rdc.merge_documents`.
+    """Read one slice of the documents below `paths`, and write its part for `rdc.merge_documents`.
 
     Every slice needs the same paths and options. The part never replaces a file that is read, and another
     file that is no part only with `overwrite`. Raises UsageError for options out of range, RdcError if the

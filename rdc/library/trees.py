@@ -337,7 +337,8 @@ def undo(
 
 @public
 def undoable_syncs(destination: str | bytes | os.PathLike[str]) -> tuple[UndoableSync, ...]:
-    """The syncs into a local directory that `rdc.undo` can take back, most recent last. Raises RdcError.
+    """Return the syncs into a local directory that `rdc.undo` can take back, most recent last. Raises
+    RdcError.
 
     >>> import rdc
     >>> rdc.undoable_syncs(".")

@@ -37,7 +37,7 @@ class SimilarOptions(Checked, Record):
     top: int = 20
     """The most files to rank, with `to`."""
     folders: bool = False
-    """Whether pairs of overlapping directories are searched for, in place of groups."""
+    """True if pairs of overlapping directories are searched for, in place of groups."""
     depth: int = 0
     """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
     max_rate: int = 0
@@ -179,7 +179,7 @@ class DocumentOptions(Checked, Record):
     against: str | bytes | None = None
     """A part of an older corpus: documents that resemble one of it are listed, in place of groups."""
     excerpts: bool = False
-    """Whether the differences of similar documents are found, for which their texts are read again."""
+    """True if the differences of similar documents are found, for which their texts are read again."""
     clean: str | bytes | None = None
     """A new or empty directory to write the documents that stay to, as JSONL, Parquet or plain files."""
     stage: str | bytes | None = None

@@ -77,7 +77,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc merge` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc merge` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc merge")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -103,7 +103,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _are_documents(names: Sequence[str]) -> bool:
-    """Returns True if the parts hold documents. Raises UsageError if some are and others are not."""
+    """Return True if the parts hold documents. Raises UsageError if some are and others are not."""
     from rdc.documents.parts.part_file import is_document_part
 
     kinds = [is_document_part(name) for name in names]

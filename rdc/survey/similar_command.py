@@ -111,7 +111,7 @@ help_text = HelpText(_INTRODUCTION + _ABOUT_TEXTS, OPTIONS, short=short_help("si
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc similar` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc similar` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc similar")
     if help_text.shown(parsed, environment):
         return ExitCode.OK

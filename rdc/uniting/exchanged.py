@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgpack
@@ -269,6 +269,9 @@ def tell(
         if base.inode(side):
             inodes.setdefault((base.kind, base.inode(side)), numbers[path] + 1)
     changed: dict[bytes, Row] = {}
+    # What cannot be listed has a row of its own, and below it nothing can be said.
+    barred = {path: why for path, why in barred.items() if not any(map(barred.__contains__, _above(path)))}
+    rows = {path: row for path, row in rows.items() if path not in barred}
     linked = list(linked)
     known: dict[Stamp, int] = {}
     for path, row in rows.items():
@@ -290,6 +293,11 @@ def tell(
         barred,
         tuple(_translated(plan, known, common, side) for plan in plans),
     )
+
+
+def _above(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
 
 
 def _is_same(row: Row, base: Ancestor, side: int) -> bool:

@@ -110,7 +110,7 @@ def run(
     *,
     serve_stdio: ServeStdio | None = None,
 ) -> ExitCode:
-    """Runs `rdc serve` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc serve` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -143,7 +143,7 @@ _CONFINING = ("--read-only", "--write-only", "--no-delete", "--append-only")
 
 
 def _admission(parsed: Words) -> Admission | None:
-    """Reads the access that --root and its options allow; None without --root. Raises UsageError."""
+    """Read the access that --root and its options allow; None without --root. Raises UsageError."""
     root = parsed.last("--root")
     given = [name for name in _CONFINING if parsed.has(name)]
     if root is None:
@@ -176,7 +176,7 @@ def _admission(parsed: Words) -> Admission | None:
 
 
 def _following(tree: FollowedTree) -> Conversation[None]:
-    """Starts following a directory. Loads the modules on the first request."""
+    """Start following a directory. Loads the modules on the first request."""
     try:
         from rdc.watching.follower import following
     except ImportError as error:
@@ -188,7 +188,7 @@ def _following(tree: FollowedTree) -> Conversation[None]:
 
 
 def _meeting(invited: InvitedTree) -> Conversation[None]:
-    """Brings a directory together with the dialler's. Loads the modules on the first request."""
+    """Bring a directory together with the dialler's. Loads the modules on the first request."""
     from rdc.uniting.far_side import answer_meeting
 
     return answer_meeting(invited)

@@ -28,7 +28,7 @@ LARGE_PAGES = 4 << 20
 
 
 class ShingleSets:
-    """Where the shingles of documents lie, by their position among the documents given."""
+    """The shingles of documents in their parts, by position among the documents given."""
 
     def __init__(self, corpus: Corpus, documents: Sequence[int]) -> None:
         """`documents`: numbers of the corpus, increasing."""
@@ -45,11 +45,12 @@ class ShingleSets:
             self._ends.extend([before + 4 * bounds[row - run.first + 1] for row in rows])
 
     def size(self, positions: Sequence[int]) -> int:
-        """Bytes of the shingles of these documents."""
+        """Return the bytes of the shingles of these documents."""
         return sum([self._ends[at] for at in positions]) - sum([self._starts[at] for at in positions])
 
     def values(self, positions: Sequence[int]) -> memoryview:
-        """The shingles of these documents: u32, native, one set after another. It may be written to."""
+        """Return the shingles of these documents: u32, native, one set after another. It may be written
+        to."""
         room = _large_pages(self.size(positions))
         filled = 0
         for part, group in groupby(positions, self._parts.__getitem__):
@@ -108,7 +109,7 @@ class Compared(Record):
 def compared_pairs(
     corpus: Corpus, compared: array[int], batches: Iterable[array[int]], threshold: float, workers: int
 ) -> Iterator[Compared]:
-    """Compares all pairs of the batches of WaitingPairs, in their order."""
+    """Compare all pairs of the batches of WaitingPairs, in their order."""
     return in_order(
         partial(_compare, threshold=threshold), _comparisons(corpus, compared, batches, workers), workers
     )
@@ -148,7 +149,8 @@ def _compare(comparison: _Comparison, threshold: float) -> Compared:
 def _comparisons(
     corpus: Corpus, compared: array[int], batches: Iterable[array[int]], workers: int
 ) -> Iterator[_Comparison]:
-    """The pairs of all batches, divided so that the shingles of those in progress take OVERLAP_BYTES."""
+    """Yield the pairs of all batches, divided so that the shingles of those in progress take
+    OVERLAP_BYTES."""
     count = 0
     for batch in batches:
         for at in range(0, len(batch), _SLICE):

@@ -58,7 +58,7 @@ class Forest:
         self._next: array[int] | None = None
 
     def top(self, position: int) -> int:
-        """The least position of its set. Path halving keeps later searches short."""
+        """Return the least position of its set. Path halving keeps later searches short."""
         above = self._above
         while (up := above[position]) != position:
             above[position] = above[up]
@@ -66,7 +66,7 @@ class Forest:
         return position
 
     def join(self, first: int, second: int) -> None:
-        """Unites the sets of two positions."""
+        """Unite the sets of two positions."""
         one, other = self.top(first), self.top(second)
         if one != other:
             self._above[max(one, other)] = min(one, other)
@@ -77,7 +77,7 @@ class Forest:
         return self._above[position] == position
 
     def members(self, top: int) -> Iterator[int]:
-        """The positions of a set, in order."""
+        """Yield the positions of a set, in order."""
         chain = self._chains()
         position = top
         yield position
@@ -85,7 +85,7 @@ class Forest:
             yield position
 
     def _chains(self) -> array[int]:
-        """The next position of each set, and the least after the last."""
+        """Return the next position of each set, and the least after the last."""
         if self._next is None:
             above = self._above
             chain = self._next = array("I", range(len(above)))
@@ -118,7 +118,7 @@ class Distinct(Record):
         return (entry & 0xFFFFFFFF for entry in self._copies)
 
     def copies(self, document: int) -> list[int]:
-        """The copies of a document, in order."""
+        """Return the copies of a document, in order."""
         if self.kinds[document] != COPIED:
             return []
         at = bisect_left(self._copies, document << 32)
@@ -130,7 +130,7 @@ class Distinct(Record):
 
 
 def distinct_documents(corpus: Corpus) -> Distinct:
-    """Compares the digests of all texts. Old documents and new ones are not copies of each other."""
+    """Compare the digests of all texts. Old documents and new ones are not copies of each other."""
     heads, tails = array("Q"), array("Q")
     for run in corpus.runs():
         words = array("Q", corpus.digests(run))
@@ -156,7 +156,7 @@ def distinct_documents(corpus: Corpus) -> Distinct:
 
 
 def _equal(corpus: Corpus, tails: array[int], positions: array[int]) -> Iterator[list[int]]:
-    """Divides documents, whose digests start equally, into those of equal text on one side.
+    """Divide documents, whose digests start equally, into those of equal text on one side.
     `tails`: the other halves of all digests."""
     groups: dict[tuple[int, bool], list[int]] = {}
     for number in positions:
@@ -199,12 +199,12 @@ class Search:
         self.candidates = 0
         self.pairs = 0
         self.excerpts: Excerpts | None = None
-        """Where the differences of similar documents come from."""
+        """The source of the differences of similar documents."""
         self.pairs_left_out = 0
         """Candidate pairs that were not compared, at most."""
 
     def run(self, reporter: Reporter, stop: StopSignal | None) -> None:
-        """Compares all candidates. Raises StoppedError."""
+        """Compare all candidates. Raises StoppedError."""
         compared = self.distinct.compared
         check_stop(stop)
         keys = BandKeys.of(self.corpus, compared, self._threshold)
@@ -280,7 +280,7 @@ class Search:
                     self._best[one], self._like[one] = found, other
 
     def groups(self) -> Iterator[DocumentGroup]:
-        """The groups in the order of their labels."""
+        """Yield the groups in the order of their labels."""
         if self._across:
             return
         compared, empty, forest = self.distinct.compared, self.distinct.empty, self._forest
@@ -293,7 +293,7 @@ class Search:
             yield DocumentGroup(tuple([self._similar(position) for position in forest.members(top)]))
 
     def matches(self) -> Iterator[SimilarDocument]:
-        """The new documents that resemble an old one, in order."""
+        """Yield the new documents that resemble an old one, in order."""
         for position in range(len(self._like)):
             if self._across and self._like[position] != _NONE and not self._is_old(position):
                 yield self._similar(position)
@@ -329,7 +329,8 @@ class Search:
                 yield number
 
     def summary(self, left_out: int) -> DocumentSummary:
-        """The totals. Those of documents are of new ones only. `left_out`: rows that could not be used."""
+        """Return the totals. Those of documents are of new ones only. `left_out`: rows that could not be
+        used."""
         corpus, distinct = self.corpus, self.distinct
         documents = size = number = 0
         for run in corpus.runs():
@@ -353,7 +354,7 @@ class Search:
         )
 
     def _group_counts(self) -> tuple[int, int]:
-        """The number of groups and of documents in them. Across: 0 and the documents that match."""
+        """Return the number of groups and of documents in them. Across: 0 and the documents that match."""
         compared, distinct = self.distinct.compared, self.distinct
         groups = grouped = 0
         if self._across:
@@ -371,7 +372,7 @@ class Search:
         return groups, grouped
 
     def _grouped(self) -> Iterator[int]:
-        """The positions that have copies or are like another one, in order."""
+        """Yield the positions that have copies or are like another one, in order."""
         kinds = self.distinct.kinds
         for position, (number, like) in enumerate(zip(self.distinct.compared, self._like, strict=True)):
             if like != _NONE or kinds[number] == COPIED:
@@ -393,7 +394,7 @@ class Search:
         )
 
     def _alone(self, number: int) -> SimilarDocument:
-        """A document that has only copies."""
+        """Return a document that has only copies."""
         copies = self._copies(number)
         return SimilarDocument(self.corpus.document(number), 1.0, 1.0, copies[0], copies)
 

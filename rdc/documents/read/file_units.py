@@ -77,7 +77,7 @@ class ObjectColumns:
         self.sizes.append(size)
 
     def shown(self, row: int) -> bytes:
-        """The URL of a row."""
+        """Return the URL of a row."""
         return self._names[row]
 
     def open(self, row: int) -> ObjectFile:
@@ -98,11 +98,11 @@ class JoinedFiles:
         return self._first + len(self._objects)
 
     def shown(self, row: int) -> bytes:
-        """Path of a row as the user would type it."""
+        """Return the path of a row as the user would type it."""
         return self._files.shown(row) if row < self._first else self._objects.shown(row - self._first)
 
     def open(self, row: int) -> SourceFile | ObjectFile:
-        """Opens whatever has this path now. Raises FileError."""
+        """Open whatever has this path now. Raises FileError."""
         return self._files.open(row) if row < self._first else self._objects.open(row - self._first)
 
 
@@ -114,7 +114,7 @@ def list_objects(
     slice_: SliceFiles | None,
     rate: ReadRate | None = None,
 ) -> ObjectColumns:
-    """All objects below these URLs, or those of a slice. One that a URL names may be there twice.
+    """Return all objects below these URLs, or those of a slice. One that a URL names may be there twice.
 
     `rate` bounds how fast they are read. What cannot be listed is reported. Raises UsageError for a URL of
     another kind, for rules from files of a store, and if s3fs is missing.
@@ -224,7 +224,7 @@ def list_units(
     slice_: SliceFiles | None = None,
     claims: Claims | None = None,
 ) -> UnitList:
-    """All files at and below `paths`, or those of a slice. What cannot be listed is reported.
+    """Return all files at and below `paths`, or those of a slice. What cannot be listed is reported.
 
     Raises UsageError if pyarrow is needed and missing, and for a file that a result would replace, by
     `claims`."""
@@ -253,8 +253,8 @@ def list_units(
 
 
 def _lines(files: FileColumns | JoinedFiles, rows: Sequence[int], options: DocumentOptions) -> frozenset[int]:
-    """The rows of the files .json that hold JSON lines. Raises UsageError if there are files of Parquet, and
-    pyarrow is missing."""
+    """Return the rows of the files .json that hold JSON lines. Raises UsageError if there are files of
+    Parquet, and pyarrow is missing."""
     kinds = {row: kind_of(files.shown(row), options.format) for row in rows}
     for row, kind in kinds.items():
         if kind is FileKind.PARQUET:
@@ -274,7 +274,7 @@ def _begins_lines(files: FileColumns | JoinedFiles, row: int, field: str) -> boo
 
 
 def _alone(units: UnitList, row: int, path: bytes, size: int, kind: FileKind) -> FileUnit:
-    """A JSONL or Parquet file."""
+    """Return a JSONL or Parquet file."""
     found = None if units.slice is None else units.slice.range_of(path, size)
     return FileUnit([row], [path], size if found is None else found.end - found.start, kind, found)
 

@@ -27,7 +27,7 @@ _NAMES_SHOWN = 8
 
 
 def check_pyarrow(path: bytes) -> None:
-    """Raises UsageError if pyarrow is missing, before anything is read."""
+    """Raise UsageError if pyarrow is missing, before anything is read."""
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
@@ -47,7 +47,7 @@ def broken_parquet() -> tuple[type[Exception], ...]:
 def read_parquet(
     path: bytes, stream: BinaryIO, field: str, problems: RowProblems, range_: FileRange | None
 ) -> Iterator[TextBatch]:
-    """Yields the texts of the column `field` in batches: all, or those of row groups that begin in a range.
+    """Yield the texts of the column `field` in batches: all, or those of row groups that begin in a range.
 
     A row without a text is added to `problems`. A row group that cannot be read is named with its rows, and
     the next one is read. Arrow unpacks one page of one column at a time.
@@ -93,7 +93,7 @@ def _begins_in(group: Any, range_: FileRange) -> bool:
 
 
 def _column(file: Any, field: str, problems: RowProblems) -> int:
-    """The number of the leaf column, or -1 with a problem if there is no text of that name."""
+    """Return the number of the leaf column, or -1 with a problem if there is no text of that name."""
     schema = file.schema_arrow
     at = schema.get_field_index(field)
     if at < 0:
@@ -144,7 +144,7 @@ def _batches(path: bytes, values: Any, first: int, problems: RowProblems) -> Ite
 def _checked(
     path: bytes, valid: list[bool], text: memoryview, offsets: array[int], first: int, problems: RowProblems
 ) -> Iterator[TextBatch]:
-    """The rows of a batch one by one, where some are bad or long."""
+    """Yield the rows of a batch one by one, where some are bad or long."""
     texts: list[bytes] = []
     rows = array("Q")
     size = 0

@@ -55,7 +55,7 @@ class OpenedPath(Closing):
         self.descriptor: int | None = None
         """The open descriptor of this process that the path means, such as 1 for /dev/stdout."""
         self.is_magic = False
-        """Whether the name is a link of procfs, which only the kernel can follow."""
+        """True if the name is a link of procfs, which only the kernel can follow."""
         if b"\0" in path:
             raise OSError(errno.EINVAL, "a name holds no NUL byte")
         try:
@@ -305,7 +305,7 @@ class OutputKind(Record):
     name: str
     """The kind of file, for messages: 'a part of a scan'."""
     begins: Callable[[bytes], bool] | None
-    """Whether the first HEAD_BYTES of a file are those of this kind. A file without content is of every kind;
+    """True if the first HEAD_BYTES of a file are those of this kind. A file without content is of every kind;
     it is not asked about. None: no file can be told from an input that was left out by mistake."""
 
 
@@ -315,7 +315,7 @@ class Output(Record):
     path: bytes
     kind: OutputKind
     overwrite: bool = False
-    """Whether it may also replace a file of another kind."""
+    """True if it may also replace a file of another kind."""
 
 
 def claim_outputs(outputs: Sequence[Output], directories: Sequence[bytes] = ()) -> Claims:

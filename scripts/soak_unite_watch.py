@@ -115,9 +115,11 @@ def check(watching: UniteWatching, ledger: Ledger) -> int:
     assert (report.left, report.right) == (0, 0), f"a second run did something: {events[-5:]}"
     assert open_ <= told, f"conflicts that were not named: {sorted(open_ - told)}"
     assert not ledger.wrong(open_), ledger.wrong(open_)
+    held = [event.message for event in events if isinstance(event, rdc.Problem) and event.code]
     for line in watching.differences:
         path = line.partition("'")[2].partition("'")[0]
-        assert any(path == each or path.startswith(f"{each}/") for each in open_), f"{line}; {open_}"
+        named = any(path == each or path.startswith(f"{each}/") for each in open_)
+        assert named, f"{line}; conflicts {open_}; held {held}"
     rdc.unite(watching.left, watching.right, rdc.UniteOptions(fsync=False, prefer=rdc.Prefer.LEFT))
     assert watching.differences == []
     return len(open_)

@@ -428,8 +428,11 @@ class OwnContents:
                 return row._replace(content=base.content)
             return row
         doubt, content = Doubt.NONE, base.content
-        # A time of whole seconds may be one that a program sets to all files alike.
-        if known.mtime_ns % WHOLE_SECOND == 0 and not (known == now and known.ctime_ns):
+        # A time of whole seconds may be one that a program sets to all files alike. Where the change time is
+        # unknown, the content that is known may never have been this file's.
+        if (known.mtime_ns % WHOLE_SECOND == 0 or not known.ctime_ns) and not (
+            known == now and known.ctime_ns
+        ):
             if has_digest:
                 content = digest_of(self._side, path, row) or row.content
             else:

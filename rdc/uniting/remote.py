@@ -358,7 +358,7 @@ class RemoteRun(Deciding):
             entries = trees.unloaded + len(rows)
             pending = bool(plans) or bool(meeting.related.notice) or ancestor is None
             pending |= meeting.pair is None or not meeting.pair.has_noted(conflicts, self._near)
-            if pending or rows != trees.original or plan.steps:
+            if pending or plan.steps or self._is_news(rows, trees.original, plan):
                 agreed = self._agreed(rows, plan, trees, ancestor)
                 agreed = replace(agreed, conflicts=tuple(conflicts))
                 yield from self._agree(agreed, rows, meeting, trees, ancestor, round_)
@@ -648,6 +648,7 @@ class RemoteRun(Deciding):
                         row = node.row if node is not None else None
                         served[step.path] = row if isinstance(row, Row) else step.row
                 yield from files.serve(served, round_)
+                steps.served(near, served)
                 page, round_ = yield from receive_page(Subject.OUTCOME)
                 outcome = exchanged.checked("an outcome", exchanged.unpack_outcome, page)
                 self._take_outcome(outcome, theirs, steps)
@@ -674,6 +675,26 @@ class RemoteRun(Deciding):
                     steps.progress.done(item)
 
     # The end
+
+    def _is_news(self, rows: Mapping[bytes, Ancestor], before: Mapping[bytes, Ancestor], plan: Plan) -> bool:
+        """Return whether both sides have other things in common than before.
+
+        An entry whose modes are in conflict is told anew by the other side in each run, with a stamp that
+        means nothing here: it is no news if this side's and all that both share are as before.
+        """
+        if rows == before:
+            return False
+        if rows.keys() != before.keys():
+            return True
+        torn = {conflict.path for conflict in plan.conflicts if conflict.about == "mode"}
+        near = self._near
+        return any(
+            path not in torn
+            or row._replace(stamps=before[path].stamps) != before[path]
+            or row.stamps[near] != before[path].stamps[near]
+            for path, row in rows.items()
+            if row != before[path]
+        )
 
     def _agreed(
         self,

@@ -32,7 +32,7 @@ from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, Row, Stam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -422,6 +422,27 @@ class Steps:
             self._note(side, path, None, Metadata(step.row.mode, step.row.mtime_ns, 0, 0))
             self.stamps[side][path] = self.stamps[side][path]._replace(ctime_ns=0)
         self._done(side, step)
+
+    def served(self, side: int, files: Mapping[bytes, Row]) -> None:
+        """Note which of the files that the other side was to take are not those that were listed any more.
+
+        What arrived may have been another file's content by then. So the stamps of these vouch for nothing.
+        """
+        root, stamps = self._roots[side], self.stamps[side]
+        for path, row in files.items():
+            known = stamps.get(path)
+            try:
+                now = root.identity(path)
+            except FileError:
+                is_still = False
+            else:
+                if known is not None:  # a step of this run was here
+                    same = now.size, now.mtime_ns, now.inode, now.ctime_ns
+                    is_still = same == (known.size, known.mtime_ns, known.inode, known.ctime_ns)
+                else:
+                    is_still = row.listed is not None and root.check.is_still(row.listed, now)
+            if not is_still:
+                stamps[path] = (known or row.stamp)._replace(ctime_ns=0)
 
     def know(self, side: int, path: bytes, identity: Identity | None) -> None:
         """Read a file that has just come, so that a later run knows whether it was edited. Not more than

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Role
 from rdc.session.serve import Admitted, UniteRights, as_asked
+from rdc.uniting.pages import FilesEnd
 from rdc.uniting.records import Prefer, Resolution, Resolve, UniteConflict
 from rdc.uniting.rows import LEFT, RIGHT
 from rdc.uniting.state import RootState
@@ -181,6 +183,50 @@ def test_conflicts_are_named_and_solved(far_pair: FarPair, options: dict[str, ob
     assert far_pair.texts("f") == [texts, texts]
     assert bool(list(far_pair.right.glob("f.conflict-*"))) == ("keep_both" in options)
     the_same(far_pair)
+
+
+@pytest.mark.parametrize("source", [LEFT, RIGHT])
+def test_files_that_swap_names_while_they_are_sent_are_told_apart_later(
+    far_pair: FarPair, source: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What arrives may be another file's content, and says nothing of the file that was listed."""
+    top = (far_pair.left, far_pair.right)[source]
+    far_pair.both("old", "known at both sides")
+    far_pair.unite(checksum=True)
+    (top / "new").write_text("a new file")
+    os.utime(top / "new", ns=(6_000_000_123, 6_000_000_123))
+    whole = FilesEnd.serve
+
+    def serve(self: FilesEnd, *words: Any) -> Any:
+        (top / "old").rename(top / "aside")
+        (top / "new").rename(top / "old")
+        (top / "aside").rename(top / "new")
+        return whole(self, *words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FilesEnd, "serve", serve)
+        far_pair.unite()
+    assert [(top / name).read_text() for name in ("old", "new")] == ["a new file", "known at both sides"]
+    for _ in range(2):
+        far_pair.unite()
+    assert far_pair.texts("old") == ["a new file"] * 2
+    assert far_pair.texts("new") == ["known at both sides"] * 2
+    the_same(far_pair)
+
+
+def test_permissions_in_conflict_are_written_down_once(far_pair: FarPair) -> None:
+    far_pair.both("f", "text")
+    far_pair.both("g", "text")
+    far_pair.unite()
+    for side, mode in ((far_pair.left, 0o600), (far_pair.right, 0o755)):
+        (side / "f").chmod(mode)
+    far_pair.unite()
+    before = [every_stat(side) for side in (far_pair.left, far_pair.right)]
+    assert far_pair.unite().exit is ExitCode.CONFLICTS
+    assert [every_stat(side) for side in (far_pair.left, far_pair.right)] == before
+    (far_pair.right / "f").write_text("edited")
+    assert far_pair.unite(prefer=Prefer.LEFT).exit is ExitCode.OK
+    assert far_pair.texts("f") == ["edited", "edited"]
 
 
 def test_both_sides_can_take_a_run_back(far_pair: FarPair) -> None:

@@ -186,8 +186,9 @@ def test_conflicts_are_named_and_solved(far_pair: FarPair, options: dict[str, ob
 
 
 @pytest.mark.parametrize("source", [LEFT, RIGHT])
+@pytest.mark.parametrize("back", [False, True], ids=["once", "and back"])
 def test_files_that_swap_names_while_they_are_sent_are_told_apart_later(
-    far_pair: FarPair, source: int, monkeypatch: pytest.MonkeyPatch
+    far_pair: FarPair, source: int, back: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What arrives may be another file's content, and says nothing of the file that was listed."""
     top = (far_pair.left, far_pair.right)[source]
@@ -198,14 +199,30 @@ def test_files_that_swap_names_while_they_are_sent_are_told_apart_later(
     whole = FilesEnd.serve
 
     def serve(self: FilesEnd, *words: Any) -> Any:
+        yield from ()
         (top / "old").rename(top / "aside")
         (top / "new").rename(top / "old")
         (top / "aside").rename(top / "new")
-        return whole(self, *words)
+        done = yield from whole(self, *words)
+        if back:
+            (top / "old").rename(top / "aside")
+            (top / "new").rename(top / "old")
+            (top / "aside").rename(top / "new")
+        return done
 
     with monkeypatch.context() as patch:
         patch.setattr(FilesEnd, "serve", serve)
         far_pair.unite()
+    if back:
+        far_pair.unite()
+        far_pair.unite()
+        assert far_pair.texts("old") == ["known at both sides"] * 2
+        assert far_pair.texts("new") == ["a new file"] * 2
+        assert {(side / "new").stat().st_mtime_ns for side in (far_pair.left, far_pair.right)} == {
+            6_000_000_123
+        }
+        the_same(far_pair)
+        return
     assert [(top / name).read_text() for name in ("old", "new")] == ["a new file", "known at both sides"]
     for _ in range(2):
         far_pair.unite()

@@ -238,6 +238,12 @@ class ChangedFiles:
             chunk += count
         self._note_read(len(batch), offset)
 
+    def finish(self) -> None:
+        """Read all files that wait, and report the end: the progress has a total from then on."""
+        self.flush()
+        if self.files_read:
+            self._reporter(Progressed("compare", self.bytes_read, self.bytes_read))
+
     def _note_read(self, files: int, size: int) -> None:
         self.files_read += files
         self.bytes_read += size
@@ -291,10 +297,13 @@ class ChangedFiles:
                 keys.append(reader.key_of(chunk))
                 lengths.append(chunk.nbytes)
 
+        read = self.bytes_read
         for span in source.spans(READ_BYTES):
             columns = signing.feed_columns(span)
             builder.add(columns.digests, columns.lengths)
             take(cutting.chunk_views(span))
+            read += len(span)
+            self._reporter(Progressed("compare", read, None))
             self._check_stop()
         columns = signing.finish_columns()
         builder.add(columns.digests, columns.lengths)

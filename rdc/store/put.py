@@ -257,7 +257,7 @@ class _Put:
                 self._take_group(group)
                 group, files = [], 0
         self._take_group(group)
-        self._changed.flush()
+        self._changed.finish()
         self._write_waiting()
 
     def _descends(self, top: int, device: int, inode: int) -> bool:

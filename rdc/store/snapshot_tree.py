@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from itertools import accumulate, islice
 
@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError
 from rdc.limits import PATH_BYTES
-from rdc.store.directory import KEY_BYTES
+from rdc.store.directory import KEY_BYTES, split_keys
 from rdc.store.pack_file import damaged
 from rdc.store.reader import check_list
 from rdc.store.tree_rows import (
@@ -27,7 +27,7 @@ from rdc.store.tree_rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rdc.store.reader import StoreReader
     from rdc.store.snapshots import Snapshot
@@ -110,16 +110,25 @@ class StoredStream:
 
     def pread(self, offset: int, length: int) -> bytes:
         """Return the bytes of a range, which lies in the stream. Raises FileError."""
-        parts = []
+        parts: list[bytes | memoryview] = []
         end = offset + length
         while offset < end:
             keys, ends = self._block_at(offset)
-            number = bisect_right(ends, offset)
-            chunk = self._chunk(keys[KEY_BYTES * number : KEY_BYTES * (number + 1)])
-            start = ends[number] - len(chunk)
-            parts.append(chunk[offset - start : end - start])
-            offset = ends[number]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            first = bisect_right(ends, offset)
+            stop = min(len(ends), bisect_left(ends, end, first) + 1)
+            chunks = self._chunks(split_keys(keys[KEY_BYTES * first : KEY_BYTES * stop]))
+            start = ends[first] - len(chunks[0])
+            if start + sum(map(len, chunks)) != ends[stop - 1]:
+                raise damaged(self._reader.store.label, "chunks as long as their packs say", "others")
+            last = ends[stop - 1]
+            chunks[-1] = chunks[-1][: len(chunks[-1]) - max(0, last - end)]
+            chunks[0] = chunks[0][offset - start :]
+            parts += chunks
+            offset = last
+        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+
+    def _chunks(self, keys: Sequence[bytes]) -> list[bytes | memoryview]:
+        return [self._chunk(keys[0])] if len(keys) == 1 else self._reader.read_many(keys)
 
     def _chunk(self, key: bytes) -> bytes:
         last, chunk = self._last

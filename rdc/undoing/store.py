@@ -487,7 +487,7 @@ class UndoStore(Closing):
             before = os.fstat(top)
             with suppress(FileExistsError):
                 os.mkdir(UNDO_NAME, 0o700, dir_fd=top)
-                with suppress(PermissionError):  # a directory of another user keeps the new time
+                with suppress(OSError):  # a directory of another user keeps the new time
                     os.utime(b".", dir_fd=top, ns=(before.st_atime_ns, before.st_mtime_ns))
                 if fsync:
                     sync_directory_at(b".", top)

@@ -29,9 +29,11 @@ from rdc.uniting.columns import (
     next_digests,
     parents,
     replaced,
+    rows_of_kind,
     table_of_directories,
     with_parents,
 )
+from rdc.uniting.file_systems import PLAIN, lasting_walk
 from rdc.uniting.rows import (
     BARRED,
     DIGEST_BYTES,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from rdc.tree.walk import WalkedDirectory
     from rdc.uniting.ancestor_file import Head, StoredAncestor
     from rdc.uniting.columns import Table
+    from rdc.uniting.file_systems import Kept
 
 
 class Described(Record):
@@ -105,6 +108,14 @@ class Listing:
             self._barred[event.path_bytes] = "it cannot be read"
         self._reporter(event)
 
+    def leave_links(self) -> None:
+        """Have symlinks take no part, as the other side cannot have any. No rows were made so far."""
+        for path, listing, _ in self._directories.values():
+            if SYMLINK in listing.kinds:
+                names = strings(listing.names)
+                for row in rows_of_kind(listing.kinds, SYMLINK):
+                    self._barred[join(path, names[row])] = "it is a symlink, and the other side can have none"
+
     def _special(self, path: bytes) -> None:
         self._barred[path] = "it is neither file, directory nor symlink"
 
@@ -118,7 +129,8 @@ class Listing:
             on_special=self._special,
             descend=self._is_of_this_device,
         )
-        self._directories = {directory.path: directory for directory in walk}
+        stable = self.root.stable
+        self._directories = {directory.path: directory for directory in lasting_walk(walk, stable)}
         here = self.device.to_bytes(8, "little")
         for directory in self._directories.values():
             devices = directory.inodes.devices
@@ -223,6 +235,8 @@ class Listing:
             path, kind = join(directory.path, name), listing.kinds[row]
             target = next(targets) if kind == SYMLINK else b""
             if kind not in (FILE, DIRECTORY, SYMLINK) or devices[row] != self.device:
+                continue
+            if kind == SYMLINK and path in self._barred:
                 continue
             size = sizes[row] if kind == FILE else 0
             mode = modes[row] if kind != SYMLINK else 0
@@ -340,7 +354,10 @@ class OwnContents:
     Files of both sides are compared later, once renames are taken (rdc.uniting.plan.Undecided).
     """
 
-    def __init__(self, base: dict[bytes, Ancestor], side: Listing, number: int, *, checksum: bool) -> None:
+    def __init__(
+        self, base: dict[bytes, Ancestor], side: Listing, number: int, *, checksum: bool, kept: Kept = PLAIN
+    ) -> None:
+        self._kept = kept
         self._base = base
         self._side = side
         self._number = number
@@ -363,9 +380,9 @@ class OwnContents:
 
     def _new(self, row: Row) -> bytes:
         """The content of a file without an ancestor: size and time stand for it, unless it is to be read."""
-        if self._checksum:
+        if self._checksum or not self._kept.timed:
             return self._changed(row)
-        return b"new, of %d bytes at %d" % (row.stamp.size, row.mtime_ns)
+        return b"new, of %d bytes at %d" % (row.stamp.size, self._kept.granularity.of(row.mtime_ns))
 
     def _changed(self, row: Row) -> bytes:
         """A content that equals no other one."""
@@ -411,8 +428,11 @@ class OwnContents:
                 return row._replace(content=base.content)
             return row
         doubt, content = Doubt.NONE, base.content
-        # A time of whole seconds may be one that a program sets to all files alike.
-        if known.mtime_ns % WHOLE_SECOND == 0 and not (known == now and known.ctime_ns):
+        # A time of whole seconds may be one that a program sets to all files alike. Where the change time is
+        # unknown, the content that is known may never have been this file's.
+        if (known.mtime_ns % WHOLE_SECOND == 0 or not known.ctime_ns) and not (
+            known == now and known.ctime_ns
+        ):
             if has_digest:
                 content = digest_of(self._side, path, row) or row.content
             else:
@@ -445,7 +465,7 @@ def digest_of(side: Listing, path: bytes, row: Row) -> bytes | None:
             found = os.fstat(source.fileno())
     except RdcError:
         return None
-    if (found.st_ino, found.st_size) != (row.stamp.inode, row.stamp.size):
+    if found.st_size != row.stamp.size or row.stamp.inode not in (0, found.st_ino):
         return None
     if packed_time(found.st_mtime_ns) != row.stamp.mtime_ns:
         return None
@@ -507,15 +527,17 @@ def describe(
     *,
     checksum: bool,
     undone: tuple[bool, bool],
+    kept: Kept = PLAIN,
 ) -> Described:
-    """Return both trees as a plan takes them. `undone`: sides at which the last run was taken back since."""
+    """Return both trees as a plan takes them. `undone`: sides at which the last run was taken back since.
+    `kept`: what both file systems keep."""
     for side in sides:
         side.settle_recent()
     dropped = sum(side.bar_hidden(base, filters) for side in sides)
     for number, taken_back in enumerate(undone):
         if taken_back:
             drop_undone(base, sides[number], number)
-        OwnContents(base, sides[number], number, checksum=checksum).settle()
+        OwnContents(base, sides[number], number, checksum=checksum, kept=kept).settle()
     top = Node(b"", None)
     for path, known in base.items():
         top.make(path, known)

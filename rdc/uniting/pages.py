@@ -145,7 +145,7 @@ class FilesEnd:
 
     def serve(self, files: Mapping[bytes, Row], round_: int) -> Conversation[Done]:
         """Announce files in a turn that has begun, and answer requests about them until the other side has
-        what it takes."""
+        what it takes. Files come as they are then: see `Steps.served`."""
         from rdc.session.source.turns import Changes, DirectoryChange, TurnSource
         from rdc.session.trees.source_tree import SourceTree
 

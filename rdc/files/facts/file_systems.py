@@ -357,7 +357,9 @@ class _Trial:
             untimed=frozenset((Kind.FILE,)) if granularity is None else frozenset(),
         )
         changed = self._stat(b"b")
-        if self._owners:
+        if first.st_uid != os.geteuid():
+            keeps = replace(keeps, owner=False)
+        elif self._owners:
             keeps = replace(keeps, owner=self._keeps_owner(b"b"))
         keeps = self._directories(keeps)
         keeps = self._other_kinds(keeps)

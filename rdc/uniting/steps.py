@@ -417,7 +417,12 @@ class Steps:
             if not root.storage.is_plain:
                 mode = root.perform(path, "look at it", stat_entry, reading=True).st_mode & 0o7777
             stamp = Stamp(identity.size, mode, identity.mtime_ns, identity.inode, identity.ctime_ns)
-            self.stamps[side][path] = lasting(stamp, root.stable)
+            stamp = lasting(stamp, root.stable)
+            timed = root.storage.facts.keeps.is_timed(Kind.FILE)
+            if timed and not _is_kept(step.row.mtime_ns, identity.mtime_ns):
+                # Another version came than the one that both sides are to have: see `served`.
+                stamp = stamp._replace(mtime_ns=step.row.mtime_ns, ctime_ns=0)
+            self.stamps[side][path] = stamp
         else:
             self._note(side, path, None, Metadata(step.row.mode, step.row.mtime_ns, 0, 0))
             self.stamps[side][path] = self.stamps[side][path]._replace(ctime_ns=0)

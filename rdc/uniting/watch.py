@@ -25,10 +25,11 @@ from rdc.session.runtime import driver
 from rdc.session.runtime.commands import Conversation, Flush, Idle, entries_memory
 from rdc.session.serve import greeting
 from rdc.uniting.file_systems import opened_here
+from rdc.uniting.meeting import MEETINGS, Again, ends_of
 from rdc.uniting.merged_texts import Merging
 from rdc.uniting.pages import rest_of, send_page
 from rdc.uniting.records import UniteConflict, United, UniteReport
-from rdc.uniting.remote import MEETINGS, Again, RemoteRun, ends_of
+from rdc.uniting.remote import RemoteRun
 from rdc.uniting.run import unite
 from rdc.uniting.sentry import Sentry
 from rdc.uniting.state import pair_of_roots

@@ -14,8 +14,9 @@ from rdc.protocol.connection import Connection
 from rdc.session.runtime.commands import Conversation
 from rdc.session.serve import Admission, answer, as_asked, greeting
 from rdc.uniting.far_side import answer_meeting
+from rdc.uniting.meeting import Again, Ends
 from rdc.uniting.records import UniteOptions, UniteReport
-from rdc.uniting.remote import Again, Ends, RemoteRun
+from rdc.uniting.remote import RemoteRun
 from rdc.uniting.rows import LEFT
 from tests.support.running.run_pair import run_pair
 

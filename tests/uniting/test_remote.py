@@ -185,32 +185,74 @@ def test_conflicts_are_named_and_solved(far_pair: FarPair, options: dict[str, ob
     the_same(far_pair)
 
 
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Acts right before the files of a turn are sent, and right after."""
+
+    def act(before: Callable[[], object], after: Callable[[], object]) -> None:
+        whole = FilesEnd.serve
+
+        def serve(self: FilesEnd, *words: Any) -> Any:
+            before()
+            done = yield from whole(self, *words)
+            after()
+            monkeypatch.setattr(FilesEnd, "serve", whole)
+            return done
+
+        monkeypatch.setattr(FilesEnd, "serve", serve)
+
+    return act
+
+
 @pytest.mark.parametrize("source", [LEFT, RIGHT])
-def test_files_that_swap_names_while_they_are_sent_are_told_apart_later(
-    far_pair: FarPair, source: int, monkeypatch: pytest.MonkeyPatch
+def test_files_that_swap_names_before_they_are_sent_are_told_apart_later(
+    far_pair: FarPair, source: int, meanwhile: Callable[..., None]
 ) -> None:
-    """What arrives may be another file's content, and says nothing of the file that was listed."""
+    """What arrives is another file's content, and says nothing of the file that was listed."""
     top = (far_pair.left, far_pair.right)[source]
     far_pair.both("old", "known at both sides")
     far_pair.unite(checksum=True)
     (top / "new").write_text("a new file")
     os.utime(top / "new", ns=(6_000_000_123, 6_000_000_123))
-    whole = FilesEnd.serve
 
-    def serve(self: FilesEnd, *words: Any) -> Any:
+    def swap() -> None:
         (top / "old").rename(top / "aside")
         (top / "new").rename(top / "old")
         (top / "aside").rename(top / "new")
-        return whole(self, *words)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(FilesEnd, "serve", serve)
-        far_pair.unite()
-    assert [(top / name).read_text() for name in ("old", "new")] == ["a new file", "known at both sides"]
-    for _ in range(2):
+    meanwhile(swap, lambda: None)
+    for _ in range(3):
         far_pair.unite()
     assert far_pair.texts("old") == ["a new file"] * 2
     assert far_pair.texts("new") == ["known at both sides"] * 2
+    the_same(far_pair)
+
+
+@pytest.mark.parametrize("source", [LEFT, RIGHT])
+def test_a_file_that_comes_with_another_time_than_planned_gets_one_at_both_sides(
+    far_pair: FarPair, source: int, meanwhile: Callable[..., None]
+) -> None:
+    """For a moment another directory was in the place of its own."""
+    top = (far_pair.left, far_pair.right)[source]
+    far_pair.both("d/stays", "text")
+    far_pair.unite()
+    (top / "d/new").write_text("new")
+
+    def other() -> None:
+        (top / "d").rename(top / "aside")
+        (top / "d").mkdir()
+        (top / "d/new").write_text("new")
+        os.utime(top / "d/new", ns=(7_000_000_456, 7_000_000_456))
+
+    def back() -> None:
+        (top / "d/new").unlink()
+        (top / "d").rmdir()
+        (top / "aside").rename(top / "d")
+
+    meanwhile(other, back)
+    for _ in range(3):
+        far_pair.unite()
+    assert len({(side / "d/new").stat().st_mtime_ns for side in (far_pair.left, far_pair.right)}) == 1
     the_same(far_pair)
 
 

@@ -1,7 +1,7 @@
 """A side that begins long work has handed over what the other side can work on meanwhile.
 
-Both ends run in turns in one thread. Each goes on until it waits or hands over, so the order of their steps is
-that in which messages leave.
+Both ends run in turns in one thread. Each goes on until it waits or hands over, so that their steps come in
+the order in which messages leave.
 """
 
 from __future__ import annotations

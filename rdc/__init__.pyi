@@ -130,6 +130,7 @@ from rdc.model.similar import SimilarGroup as SimilarGroup
 from rdc.model.similar import SimilarOptions as SimilarOptions
 from rdc.model.similar import SimilarReport as SimilarReport
 from rdc.model.similar import SimilarSummary as SimilarSummary
+from rdc.model.similar import TextDifference as TextDifference
 from rdc.model.sync import SyncOptions as SyncOptions
 from rdc.progress import Event as Event
 from rdc.progress import ItemChanged as ItemChanged
@@ -262,7 +263,7 @@ def merge(
     stop: StopSignal | None = None,
     memory: int = 536870912,
 ) -> ScanReport:
-    """Merges the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
+    """Merge the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
 
     `part`: a file to write what was merged to, as a part again. It never replaces one of `parts`, and another
     file that is no part only with `overwrite`. `since`: as for `rdc.scan`. `reporter` receives Progressed
@@ -298,7 +299,7 @@ def scan(
     depth: int = 0,
     max_rate: int = 0,
 ) -> ScanReport:
-    """Measures what deduplication and compression would save below `paths` (several, or one): files and
+    """Measure what deduplication and compression would save below `paths` (several, or one): files and
     directories, and URLs s3://BUCKET/NAME of objects.
 
     `part`: a file to write the counts to, for `rdc.merge`. It never replaces a file that is read, and another
@@ -326,18 +327,21 @@ def merge_documents(
     format: str = "auto",
     shingle: str = "words",
     threshold: float = 0.8,
+    link: str = "single",
     against: str | bytes | os.PathLike[str] | None = None,
+    excerpts: bool = False,
+    clean: str | bytes | os.PathLike[str] | None = None,
     stage: str | bytes | os.PathLike[str] | None = None,
     workers: int | None = None,
     depth: int = 0,
     max_rate: int = 0,
 ) -> DocumentReport:
-    """Finds documents that resemble each other among those of several parts.
+    """Find documents that resemble each other among those of several parts.
 
     The report is that of one search of all documents, however they were divided and in whatever order the
-    parts come. Of `options`, threshold, against and workers count. `part`: a file to write all of it to, as a
-    part again. It never replaces one of `parts`, and another file that is no part only with `overwrite`.
-    Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
+    parts come. Of `options`, threshold, link, against and workers count. `part`: a file to write all of it
+    to, as a part again. It never replaces one of `parts`, and another file that is no part only with
+    `overwrite`. Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
     different shingles; both name the part.
     """
 
@@ -363,7 +367,7 @@ def similar(
     depth: int = 0,
     max_rate: int = 0,
 ) -> SimilarReport:
-    """Finds files at and below `paths` that resemble each other without being identical.
+    """Find files at and below `paths` that resemble each other without being identical.
 
     With `options.to` it ranks the files that resemble one file, with `options.folders` it finds directories
     that overlap. A file that cannot be read is reported as a Problem. Nothing is changed. Raises UsageError
@@ -387,13 +391,16 @@ def similar_documents(
     format: str = "auto",
     shingle: str = "words",
     threshold: float = 0.8,
+    link: str = "single",
     against: str | bytes | os.PathLike[str] | None = None,
+    excerpts: bool = False,
+    clean: str | bytes | os.PathLike[str] | None = None,
     stage: str | bytes | os.PathLike[str] | None = None,
     workers: int | None = None,
     depth: int = 0,
     max_rate: int = 0,
 ) -> DocumentReport:
-    """Finds documents at and below `paths` that resemble each other.
+    """Find documents at and below `paths` that resemble each other.
 
     A document is a plain text file, a row of a JSONL file or a row of a Parquet file. `part`: a file to write
     what was read to, for `merge_documents`. It never replaces a file that is read, and another file that is
@@ -461,9 +468,9 @@ def check(
     """Compare two trees by content, as `rdc check` does. Nothing changes at either end.
 
     The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
-    differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
-    ends with StoppedError. Raises UsageError for options that mean nothing to a check, and RdcError if the
-    run as a whole cannot go on.
+    differs. `catalog` tells what syncs learned of the file systems; its signatures are believed and filled
+    only with `options.trust_catalog`. Once `stop` is set, the run ends with StoppedError. Raises UsageError
+    for options that mean nothing to a check, and RdcError if the run as a whole cannot go on.
     """
 
 def sync(

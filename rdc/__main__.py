@@ -5,7 +5,7 @@ import signal
 
 
 def main() -> None:
-    """Runs this process's command line, then exits."""
+    """Run this process's command line, then exit."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # No work has begun while modules load. Ctrl-C then ends the process without the traceback of an
         # import. `entry` installs the real handlers.

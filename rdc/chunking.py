@@ -141,7 +141,8 @@ class Chunker:
         self._start = 0  # stream offset of _rest, and of the next chunk
 
     def chunk_views(self, span: Buffer) -> list[Buffer]:
-        """The chunks that `span` completes, cut but not yet hashed, for callers that hash in other threads.
+        """Return the chunks that `span` completes, cut but not yet hashed, for callers that hash in other
+        threads.
 
         They are views of `span` where possible, so `span` must not change until they have been used.
         """
@@ -149,30 +150,30 @@ class Chunker:
         return self._take(self._cutter.feed(view), view)
 
     def last_chunk_views(self) -> list[Buffer]:
-        """The rest of the stream: at most one chunk. The chunker must not be used afterwards."""
+        """Return the rest of the stream: at most one chunk. The chunker must not be used afterwards."""
         return self._take(self._cutter.finish(), memoryview(b""))
 
     def feed_columns(self, span: Buffer) -> ChunkColumns:
-        """The chunks that `span` completes."""
+        """Return the chunks that `span` completes."""
         view = memoryview(span).cast("B")
         return name_chunks(self._take(self._cutter.feed(view), view))
 
     def finish_columns(self) -> ChunkColumns:
-        """The rest of the stream: at most one chunk. The chunker must not be used afterwards."""
+        """Return the rest of the stream: at most one chunk. The chunker must not be used afterwards."""
         return name_chunks(self._take(self._cutter.finish(), memoryview(b"")))
 
     def feed(self, span: Buffer) -> list[Chunk]:
-        """The chunks that `span` completes, in stream order."""
+        """Return the chunks that `span` completes, in stream order."""
         start = self._start
         return _rows(start, self.feed_columns(span))
 
     def finish(self) -> list[Chunk]:
-        """The rest of the stream: one chunk, or none for an empty rest."""
+        """Return the rest of the stream: one chunk, or none for an empty rest."""
         start = self._start
         return _rows(start, self.finish_columns())
 
     def traits(self) -> bytes:
-        """The stream's similarity samples, to be called after the finish: 9 bytes, or b'' for a stream
+        """Return the stream's similarity samples, to be called after the finish: 9 bytes, or b'' for a stream
         without features."""
         return self._cutter.traits()
 
@@ -200,7 +201,7 @@ class Chunker:
 
 
 def name_chunks(chunk_views: list[Buffer]) -> ChunkColumns:
-    """Names chunks that were cut. Threads may name chunks of one stream in parallel."""
+    """Name chunks that were cut. Threads may name chunks of one stream in parallel."""
     from rdc.kernel.blake3_many import NAME_BYTES, equal_parts, name_many
 
     names = name_many(chunk_views)
@@ -219,7 +220,7 @@ def _rows(start: int, columns: ChunkColumns) -> list[Chunk]:
 
 
 def chunks(source: Buffer | Iterable[Buffer], params: ChunkParams) -> Iterator[Chunk]:
-    """The chunks of `source` in order. `source` is a buffer or the spans of a stream."""
+    """Yield the chunks of `source` in order. `source` is a buffer or the spans of a stream."""
     chunker = Chunker(params)
     spans = [source] if isinstance(source, bytes | bytearray | memoryview) else source
     for span in spans:  # type: ignore[union-attr] # mypy takes any Buffer for left over, not these three alone

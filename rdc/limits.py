@@ -823,6 +823,14 @@ LEVEL_PREFIXES = 2_000
 """Bands that the documents of one group may have to share, and combinations of that many bands. Each
 combination reads a column of keys."""
 
+LINKED_DOCUMENTS = 1 << 8
+"""Different texts of one group with --link=complete. Each further one is compared with all of them, so a
+family of a million pages would take a million times as long without a bound."""
+
+EXCERPT_BYTES = 1 << 20
+"""Bytes at the start of a text in which --excerpts looks for differences. As many are kept of each document
+in a group, in a file without a name."""
+
 PAIRS = 1 << 18
 """Candidate pairs in memory, some 100 bytes each."""
 

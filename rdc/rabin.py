@@ -8,12 +8,12 @@ from __future__ import annotations
 
 
 def degree(polynomial: int) -> int:
-    """Returns the degree of a polynomial; -1 for zero."""
+    """Return the degree of a polynomial; -1 for zero."""
     return polynomial.bit_length() - 1
 
 
 def multiply(a: int, b: int) -> int:
-    """Returns the product a * b, not reduced."""
+    """Return the product a * b, not reduced."""
     product = 0
     while b:
         if b & 1:
@@ -24,7 +24,7 @@ def multiply(a: int, b: int) -> int:
 
 
 def remainder(a: int, p: int) -> int:
-    """Returns a mod p. ValueError for p = 0."""
+    """Return a mod p. ValueError for p = 0."""
     if p == 0:
         raise ValueError("division by the zero polynomial")
     k = degree(p)
@@ -34,12 +34,12 @@ def remainder(a: int, p: int) -> int:
 
 
 def remainder_of_product(a: int, b: int, p: int) -> int:
-    """Returns a * b mod p."""
+    """Return a * b mod p."""
     return remainder(multiply(a, b), p)
 
 
 def power_of_x(n: int, p: int) -> int:
-    """Returns x^n mod p by repeated squaring: O(log n) products. ValueError for n < 0."""
+    """Return x^n mod p by repeated squaring: O(log n) products. ValueError for n < 0."""
     if n < 0:
         raise ValueError(f"x^{n} is no polynomial")
     result, square = remainder(1, p), remainder(2, p)
@@ -52,7 +52,7 @@ def power_of_x(n: int, p: int) -> int:
 
 
 def reflect(bits: int, width: int) -> int:
-    """Returns `bits` in the opposite order: bit i becomes bit width - 1 - i.
+    """Return `bits` in the opposite order: bit i becomes bit width - 1 - i.
 
     The kernel stores x^(k-1) in the lowest bit, so a little-endian word has its bytes in reading order.
     ValueError for more than `width` bits.
@@ -63,7 +63,7 @@ def reflect(bits: int, width: int) -> int:
 
 
 def byte_table(multiplier: int, p: int) -> tuple[int, ...]:
-    """Returns b * multiplier mod p for every byte b. A product with a constant becomes one look-up."""
+    """Return b * multiplier mod p for every byte b. A product with a constant becomes one look-up."""
     table = [0] * 256
     for bit in range(8):
         step = remainder_of_product(1 << bit, multiplier, p)

@@ -211,8 +211,8 @@ class Catalog(SignatureStore, Closing):
             yield from zip(row_keys, map(Entry, sizes, names, roots, stamped, encoded), strict=True)
 
     def _racy_rows(self, files: SmallFiles, began: int) -> set[int]:
-        """Rows that must not be remembered: they changed too shortly before they were read, or their file
-        system's ctime proves nothing."""
+        """Return the rows that must not be remembered: they changed too shortly before they were read, or
+        their file system's ctime proves nothing."""
         found = set()
         for device in set(files.devices):
             system = self._file_systems.of_listed(device, files)
@@ -225,7 +225,7 @@ class Catalog(SignatureStore, Closing):
     def _find_many(
         self, files: SmallFiles, params: ChunkParams, statement: str
     ) -> list[tuple[int, bytes, bytes]]:
-        """The known files: row, root, and value if the statement reads it. Rows increase."""
+        """Return the known files: row, root, and value if the statement reads it. Rows increase."""
         found: list[tuple[int, bytes, bytes]] = []
         with self._lock:
             if not self._pending.entries and self.database.missing:
@@ -239,7 +239,7 @@ class Catalog(SignatureStore, Closing):
     def _find_on(
         self, system: FileSystem, device: int, files: SmallFiles, params: ChunkParams, statement: str
     ) -> Iterator[tuple[int, bytes, bytes]]:
-        """The known files of one file system, as `_find_many` returns them."""
+        """Yield the known files of one file system, as `_find_many` returns them."""
         # long because a stored entry counts only if it passes every test
         rows: Sequence[int] = range(len(files))
         unsigned = files.inodes
@@ -291,8 +291,8 @@ class Catalog(SignatureStore, Closing):
     # The database
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The result of `work` on the database as last flushed. None if the database cannot be read. `work`
-        may run twice."""
+        """Return the result of `work` on the database as last flushed. None if the database cannot be read.
+        `work` may run twice."""
         with self._lock:
             return self.database.read(work)
 
@@ -338,11 +338,11 @@ class KnownFileSystems:
         self._by_device: dict[int, FileSystem] = {}
 
     def known(self, device: int) -> FileSystem | None:
-        """The file system of a device that was looked up before."""
+        """Return the file system of a device that was looked up before."""
         return self._by_device.get(device)
 
     def state_of(self, source: SourceFile, params: ChunkParams) -> FileState | None:
-        """The catalog's key for an open file. None if its file system's ctime proves nothing."""
+        """Return the catalog's key for an open file. None if its file system's ctime proves nothing."""
         device = source.identity.device
         file_system = self._by_device.get(device)
         if file_system is None:
@@ -356,8 +356,8 @@ class KnownFileSystems:
         return FileState(file_system.id, source.identity, params.id)
 
     def of_listed(self, device: int, files: SmallFiles) -> FileSystem | None:
-        """The file system of a device that `files` lists. An unknown one is found by opening its first file;
-        None if that fails."""
+        """Return the file system of a device that `files` lists. An unknown one is found by opening its first
+        file; None if that fails."""
         found = self._by_device.get(device)
         if found is not None:
             return found
@@ -387,7 +387,7 @@ class PendingEntries:
         self._first_added = 0.0
 
     def add(self, entries: list[tuple[RowKey, Entry]]) -> bool:
-        """Adds entries. Returns whether the batch is due to be written."""
+        """Add entries. Returns whether the batch is due to be written."""
         if not self.entries:
             self._first_added = time.monotonic()
         for row_key, entry in entries:
@@ -406,7 +406,7 @@ class PendingEntries:
         return self._inodes.isdisjoint(inodes)
 
     def take(self) -> dict[RowKey, Entry]:
-        """Empties the batch and returns its entries, the oldest first."""
+        """Empty the batch and return its entries, the oldest first."""
         entries, self.entries, self._inodes, self._bytes = self.entries, {}, set(), 0
         return entries
 
@@ -419,7 +419,8 @@ VARIABLE = "RDC_CATALOG"
 
 
 def catalog_directory(environ: Mapping[str, str]) -> str | None:
-    """The directory of the user's catalog. None if the environment says `off` or names no home directory."""
+    """Return the directory of the user's catalog. None if the environment says `off` or names no home
+    directory."""
     chosen = environ.get(VARIABLE, "")
     if chosen == "off":
         return None
@@ -429,14 +430,16 @@ def catalog_directory(environ: Mapping[str, str]) -> str | None:
 
 
 def chosen_catalog(environ: Mapping[str, str]) -> Catalog | None:
-    """The catalog in `catalog_directory`. A directory named by RDC_CATALOG is created with its parents. A
-    missing home directory is not created, since services run under users whose home does not exist."""
+    """Return the catalog in `catalog_directory`. A directory named by RDC_CATALOG is created with its
+    parents. A missing home directory is not created, since services run under users whose home does not
+    exist."""
     directory = catalog_directory(environ)
     return None if directory is None else Catalog(directory, parents=bool(environ.get(VARIABLE)))
 
 
 def user_catalog(environ: Mapping[str, str]) -> SignatureStore:
-    """The catalog of the user who runs this process. Nothing is opened or created before its first use."""
+    """Return the catalog of the user who runs this process. Nothing is opened or created before its first
+    use."""
     return chosen_catalog(environ) or NoCatalog()
 
 
@@ -444,7 +447,7 @@ def user_catalog(environ: Mapping[str, str]) -> SignatureStore:
 def opened_catalog(
     choice: SignatureStore | UserCatalog | None, reporter: Reporter
 ) -> Iterator[SignatureStore]:
-    """The chosen store for the duration of one job. Its notices go to `reporter` at the end.
+    """Yield the chosen store for the duration of one job. Its notices go to `reporter` at the end.
 
     A store made by the caller is flushed and left open; the user's own catalog is closed.
     """

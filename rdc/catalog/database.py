@@ -36,7 +36,7 @@ T = TypeVar("T")
 FILE_NAME = "catalog.sqlite"
 
 BUSY_SECONDS = 2.0
-"""How long to wait for another process's transaction, which takes some 10 ms. A longer wait means trouble in
+"""The longest wait for another process's transaction, which takes some 10 ms. A longer wait means trouble in
 that process, and signing again costs less."""
 
 APPLICATION_ID = 0x72646363
@@ -100,11 +100,11 @@ class Database:
         return self._connection is None and not os.path.exists(self.path)
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The function's result. None if it failed or there is no catalog yet."""
+        """Return the function's result. None if it failed or there is no catalog yet."""
         return self._attempt(work, create=False)
 
     def write(self, work: Callable[[sqlite3.Connection], None]) -> bool:
-        """Runs the function in one transaction. Returns False if nothing was written."""
+        """Run the function in one transaction. Returns False if nothing was written."""
 
         def transaction(connection: sqlite3.Connection) -> bool:
             with _transaction(connection, "BEGIN IMMEDIATE"):
@@ -114,7 +114,7 @@ class Database:
         return self._writable and bool(self._attempt(transaction, create=True))
 
     def perform(self, statement: str) -> bool:
-        """Runs one statement outside a transaction, such as VACUUM. Returns whether it succeeded."""
+        """Run one statement outside a transaction, such as VACUUM. Returns whether it succeeded."""
         return (
             self._writable and self._attempt(lambda c: bool(c.execute(statement)), create=False) is not None
         )
@@ -211,7 +211,7 @@ class Database:
         )
 
     def prepare_directory(self) -> None:
-        """Creates the directory if it is missing, accessible to its owner only. Raises OSError, also if it
+        """Create the directory if it is missing, accessible to its owner only. Raises OSError, also if it
         belongs to another user."""
         try:
             self._check_directory()
@@ -229,7 +229,7 @@ class Database:
             raise _UnusableError(f"its directory belongs to user {owner}")
 
     def _prepare(self) -> None:
-        """Creates the directory and the file if missing, accessible to their owner only. Raises OSError."""
+        """Create the directory and the file if missing, accessible to their owner only. Raises OSError."""
         euid = os.geteuid()
         self._check_directory()
         if not os.path.exists(self.path):
@@ -262,7 +262,7 @@ class Database:
             return  # another process created it
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        """Creates the tables in a new file. Raises _UnusableError for a file that rdc must not use."""
+        """Create the tables in a new file. Raises _UnusableError for a file that rdc must not use."""
         import sqlite3
 
         # The file may come from anywhere: its schema must not run code, and cells must lie inside their
@@ -290,7 +290,8 @@ class Database:
 
     @staticmethod
     def _version(connection: sqlite3.Connection) -> int:
-        """The schema version; 0 for an empty file. Raises _UnusableError for another program's database."""
+        """Return the schema version; 0 for an empty file. Raises _UnusableError for another program's
+        database."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application == APPLICATION_ID:
@@ -333,7 +334,7 @@ class Database:
         self.notices.append(f"{self._shown}: not used as catalog: {one_line(why)}")
 
     def _move_aside(self) -> bool:
-        """Renames the damaged file. If another process has done so already, its new file is used."""
+        """Rename the damaged file. If another process has done so already, its new file is used."""
         self.close()
         try:
             directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -422,7 +423,7 @@ class StoredRow(Record):
 
 
 def find_row(connection: sqlite3.Connection, row_key: RowKey) -> StoredRow | None:
-    """The row with a key, without its signature."""
+    """Return the row with a key, without its signature."""
     found = connection.execute(_FIND, row_key).fetchone()
     # SQLite stores any type in any column: damage can turn a blob into a number.
     if found is None or not isinstance(found[2], bytes):
@@ -432,7 +433,8 @@ def find_row(connection: sqlite3.Connection, row_key: RowKey) -> StoredRow | Non
 
 
 def find_value(connection: sqlite3.Connection, row_id: int) -> bytes | None:
-    """The encoded signature of a row. None if the row is gone or its value is longer than any valid one."""
+    """Return the encoded signature of a row. None if the row is gone or its value is longer than any valid
+    one."""
     found = connection.execute(
         "SELECT value FROM signature WHERE id = ? AND length(value) <= ?",
         (row_id, CATALOG_ENTRY_BYTES * 2),
@@ -443,7 +445,7 @@ def find_value(connection: sqlite3.Connection, row_id: int) -> bytes | None:
 def find_many(
     statement: str, file_system: int, params: int, inodes: array[int], connection: sqlite3.Connection
 ) -> dict[int, StoredRow]:
-    """Rows by inode. `statement`: ROOTS_ONLY or WITH_VALUES. The numbers are those of RowKey."""
+    """Return the rows by inode. `statement`: ROOTS_ONLY or WITH_VALUES. The numbers are those of RowKey."""
     found = {}
     for at in range(0, len(inodes), FILES_PER_STATEMENT):
         part = inodes[at : at + FILES_PER_STATEMENT].tolist()
@@ -457,7 +459,7 @@ def find_many(
 
 
 def write_entries(connection: sqlite3.Connection, entries: dict[RowKey, Entry], today: int) -> None:
-    """Writes entries, given the oldest first. Each replaces the row with its key."""
+    """Write entries, given the oldest first. Each replaces the row with its key."""
     # Several entries with one path are files that had it one after another; the last is the present file.
     # Row order tells no age. Entries with other parameters belong to the same file and stay.
     last = {(entry.path, row_key[2]): row_key for row_key, entry in entries.items()}
@@ -471,7 +473,7 @@ def write_entries(connection: sqlite3.Connection, entries: dict[RowKey, Entry], 
 
 
 def mark_used(connection: sqlite3.Connection, row_ids: set[int], today: int) -> None:
-    """Records that rows were used on this day."""
+    """Record that rows were used on this day."""
     connection.executemany("UPDATE signature SET used = ? WHERE id = ?", [(today, row) for row in row_ids])
 
 
@@ -481,7 +483,7 @@ def has_in_sync(connection: sqlite3.Connection, key: bytes) -> bool:
 
 
 def write_in_sync(connection: sqlite3.Connection, keys: list[bytes]) -> None:
-    """Stores keys of trees in sync and drops the oldest beyond CATALOG_IN_SYNC."""
+    """Store keys of trees in sync and drop the oldest beyond CATALOG_IN_SYNC."""
     connection.executemany("INSERT OR REPLACE INTO settled (key) VALUES (?)", [(key,) for key in keys])
     connection.execute(
         "DELETE FROM settled WHERE id <= (SELECT id FROM settled ORDER BY id DESC LIMIT 1 OFFSET ?)",
@@ -497,7 +499,7 @@ KEEP = 0.9
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """Bytes of the file's pages in use."""
+    """Return the bytes of the file's pages in use."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
@@ -505,7 +507,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def shrink(connection: sqlite3.Connection, max_bytes: int, keep: float = KEEP) -> int:
-    """Deletes rows until `keep` of `max_bytes` is used, if more than `max_bytes` are. Returns how many it
+    """Delete rows until `keep` of `max_bytes` is used, if more than `max_bytes` are. Returns how many it
     deleted. To be called inside a transaction."""
     excess = used_bytes(connection)
     if excess <= max_bytes:

@@ -60,8 +60,8 @@ def is_racy(ctime_ns: int, began_ns: int, change_times: ChangeTimes) -> bool:
 # signature of a recently changed file is valid in this boot only.
 
 WRITEBACK_NS = 600_000_000_000
-"""How long a change may wait in memory. Linux starts writing after 35 s, laptop modes after ten minutes. A
-longer time costs little: files read that early are read once more after the next boot."""
+"""The time for which a change may wait in memory. Linux starts writing after 35 s, laptop modes after ten
+minutes. A longer time costs little: files read that early are read once more after the next boot."""
 
 
 def is_unsettled(ctime_ns: int, began_ns: int) -> bool:
@@ -72,7 +72,7 @@ def is_unsettled(ctime_ns: int, began_ns: int) -> bool:
 
 @cache
 def boot() -> bytes:
-    """The identifier of this boot. Where the system has none, random bytes of this process."""
+    """Return the identifier of this boot. Where the system has none, random bytes of this process."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read(64)
@@ -110,8 +110,8 @@ class FileState(Record):
         return row_key_of(self.file_system, self.identity.inode, self.params)
 
     def stamp(self, root: bytes, *, unsettled: bool = False) -> bytes:
-        """A digest of 16 bytes over the whole state and its root. `unsettled`: the stamp is valid in this
-        boot only.
+        """Return a digest of 16 bytes over the whole state and its root. `unsettled`: the stamp is valid in
+        this boot only.
 
         A row matches a state only by its stamp. This also detects damage: a row with a flipped bit or from a
         mixed-up page matches no file, while plain columns could match a wrong one.
@@ -183,11 +183,11 @@ def row_key_of(file_system: int, inode: int, params: bytes) -> tuple[int, int, i
 
 
 def params_number(params: bytes) -> int:
-    """A parameter id as the 64-bit number that the table stores."""
+    """Return a parameter id as the 64-bit number that the table stores."""
     return int.from_bytes(params[:8], "little", signed=True)
 
 
 def signed64(number: int) -> int:
-    """An unsigned 64-bit number as SQLite's signed one."""
+    """Return an unsigned 64-bit number as SQLite's signed one."""
     number &= 0xFFFF_FFFF_FFFF_FFFF
     return number - (1 << 64) if number >> 63 else number

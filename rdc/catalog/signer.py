@@ -71,8 +71,8 @@ class FileSigner:
         self._shareable_bytes = 0
 
     def sign(self, source: SourceFile, *, passing: bool = False) -> SignatureTree:
-        """The signature of `source` as it was opened. `passing`: the file is about to be removed, so a small
-        one's signature is not stored in the catalog.
+        """Return the signature of `source` as it was opened. `passing`: the file is about to be removed, so a
+        small one's signature is not stored in the catalog.
 
         Raises FileChangedError if the file changed while it was read, FileError if it cannot be read.
         """
@@ -82,7 +82,8 @@ class FileSigner:
         return self.read(source) if known is None else known
 
     def root(self, source: SourceFile) -> bytes:
-        """The root of the file's signature. For a file that the catalog knows, the chunk list is not read."""
+        """Return the root of the file's signature. For a file that the catalog knows, the chunk list is not
+        read."""
         return self.catalog.root(source, self.params) or self.read(source).root
 
     def signing(self, source: SourceFile) -> Generator[int, None, SignatureTree]:
@@ -135,7 +136,7 @@ class FileSigner:
     def streaming(
         self, source: SourceFile, taker: ChunkTaker, *, always_read: bool = False
     ) -> Generator[int, None, StreamedFile]:
-        """Passes the chunks of `source` to `taker` in order. Yields the number of bytes passed so far.
+        """Pass the chunks of `source` to `taker` in order. Yields the number of bytes passed so far.
 
         Works for files of any size: a signature is built in memory only if the catalog will store it. A file
         that the catalog knows is not read, unless `always_read`. Raises as `sign` does; `taker` may have
@@ -163,7 +164,7 @@ class FileSigner:
     def _chunking(
         self, source: SourceFile, taker: ChunkTaker, *, shared: bool
     ) -> Generator[int, None, bytes]:
-        """Reads, cuts and hashes. `taker` gets the chunks in order. Returns the traits."""
+        """Read, cut and hash. `taker` gets the chunks in order. Returns the traits."""
         from rdc.files.facts.extents import holes
 
         source.rest()
@@ -227,7 +228,7 @@ class FileSigner:
         return chunker.traits()
 
     def pool(self) -> Threads:
-        """The worker threads. They end with `close` or with this object."""
+        """Return the worker threads. They end with `close` or with this object."""
         if self._pool is None:
             from rdc.lean.threads import Threads
 
@@ -235,7 +236,7 @@ class FileSigner:
         return self._pool
 
     def close(self) -> None:
-        """Ends the threads, which are idle by then. Threads that still run at exit make the interpreter free
+        """End the threads, which are idle by then. Threads that still run at exit make the interpreter free
         every object, which costs 3 % of a large sync."""
         if self._pool is not None:
             self._pool.close()
@@ -299,10 +300,10 @@ class ChunkTaker(Protocol):
     """Receives the chunks of one stream in order. A TreeBuilder is one."""
 
     def add(self, digests: list[bytes], lengths: list[int], /) -> None:
-        """Receives the next chunks: 32-byte digests and lengths in bytes, one each."""
+        """Receive the next chunks: 32-byte digests and lengths in bytes, one each."""
 
     def repeat(self, digest: bytes, length: int, count: int, /) -> None:
-        """Receives a run of `count` equal chunks. A long hole comes this way."""
+        """Receive a run of `count` equal chunks. A long hole comes this way."""
 
 
 class StreamedFile(Record):
@@ -357,7 +358,7 @@ class TopColumn:
 
 
 def replayed(tree: SignatureTree, taker: ChunkTaker) -> Iterator[int]:
-    """Passes the chunk list of `tree` to `taker`. Yields the bytes passed so far."""
+    """Pass the chunk list of `tree` to `taker`. Yields the bytes passed so far."""
     chunks, done = tree.levels[0], 0
     for start in range(0, chunks.records, REPLAY_RECORDS):
         stop = min(start + REPLAY_RECORDS, chunks.records)
@@ -412,7 +413,7 @@ class Signed(Generic[K], Record):
 def sign_in_order(
     signer: FileSigner, tasks: Iterable[SignTask[K]], *, roots_only: bool = False
 ) -> Generator[Signed[K], None, None]:
-    """Signs many files in parallel. Results come in the order of `tasks`, which is consumed along with them.
+    """Sign many files in parallel. Results come in the order of `tasks`, which is consumed along with them.
 
     A file's own failure is part of its result. At most a few batches of small files and one large file are in
     work at a time. Ending the iteration early stops the threads. `roots_only`: for a file that the catalog
@@ -477,7 +478,7 @@ def _run(
 
 
 def _sign(signer: FileSigner, task: SignTask[K], roots_only: bool, *, shared: bool = True) -> Signed[K]:
-    """Signs one file. Errors that are not the file's own, such as OutOfSpaceError, end the iteration."""
+    """Sign one file. Errors that are not the file's own, such as OutOfSpaceError, end the iteration."""
     try:
         with task.opener() as source:
             if roots_only:

@@ -94,10 +94,11 @@ class CatalogReader(Protocol):
     """The part of a catalog that this module uses."""
 
     def flush(self) -> None:
-        """Writes everything that waits in memory."""
+        """Write everything that waits in memory."""
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The result of `work` on the database as last flushed. None if the database cannot be read."""
+        """Return the result of `work` on the database as last flushed. None if the database cannot be
+        read."""
 
 
 class SimilarFiles:
@@ -122,7 +123,7 @@ class SimilarFiles:
         self._index: SimilarityIndex | None = None
 
     def __len__(self) -> int:
-        """Number of files that can be found."""
+        """Return the number of files that can be found."""
         return len(self._known())
 
     def query(self, query: SimilarityQuery, limit: int = 8, min_matches: int = 4) -> list[SimilarFile]:
@@ -202,7 +203,7 @@ class SimilarFiles:
 
 
 def _best(query: SimilarityQuery, matches: list[Match], rows: dict[int, _Row]) -> list[SimilarFile]:
-    """Sorts matches, the best first. Each path appears once, with its newest row, which has the highest
+    """Sort matches, the best first. Each path appears once, with its newest row, which has the highest
     id."""
     newest: dict[bytes, Match] = {}
     for match in matches:
@@ -228,7 +229,7 @@ def _best(query: SimilarityQuery, matches: list[Match], rows: dict[int, _Row]) -
 
 
 def _common_directories(a: bytes, b: bytes) -> int:
-    """The number of leading directories that two paths share."""
+    """Return the number of leading directories that two paths share."""
     return sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a.split(b"/"), b.split(b"/"), strict=False))
     )

@@ -45,7 +45,7 @@ class SmallOutcome(Record):
 def sign_small(
     files: SmallFiles, params: ChunkParams, catalog: SignatureStore, unwanted: Collection[int] = ()
 ) -> SmallOutcome:
-    """Signs `files` except the `unwanted` rows. Known signatures come from `catalog`; the other files are
+    """Sign `files` except the `unwanted` rows. Known signatures come from `catalog`; the other files are
     read, and their signatures are stored there.
 
     Files that differ from their listing or change while they are read are in `failed`. Threads may run this
@@ -75,7 +75,7 @@ def _known(
 def _read(
     files: SmallFiles, params: ChunkParams, out: Collection[int]
 ) -> tuple[SignedFiles, list[tuple[int, int]]]:
-    """Reads and signs all rows except those in `out`. Returns the signatures, and the rows that failed."""
+    """Read and sign all rows except those in `out`. Returns the signatures, and the rows that failed."""
     rows, wanted, paths = array("I", range(len(files))), array("Q", bytes(24 * len(files))), files.paths
     wanted[0::3], wanted[1::3], wanted[2::3] = files.devices, files.inodes, files.sizes
     if out:
@@ -93,7 +93,7 @@ def _read(
 def sign_contents(
     found: Contents, rows: array[int], sizes: array[int], params: ChunkParams
 ) -> tuple[SignedFiles, list[tuple[int, int]]]:
-    """Signs what was read of `rows`, files of these sizes. Returns the signatures, and the rows that
+    """Sign what was read of `rows`, files of these sizes. Returns the signatures, and the rows that
     failed."""
     data, ctimes = found.data, found.ctimes
     failed = []
@@ -138,7 +138,7 @@ def small_roots(
     keep: bool,
     known: Callable[[array[int]], list[tuple[int, bytes]]] | None = None,
 ) -> SmallRoots:
-    """Opens files and finds the root of each, as FileSigner.root does. At most `most_opened()` files.
+    """Open files and find the root of each, as FileSigner.root does. At most `most_opened()` files.
 
     `paths`: each followed by NUL. `sizes`: typecode 'Q', listed sizes in bytes, READ_BYTES at most. `keep`:
     store the signatures of files that had to be read. `known`: called with the ctimes of all files, 0 for a
@@ -160,7 +160,7 @@ def _roots(
     keep: bool,
     known: Callable[[array[int]], list[tuple[int, bytes]]] | None,
 ) -> tuple[bytes, list[int]]:
-    """The columns `roots` and `missing` of SmallRoots."""
+    """Return the columns `roots` and `missing` of SmallRoots."""
     # long because it handles many files at once, and a call for each would cost more than the work
     files = _listed(opened)
     missing = set(opened.failed)
@@ -187,7 +187,7 @@ def _roots(
 
 
 def _listed(opened: OpenedFiles) -> SmallFiles:
-    """The open files as the catalog looks them up."""
+    """Return the open files as the catalog looks them up."""
     return SmallFiles(
         opened.root,
         opened.paths,
@@ -202,7 +202,7 @@ def _listed(opened: OpenedFiles) -> SmallFiles:
 def _read_open(
     opened: OpenedFiles, rows: Sequence[int], sizes: array[int], params: ChunkParams, keep: bool
 ) -> SignedFiles:
-    """Reads and signs some rows. Those that changed meanwhile are left out."""
+    """Read and sign some rows. Those that changed meanwhile are left out."""
     content, good = opened.read(rows)
     read = rows
     if 0 in good:

@@ -53,7 +53,7 @@ class SmallFiles(Record):
         return len(self.sizes)
 
     def identity(self, row: int) -> Identity:
-        """The listed identity of one row."""
+        """Return the listed identity of one row."""
         return Identity(
             self.devices[row], self.inodes[row], self.sizes[row], self.mtimes[row], self.ctimes[row]
         )
@@ -71,7 +71,7 @@ class SignedFiles(Record):
     """Their contents, one behind another. None: they were known and not read, or they were released."""
 
     def chosen(self, numbers: Sequence[int]) -> SignedFiles:
-        """Returns the files with these numbers, which increase, without their contents."""
+        """Return the files with these numbers, which increase, without their contents."""
         return SignedFiles(
             array("I", [self.rows[number] for number in numbers]),
             self.signatures.chosen(numbers),
@@ -99,37 +99,37 @@ class SignatureStore:
         return 0
 
     def get(self, source: SourceFile, params: ChunkParams) -> SignatureTree | None:
-        """The signature of exactly this state of the file, or None."""
+        """Return the signature of exactly this state of the file, or None."""
         return None
 
     def root(self, source: SourceFile, params: ChunkParams) -> bytes | None:
-        """The root of the signature that `get` would return, without reading the chunk list."""
+        """Return the root of the signature that `get` would return, without reading the chunk list."""
         return None
 
     def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
-        """Stores the signature of `source`, which was read from `began` on and found unchanged afterwards."""
+        """Store the signature of `source`, which was read from `began` on and found unchanged afterwards."""
 
     def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
-        """The rows of `files` whose listed state is known, each with its encoded signature."""
+        """Return the rows of `files` whose listed state is known, each with its encoded signature."""
         return []
 
     def find_roots(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
-        """The rows of `files` whose listed state is known, each with its root."""
+        """Return the rows of `files` whose listed state is known, each with its root."""
         return []
 
     def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
-        """Stores signatures of files that were read from `began` on and are unchanged since they were listed.
+        """Store signatures of files that were read from `began` on and are unchanged since they were listed.
         `chosen` are rows of `signed`."""
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
-        """The known files below the directory `below`, to search for similar ones. Nothing is read before the
-        first query."""
+        """Return the known files below the directory `below`, to search for similar ones. Nothing is read
+        before the first query."""
         from rdc.catalog.similar import SimilarFiles
 
         return SimilarFiles(None, below, params)
 
     def remember_in_sync(self, key: bytes) -> None:
-        """Remembers a 32-byte key of two trees that were found in sync."""
+        """Remember a 32-byte key of two trees that were found in sync."""
 
     def is_in_sync(self, key: bytes) -> bool:
         """Return whether two trees with this key were found in sync."""
@@ -140,13 +140,13 @@ class SignatureStore:
         return None
 
     def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
-        """Remembers what was learned of a file system."""
+        """Remember what was learned of a file system."""
 
     def flush(self) -> None:
-        """Writes everything that waits in memory."""
+        """Write everything that waits in memory."""
 
     def close(self) -> None:
-        """Flushes and closes the store. Later calls may open it again."""
+        """Flush and close the store. Later calls may open it again."""
 
     def take_notices(self) -> list[str]:
         """Messages for the user about the store, one printable line each. Each is returned once."""
@@ -155,3 +155,17 @@ class SignatureStore:
 
 class NoCatalog(SignatureStore):
     """Stores nothing."""
+
+
+class FactsAlone(SignatureStore):
+    """A store with another store's knowledge of file systems and none of its files: for a run that may
+    believe no signature, or tell of none."""
+
+    def __init__(self, store: SignatureStore) -> None:
+        self._store = store
+
+    def facts_of(self, key: bytes) -> FileSystemFacts | None:
+        return self._store.facts_of(key)
+
+    def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
+        self._store.remember_facts(key, facts)

@@ -67,7 +67,7 @@ def summary(catalog: Catalog) -> Summary | None:
 
 
 def prune(catalog: Catalog, *, unused_days: int, max_bytes: int | None = None) -> Pruned:
-    """Deletes entries of missing files and entries not used for `unused_days`. Then deletes the least
+    """Delete entries of missing files and entries not used for `unused_days`. Then deletes the least
     recently used ones above `max_bytes`, and returns the space to the file system. Raises RdcError on
     failure."""
     database = catalog.database
@@ -88,7 +88,7 @@ def prune(catalog: Catalog, *, unused_days: int, max_bytes: int | None = None) -
 
 
 def forget_all(catalog: Catalog) -> int:
-    """Deletes every entry, those of trees in sync too. Returns the number of signatures deleted."""
+    """Delete every entry, those of trees in sync too. Returns the number of signatures deleted."""
     count = _delete(catalog.database, "DELETE FROM signature", [()])
     _delete(catalog.database, "DELETE FROM settled", [()])
     if count:
@@ -97,7 +97,7 @@ def forget_all(catalog: Catalog) -> int:
 
 
 def forget(catalog: Catalog, path: bytes) -> int:
-    """Deletes the entries of the file `path`, or of all files that were below it when they were signed.
+    """Delete the entries of the file `path`, or of all files that were below it when they were signed.
     Returns how many."""
     whole = os.path.realpath(path)
     below = whole.rstrip(b"/") + b"/"
@@ -132,7 +132,8 @@ class _Row(Record):
 
 
 def _file_system_above(path: bytes) -> int | None:
-    """The file system of the nearest directory above `path` that exists. None if it cannot be opened."""
+    """Return the file system of the nearest directory above `path` that exists. None if it cannot be
+    opened."""
     while path != b"/":
         path = os.path.dirname(path)
         try:

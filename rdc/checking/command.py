@@ -143,12 +143,12 @@ class CheckRequest(Record):
 
 
 def parse_check(words: list[str]) -> Words:
-    """Parses the words after `rdc check`. Raises UsageError."""
+    """Parse the words after `rdc check`. Raises UsageError."""
     return parse_words(words, OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc check", of_sync=SYNC_OPTIONS)
 
 
 def read_check(words: Words, read_rule_file: ReadRuleFile) -> CheckRequest:
-    """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
+    """Read the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     request = read_request(words, read_rule_file, command="rdc check")
     options = CheckOptions(
         session=replace(request.options, times=True, perms=True),
@@ -248,7 +248,7 @@ def _perform(request: CheckRequest, environment: Environment) -> ExitCode:
                 shell=sync.shell,
                 reporter=output,
                 on_difference=output,
-                catalog=catalog if request.options.trust_catalog else None,
+                catalog=catalog,
                 keys=sync.keys,
             )
 

@@ -36,7 +36,8 @@ _BITS = 64
 
 
 def sampled(paths: Sequence[bytes], sample: Sample) -> list[int]:
-    """The indexes of the chosen paths. A path's choice depends on nothing but the sample and the path."""
+    """Return the indexes of the chosen paths. A path's choice depends on nothing but the sample and the
+    path."""
     key = blake3(b"rdc 1 sample %d" % sample.seed).digest()
     bound = int(sample.share * (1 << _BITS))
     return [
@@ -97,7 +98,7 @@ class ContentComparison:
         self._queue: deque[_Batch] = deque()
 
     def run(self, files: Sequence[int], round_: int) -> Conversation[int]:
-        """Compares these files, increasing rows. Returns the round to go on with."""
+        """Compare these files, increasing rows. Returns the round to go on with."""
         batches = self._batches(files)
         following = next(batches, None)
         while following is not None or self._queue:
@@ -117,7 +118,7 @@ class ContentComparison:
         yield Send(RootRequest(batch.files, REFERENCE_BYTES, batch.group), round_)
 
     def _batches(self, files: Sequence[int]) -> Iterator[_Batch]:
-        """Files up to GROUPED_BYTES first, in groups, then the larger ones."""
+        """Yield the files up to GROUPED_BYTES first, in groups, then the larger ones."""
         larger = array("I")
         for at in range(0, len(files), FILES_PER_MESSAGE):
             part = files[at : at + FILES_PER_MESSAGE]
@@ -140,7 +141,7 @@ class ContentComparison:
             yield _Batch(tuple(batch), group)
 
     def _own_roots(self, files: Sequence[int]) -> dict[int, bytes]:
-        """The roots of this end's files, without those that cannot be read, which are reported."""
+        """Return the roots of this end's files, without those that cannot be read, which are reported."""
         roots: dict[int, bytes] = {}
         most = most_opened()
         for at in range(0, len(files), most):
@@ -208,7 +209,7 @@ class ContentComparison:
         return round_
 
     def _compare(self, message: RootAnswer, roots: dict[int, bytes]) -> list[int]:
-        """Compares an answer. Returns files of groups that differ, to be compared one by one."""
+        """Compare an answer. Returns files of groups that differ, to be compared one by one."""
         files, group, width = message.files, message.group, message.width
         own = b"".join([roots.get(file, bytes(DIGEST_BYTES)) for file in files])
         local = group_references(own, self._secret, width, group)
@@ -230,7 +231,7 @@ class ContentComparison:
 
 
 def chosen_files(wanted: Manifest, files: Sequence[int], sample: Sample | None) -> Sequence[int]:
-    """The files of a sample, or all."""
+    """Return the files of a sample, or all."""
     if sample is None:
         return files
     chosen = array("I")

@@ -48,7 +48,7 @@ here; the run ends with 23 even so."""
 
 
 def near_tree(path: bytes, name: bytes | None, only: bytes, entry: Kind) -> DestinationRoot:
-    """Opens this end's tree. Raises FileError if nothing is there. Makes nothing.
+    """Open this end's tree. Raises FileError if nothing is there. Makes nothing.
 
     `name`: this end is SRC, and `name` is its one entry, b"" for all. None: this end is DST, where rsync's
     rules say what a path means. `only`, `entry`: the one entry that the far end compares, b"" for all, and
@@ -103,7 +103,7 @@ class ClosedDirectories:
         self.mount_points: set[bytes] = set()
 
     def note_far(self, problem: Problem) -> None:
-        """Takes a problem that the far end reported."""
+        """Take a problem that the far end reported."""
         if problem.code is not ExitCode.OK and len(self._far) < CLOSED_DIRECTORIES:
             self._far.add(problem.path_bytes)
 
@@ -186,7 +186,7 @@ class Check:
         self.counts = Counts()
 
     def run(self, round_: int) -> Conversation[int]:
-        """Compares the trees and reports each entry that differs. Returns the round to go on with."""
+        """Compare the trees and report each entry that differs. Returns the round to go on with."""
         unkept = unkept_attributes(self._options.session, self._preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept.replace("synced", "compared")))
@@ -224,7 +224,7 @@ class Check:
         )
 
     def _note_closed(self) -> None:
-        """Reports what of this end is not compared: unreadable directories, reserved names, mount points."""
+        """Report what of this end is not compared: unreadable directories, reserved names, mount points."""
         for path in self._reserved.foreign(self._context.filters.listed, only=self._near_start.only or None):
             self._events.report(Problem(ExitCode.PARTIAL, path, _not_compared(path)))
         for path in sorted(self._own_tree.unreadable):
@@ -239,7 +239,7 @@ class Check:
     def _compare_trees(
         self, tree: TreeComparison, own: Manifest, offered: ManifestMessage, round_: int, *, top: bool
     ) -> Conversation[tuple[int, bool]]:
-        """Compares all entries but for contents. Returns the round, and whether it was done by manifest."""
+        """Compare all entries but for contents. Returns the round, and whether it was done by manifest."""
         further = self._own_tree.further[:FURTHER_BYTES]
         if self._name is None and offered.entries > SMALL_MANIFEST and offered.further == further:
             comparison = ManifestComparison(

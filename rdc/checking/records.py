@@ -11,7 +11,7 @@ from rdc.model.sync import SyncOptions
 
 
 class Aspect(IntFlag):
-    """How an entry of SRC and its counterpart at DST differ. The order is that of output."""
+    """The ways in which an entry of SRC and its counterpart at DST differ. The order is that of output."""
 
     NONE = 0
     MISSING = 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
+from rdc.catalog.store import FactsAlone
 from rdc.checking.records import CheckOptions, CheckReport, EntryDiffers
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import Record, replace
@@ -53,6 +54,8 @@ def run_check(
     """Compare two trees, of which one at least is on this machine, as `rdc.check` does."""
     _check_options(options)
     operands = operands_of(source, destination)
+    if not options.trust_catalog:
+        catalog = FactsAlone(catalog)
     while True:
         run = CheckRun(operands, options, reporter, on_difference, catalog, stop)
         try:
@@ -80,7 +83,7 @@ def _with_advice(error: RefusedError, source: Location, destination: Location) -
 
 
 def _check_options(options: CheckOptions) -> None:
-    """Raises UsageError for an option that means nothing to a check, and for a share out of range."""
+    """Raise UsageError for an option that means nothing to a check, and for a share out of range."""
     for name, declared in OPTIONS.items():
         if not declared.check and getattr(options.session, name) != declared.default:
             raise UsageError(f"SyncOptions.{name} means nothing to a check; leave it as it is")
@@ -145,12 +148,12 @@ class CheckRun(SyncRun):
         self._closed = closed = ClosedDirectories()
         self._counts: Counts | None = None
         self.has_begun = False
-        """Whether the far end has opened its tree."""
+        """True if the far end has opened its tree."""
         session = replace(options.session, dry_run=True, items=False)
         super().__init__(operands.far, operands.near, session, _noting(reporter, closed), catalog, stop)
 
     def report(self, session: SyncReport) -> CheckReport:
-        """The result, after the session."""
+        """Return the result, after the session."""
         from rdc.checking.conversation import Counts
 
         counts = self._counts or Counts()
@@ -241,7 +244,7 @@ class CheckRun(SyncRun):
 
 
 def _noting(reporter: Reporter, closed: ClosedDirectories) -> Reporter:
-    """A Reporter that notes where the far end could not read."""
+    """Return a Reporter that notes where the far end could not read."""
 
     def report(event: Event) -> None:
         if isinstance(event, Problem):

@@ -98,7 +98,7 @@ class TreeComparison:
         """By row: aspects and marks. Rows behind its end have none."""
         self._expected = {b"": AnnouncedDirectory(start.metadata, False, False, False)}
         self.top = Aspect.NONE
-        """How the compared directory itself differs."""
+        """The differences of the compared directory itself."""
         self._near_rows: list[int] = []
         """Rows of `own` that only this end has, but for those below `_near_directories`."""
         self._near_directories: set[bytes] = set()
@@ -107,11 +107,11 @@ class TreeComparison:
     # The interface of comparisons by manifest and by listing
 
     def announced(self, path: bytes) -> AnnouncedDirectory | None:
-        """The directory at `path`, if it was announced and not compared yet."""
+        """Return the directory at `path`, if it was announced and not compared yet."""
         return self._expected.get(path)
 
     def expect(self, path: bytes, announced: AnnouncedDirectory) -> None:
-        """Announces the directory at `path`."""
+        """Announce the directory at `path`."""
         self._expected[path] = announced
 
     def restore_permissions_later(self, path: bytes) -> None:
@@ -129,7 +129,7 @@ class TreeComparison:
         return True
 
     def compare(self, path: bytes, first: int, listing: Listing, existing: Listing | None) -> None:
-        """Compares a directory. `first`: the row of its first entry. `existing`: this end's entries; None if
+        """Compare a directory. `first`: the row of its first entry. `existing`: this end's entries; None if
         they could not be read. Raises ProtocolError for an entry that the rules exclude."""
         announced = self._expected.pop(path)
         if self._filters:
@@ -164,7 +164,7 @@ class TreeComparison:
     def _note_decision(
         self, path: bytes, first: int, listing: Listing, existing: Listing, decision: Decision
     ) -> bool:
-        """Notes how an entry differs. Returns whether this end has no entry of its kind."""
+        """Note how an entry differs. Returns whether this end has no entry of its kind."""
         row, kind = decision.row, listing.kinds[decision.row]
         if decision.change in (Change.CREATE, Change.REPLACE):
             replaced = decision.change is Change.REPLACE
@@ -192,7 +192,7 @@ class TreeComparison:
         return int(aspects)
 
     def _compare_specials(self, first: int, listing: Listing, existing: Listing) -> None:
-        """Compares special files, which sync ignores, by their kind."""
+        """Compare special files, which sync ignores, by their kind."""
         rows = listing.rows_of(Kind.SPECIAL)
         if not rows:
             return
@@ -214,7 +214,7 @@ class TreeComparison:
         return time_limits(self._root.file_system_type(path))
 
     def compare_top(self) -> None:
-        """Compares the metadata of the compared directory itself, which no listing names."""
+        """Compare the metadata of the compared directory itself, which no listing names."""
         existing = self._preserved.metadata(self._root.metadata(b""))
         existing = with_clamped_time(existing, self._start.metadata, lambda: self._limits(b""))
         found = difference(Kind.DIRECTORY, self._start.metadata, existing, preserved=self._preserved)
@@ -223,7 +223,7 @@ class TreeComparison:
     # After all directories were compared
 
     def finish(self) -> None:
-        """Ends the comparison: announced directories without a listing are empty or unreadable there."""
+        """End the comparison: announced directories without a listing are empty or unreadable there."""
         for path in list(self._expected):
             number = self._own.number(path)
             if number is not None or not path:
@@ -243,7 +243,7 @@ class TreeComparison:
         self._notes[row] |= bits
 
     def add(self, row: int, aspect: Aspect) -> None:
-        """Notes a further difference of an entry that both ends have."""
+        """Note a further difference of an entry that both ends have."""
         self._note(row, int(aspect))
 
     def aspects(self, row: int) -> Aspect:
@@ -262,7 +262,7 @@ class TreeComparison:
         return self._notes[row] if row < len(self._notes) else 0
 
     def noted(self) -> Iterator[tuple[int, Aspect]]:
-        """All rows of the far tree with differences so far."""
+        """Yield all rows of the far tree with differences so far."""
         for row, bits in enumerate(self._notes):
             if bits & _ASPECTS:
                 yield row, Aspect(bits & _ASPECTS)
@@ -280,7 +280,7 @@ class TreeComparison:
 def compare_links(
     tree: TreeComparison, wanted: Manifest, links: LinkTable, own: Manifest, own_links: LinkTable
 ) -> None:
-    """Notes files that share an inode with other files at one end than at the other.
+    """Note files that share an inode with other files at one end than at the other.
 
     Only files that both ends have count, so a missing name makes no difference of its other names.
     """
@@ -312,7 +312,7 @@ def _groups(links: LinkTable, mapped: Callable[[int], int | None]) -> dict[int, 
 def compare_attributes(
     tree: TreeComparison, root: Root, wanted: Manifest, xattrs: WantedXattrs, events: EventRelay, *, top: bool
 ) -> None:
-    """Notes entries whose extended attributes differ. `top`: those of the compared directory count."""
+    """Note entries whose extended attributes differ. `top`: those of the compared directory count."""
     for number, path in enumerate(wanted.directories):
         first, listing = wanted.firsts[number], wanted.listing(number)
         sets = xattrs.of(first, len(listing))
@@ -340,7 +340,7 @@ def compare_attributes(
 def _own_sets(
     root: Root, path: bytes, listing: Listing, kinds: AttributeKinds, events: EventRelay
 ) -> dict[int, bytes] | None:
-    """The packed attributes of a directory's entries by row; None if the directory cannot be read."""
+    """Return the packed attributes of a directory's entries by row; None if the directory cannot be read."""
     found: dict[int, bytes] = {}
     names = b"".join([name + b"\0" for name in listing.names])
     try:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 
+SUGGESTED = 3
+"""Names of options that a message suggests, at most."""
+
 _ESCAPE = "rdc.escape"
 
 
@@ -182,7 +185,7 @@ class OptionGroup(Record):
     stage: str = ""
     """The title that its common options have in the short help, where a verb has one."""
     names_only: bool = False
-    """Whether the help text lists the names in one paragraph, without explanations."""
+    """True if the help text lists the names in one paragraph, without explanations."""
 
 
 class Given(Record):
@@ -310,7 +313,9 @@ class _Reader(Record):
                     return option
         advice = self._refusal(name)
         if advice is not None:
-            raise UsageError(f"rdc has no {name}" + (f": {advice}" if advice else ""))
+            is_of_sync = self.of_sync or self.command in ("rdc sync", "rdc watch")
+            has_none = "rdc has no" if is_of_sync else f"{self.command} has no"
+            raise UsageError(f"{has_none} {name}" + (f": {advice}" if advice else ""))
         if any(name in option.names for group in self.of_sync for option in group.options):
             raise self.error(f"{self.command} has no {name}, which is an option of rdc sync")
         raise self.error(f"unknown option {name}{self._suggestion(name)}")
@@ -339,8 +344,10 @@ class _Reader(Record):
         import difflib
 
         known = [name for group in self.groups for option in group.options for name in option.names]
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.75) if len(name) > 2 else []
-        return f"; did you mean {near[0]}?" if near else ""
+        # Other programs accept the start of a name.
+        begun = [one for one in known if one.startswith(name)] if len(name) > len("--") else []
+        near = begun or (difflib.get_close_matches(name, known, n=1, cutoff=0.75) if len(name) > 2 else [])
+        return f"; did you mean {' or '.join(near)}?" if 0 < len(near) <= SUGGESTED else ""
 
 
 def parsed_value(given: Given, declared: Declared) -> Any:

@@ -33,7 +33,7 @@ _WITHOUT_C = (
 
 
 def entry() -> None:
-    """Run this process's command line, then exits."""
+    """Run this process's command line, then exit."""
     sys.unraisablehook = _unraisable
     # SIGTERM and SIGHUP end a run like Ctrl-C: it removes its temporary files.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -66,7 +66,7 @@ def _others_run() -> bool:
 
 
 def run(words: Sequence[str], environment: Environment) -> int:
-    """Run one command line and returns its exit code. Raises nothing."""
+    """Run one command line, and return its exit code. Raises nothing."""
     try:
         code = _dispatch(words, environment)
         environment.flush()
@@ -109,7 +109,7 @@ def _lacks_module(error: ImportError) -> bool:
 
 
 def _code_of(words: Sequence[str], code: ExitCode) -> ExitCode:
-    """The exit code of a failure. Of `rdc check`, 1 means that the trees differ."""
+    """Return the exit code of a failure. Of `rdc check`, 1 means that the trees differ."""
     return ExitCode.CHECK_USAGE if code is ExitCode.USAGE and words[:1] == ["check"] else code
 
 
@@ -133,6 +133,19 @@ _OTHER_VERBS = {
     **dict.fromkeys(
         ("prune", "gc", "forget"), "snapshots: rdc store forget and gc; signatures: rdc catalog prune"
     ),
+    **dict.fromkeys(
+        ("group", "find", "duplicates", "fdupes"), "to find identical files, write: rdc dupes PATH"
+    ),
+    "remove": "to delete identical files, write: rdc dupes --delete PATH",
+    "move": "to move identical files away, write: rdc dupes --move=DIR PATH; to sync, rdc sync SRC DST",
+    **dict.fromkeys(
+        ("link", "reflink"),
+        "to share blocks of identical files, write: rdc dedupe PATH; for hard links: --hardlink",
+    ),
+    "init": "nothing needs to be created first; to keep snapshots, write: rdc store put SRC STORE",
+    "mount": "stores are not mounted; to list a snapshot, write: rdc sync STORE/@latest/",
+    "stats": "to see the snapshots of a store and their sizes, write: rdc store list STORE",
+    "unison": _TWO_WAY,
     **dict.fromkeys(("rsync", "copy", "cp", "push", "pull", "mirror"), "to sync, write: rdc sync SRC DST"),
     "version": "write: rdc --version",
     "daemon": "write: rdc serve --config=FILE",
@@ -141,7 +154,7 @@ _OTHER_VERBS = {
 
 
 def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Run the verb, or prints the text, that the first word names. Raises RdcError."""
+    """Run the verb, or print the text, that the first word names. Raises RdcError."""
     if not words:
         raise UsageError(f"a verb is needed: {', '.join(VERBS)} (see rdc --help)")
     first = words[0]
@@ -160,13 +173,18 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if first.startswith("-"):
         raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
+    raise _no_verb(first)
+
+
+def _no_verb(verb: str) -> UsageError:
+    """Return the error for a word that is no verb, with the verb that does what it says elsewhere."""
     from difflib import get_close_matches
 
-    close = get_close_matches(first.lower(), VERBS, n=1)
-    advice = _OTHER_VERBS.get(first.lower()) or (
+    close = get_close_matches(verb.lower(), VERBS, n=1)
+    advice = _OTHER_VERBS.get(verb.lower()) or (
         f"did you mean {close[0]}?" if close else "to sync, write: rdc sync SRC DST"
     )
-    raise UsageError(f"rdc has no verb '{first}'; {advice} (see rdc --help)")
+    return UsageError(f"rdc has no verb '{verb}'; {advice} (see rdc --help)")
 
 
 def _run_verb(name: str, words: Sequence[str], environment: Environment) -> ExitCode:
@@ -189,6 +207,9 @@ def _version_text() -> str:
 
 
 def _help_text(words: Sequence[str]) -> str:
+    """Return the help of a verb, or of rdc without one. Raises UsageError for a word that is no verb."""
+    if words and words[0] not in VERBS and not words[0].startswith("-"):
+        raise _no_verb(words[0])
     if words and words[0] in VERBS:
         return load_verb(words[0]).help_text.brief()
     summaries = "".join(f"  {name:<13}{load_verb(name).SUMMARY}\n" for name in VERBS)

@@ -98,7 +98,7 @@ def verb_manual(name: str, verb: Verb) -> str:
 
 
 def _events(verb: str) -> list[str]:
-    """The events of a verb and their fields, then the fields that several events have."""
+    """Return the events of a verb and their fields, then the fields that several events have."""
     table = _notes("events")
     lines = ["With \\-\\-json, each line of the output is one object: v is 1, and event names it."]
     for event in VERB_EVENTS[verb]:
@@ -159,7 +159,7 @@ def _sentence(text: str) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Formats the blocks between empty lines. Indented blocks, usage and examples keep their line ends."""
+    """Format the blocks between empty lines. Indented blocks, usage and examples keep their line ends."""
     lines: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         if not block.strip():

@@ -158,7 +158,7 @@ def run_with_settings(
 
 
 def json_output(environment: Environment, **start: bool | bytes) -> Output:
-    """The output of --json. `start`: the fields of the first event."""
+    """Return the output of --json. `start`: the fields of the first event."""
     from rdc.report.json_output import JsonOutput
 
     return JsonOutput(environment.data, environment.flush, environment.clock, **start)
@@ -206,7 +206,7 @@ def perform(output: Output, job: Callable[[], R]) -> R:
 
 @contextlib.contextmanager
 def reporting(output: Output) -> Iterator[None]:
-    """Report an exception of the block to `output`, raises it again, and closes `output` at the end.
+    """Report an exception of the block to `output`, raise it again, and close `output` at the end.
 
     OutputClosedError is not reported, because the reader of the output has left.
     """
@@ -229,7 +229,7 @@ def reporting(output: Output) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reporting_usage(words: Sequence[str], environment: Environment) -> Iterator[None]:
-    """Report an RdcError of the block as an event, too, if `words` ask for events, and raises it again.
+    """Report an RdcError of the block as an event, too, if `words` ask for events, and raise it again.
 
     The block reads the words, so nothing else knows yet which output they ask for.
     """

@@ -94,7 +94,7 @@ def _installed(url: str, engine: EngineUrl) -> EngineUrl:
 
 @contextlib.contextmanager
 def opened_engine(url: EngineUrl) -> Iterator[Engine]:
-    """Connects to the engine, and ends the connection afterwards. Raises RdcError if it cannot be reached."""
+    """Connect to the engine, and end the connection afterwards. Raises RdcError if it cannot be reached."""
     if url.kind == "processes":
         yield Engine(partial(local_processes, url.processes), url.processes)
         return
@@ -103,7 +103,7 @@ def opened_engine(url: EngineUrl) -> Iterator[Engine]:
 
 
 def _unreachable(kind: str, address: str, error: Exception) -> RdcError:
-    """The error for an engine that cannot be reached."""
+    """Return the error for an engine that cannot be reached."""
     # An engine's message may have a traceback of another process behind it; its last line has the reason.
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = one_line(": ".join(dict.fromkeys([*lines[:1], *lines[-1:]])))[:400]
@@ -192,7 +192,7 @@ class _RayExecutor(Executor):
 
 @contextlib.contextmanager
 def _ray(address: str) -> Iterator[Engine]:
-    """Connects to the cluster at HOST:PORT, or starts one for 'local'."""
+    """Connect to the cluster at HOST:PORT, or start one for 'local'."""
     import logging
     import warnings
 
@@ -244,7 +244,7 @@ nearer together. Each costs the merge some milliseconds, and a search for docume
 def parts_on_engine(
     url: EngineUrl, slices: int | None, out: str, ending: bytes, make: MakeParts
 ) -> tuple[str, ...]:
-    """The parts that `make` makes with an executor, a number of slices and the directory `out`.
+    """Return the parts that `make` makes with an executor, a number of slices and the directory `out`.
 
     `ending`: of the names of parts. Raises RdcError. What is done by then stays in the directory.
     """

@@ -48,21 +48,21 @@ class SliceJob(Protocol):
     def list_slices(
         self, of: int, wanted: Sequence[int], path: Callable[[int], bytes], ended: Callable[[], bool]
     ) -> Sequence[int]:
-        """Writes what the `wanted` slices of `of` need to know, each into the file at path(number), if they
+        """Write what the `wanted` slices of `of` need to know, each into the file at path(number), if they
         need anything. Returns them in the order in which they should begin. Once `ended` returns True, lists
         may be incomplete. Raises RdcError."""
 
     def write(
         self, slice_: ScanSlice, part: bytes, list_: bytes, ended: Callable[[], bool], threads: int
     ) -> bool:
-        """Writes the part of a slice. `list_`: where list_slices may have written a file for it. Returns
+        """Write the part of a slice. `list_`: where list_slices may have written a file for it. Returns
         False, without a part, once `ended` returns True. Raises RdcError."""
 
     def head(self, part: bytes) -> SlicedHead:
-        """The head of a part. Raises RdcError if it cannot be read, and OSError."""
+        """Return the head of a part. Raises RdcError if it cannot be read, and OSError."""
 
     def check(self, head: SlicedHead, of: int, roots: Sequence[int]) -> None:
-        """Raises UsageError unless a part is of this job. `roots`: inode number of each path, here."""
+        """Raise UsageError unless a part is of this job. `roots`: inode number of each path, here."""
 
     def is_whole(self, part: bytes, head: SlicedHead) -> bool:
         """Return whether a part from an earlier run is complete and undamaged. Raises RdcError or OSError if

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 
 def slices_in(directory: bytes, ending: bytes) -> int | None:
-    """The number of slices that the parts in a directory name; None without parts, or if they differ."""
+    """Return the number of slices that the parts in a directory name; None without parts, or if they
+    differ."""
     pattern = re.compile(rb"slice-\d+-of-(\d+)\." + re.escape(ending))
     try:
         found = {int(name[1]) for name in map(pattern.fullmatch, os.listdir(directory)) if name}
@@ -72,7 +73,7 @@ class PartDirectory:
         return os.path.join(self._directory, name)
 
     def complete(self, number: int) -> FoundPart | None:
-        """A part from an earlier run; None if there is none, or a damaged or stopped one.
+        """Return a part from an earlier run; None if there is none, or a damaged or stopped one.
 
         Raises UsageError, with its name, for a part of another job, which nobody wants to lose.
         """
@@ -88,7 +89,7 @@ class PartDirectory:
             return None
 
     def part(self, number: int) -> FoundPart:
-        """A part. Raises RdcError if it cannot be read, UsageError if it is of another job."""
+        """Return a part. Raises RdcError if it cannot be read, UsageError if it is of another job."""
         return self._checked(number)[1]
 
     def _checked(self, number: int) -> tuple[SlicedHead, FoundPart]:
@@ -166,7 +167,7 @@ class SliceRuns:
         self._breaks = 0
 
     def run(self) -> None:
-        """Returns when each slice has its part. Raises RdcError if some have none, StoppedError once `stop`
+        """Return when each slice has its part. Raises RdcError if some have none, StoppedError once `stop`
         is set."""
         while self._waiting or self._sent:
             check_stop(self._stop)
@@ -187,7 +188,7 @@ class SliceRuns:
             )
 
     def close(self) -> None:
-        """Withdraws what has not begun, waits for the rest, and ends an executor that was made here."""
+        """Withdraw what has not begun, wait for the rest, and end an executor that was made here."""
         for sent in self._sent.values():
             sent.future.cancel()
         left = {future for future, sent in self._sent.items() if not future.done()}
@@ -252,7 +253,7 @@ class SliceRuns:
         self._waiting.append(number)
 
     def _renew(self, broken: Executor, error: BaseException) -> None:
-        """Replaces an executor that takes no more work."""
+        """Replace an executor that takes no more work."""
         if self._executor is not broken:
             return  # another task of it was first
         self._breaks += 1
@@ -283,7 +284,7 @@ def make_parts(
     reporter: Reporter,
     stop: StopSignal | None,
 ) -> tuple[str, ...]:
-    """Makes the parts that are missing in the directory `out`, and returns the names of all.
+    """Make the parts that are missing in the directory `out`, and return the names of all.
 
     Raises UsageError for a number of slices that cannot be, for a directory that a link of another user leads
     to, for a worker that differs and for a part of another job, RdcError if slices have no part in the end,
@@ -343,14 +344,14 @@ class _Progress:
         self._done = 0
 
     def keep(self, number: int) -> bool:
-        """Counts a part from an earlier run. Returns whether there is one."""
+        """Count a part from an earlier run. Returns whether there is one."""
         part = self._parts.complete(number)
         if part is not None:
             self._add(part)
         return part is not None
 
     def finish(self, number: int) -> None:
-        """Counts a new part. Raises RdcError if it is not there."""
+        """Count a new part. Raises RdcError if it is not there."""
         self._add(self._parts.part(number))
 
     def _add(self, part: FoundPart) -> None:

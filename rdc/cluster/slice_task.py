@@ -77,7 +77,7 @@ class RunMarker:
 
 
 def looking(path: bytes, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
-    """Returns a function that says whether the marker at `path` is gone. It looks every LOOK_SECONDS."""
+    """Return a function that says whether the marker at `path` is gone. It looks every LOOK_SECONDS."""
     gone, next_look = False, clock()
 
     def ended() -> bool:
@@ -115,7 +115,7 @@ class WorkerFacts(Record):
 
 
 def worker_facts(paths: Sequence[bytes], method: str) -> WorkerFacts:
-    """The facts of this process for a job of these paths. `method`: its parameters."""
+    """Return the facts of this process for a job of these paths. `method`: its parameters."""
     return WorkerFacts(socket.gethostname(), f"{__version__}; {method}", tuple(map(_root, paths)))
 
 
@@ -170,7 +170,7 @@ class SliceTask(Record):
     part: bytes
     """The file to write, an absolute path."""
     list: bytes
-    """Where the slice may have a list of what it reads."""
+    """The path of a list of what the slice reads, if there is one."""
     marker: bytes
     """Path of the RunMarker."""
     threads: int
@@ -203,7 +203,7 @@ def unpacked_result(content: bytes) -> SliceResult:
 
 
 def run_slice(version: str, packed: bytes) -> bytes | str:
-    """Runs a task that packed_task made, and returns a packed SliceResult.
+    """Run a task that packed_task made, and return a packed SliceResult.
 
     A worker of another version of rdc may not have the same records, so `version` is compared before anything
     is unpacked. A str is returned if it differs: the worker's own version.

@@ -42,7 +42,7 @@ class Access(Record):
     no_undo: bool = False
     """No sync of a peer is kept to be undone."""
     keep_undo: KeepUndo | None = None
-    """How much every sync of a peer keeps to be undone, whatever the peer asks; None: as it asks."""
+    """The old data that every sync of a peer keeps for undo, whatever the peer asks; None: as it asks."""
 
 
 def granted_options(open_: Open, access: Access) -> SyncOptions:
@@ -108,7 +108,8 @@ def _check_needs(options: SyncOptions, access: Access) -> None:
 
 
 def _refusal(need: Need, access: Access) -> str:
-    """The error for an option with this need, with {} for the directory and the option; "" for none."""
+    """Return the error for an option with this need, with {} for the directory and the option; "" for
+    none."""
     if need is Need.OWNERS and not access.owners:
         return "{} keeps no owners: leave out {}"
     if need is Need.COMPARING and access.write_only:
@@ -123,7 +124,7 @@ def _refusal(need: Need, access: Access) -> str:
 
 
 def _check_removal(access: Access) -> None:
-    """Raises TrustError if nothing may be removed from the directory as a source."""
+    """Raise TrustError if nothing may be removed from the directory as a source."""
     reasons = (
         ("is read-only", access.read_only),
         ("is append-only", access.append_only),
@@ -150,7 +151,7 @@ def _check_undo(options: SyncOptions, access: Access) -> None:
 
 
 def open_served(path: bytes, title: str) -> int:
-    """Opens the directory at an absolute path without ".." and without following a link.
+    """Open the directory at an absolute path without ".." and without following a link.
 
     Returns an O_PATH descriptor. Raises RdcError (exit code 11). Its text names no path of this machine,
     because it goes to the peer.
@@ -166,7 +167,7 @@ def open_served(path: bytes, title: str) -> int:
 
 
 def admission(path: bytes, access: Access) -> Admission:
-    """Makes the Admission of a peer that is confined to the directory at `path`; see `open_served`.
+    """Make the Admission of a peer that is confined to the directory at `path`; see `open_served`.
 
     The directory is opened once per session and stays open until the process ends. If another directory takes
     its path meanwhile, the session goes on in the old one.

@@ -159,7 +159,7 @@ def _reason(error: OSError | UnicodeError | TypeError) -> str:
 
 
 def address_of(name: tuple[str, int]) -> Address:
-    """A socket's address; an IPv4-mapped IPv6 address becomes IPv4."""
+    """Return a socket's address; an IPv4-mapped IPv6 address becomes IPv4."""
     return Address(name[0].removeprefix("::ffff:"), name[1])
 
 

@@ -43,7 +43,7 @@ class Address(Record):
 
 
 def _limit(default: int, least: int, most: int, *, size: bool = False, module: bool = True) -> Any:
-    """A field of Limits. `size`: it counts bytes. `module`: a module can set it, too."""
+    """Return a field of Limits. `size`: it counts bytes. `module`: a module can set it, too."""
     return setting(SIZE if size else NUMBER, default, least=least, most=most, module=module)
 
 
@@ -186,7 +186,7 @@ def _read(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
 
 
 def _beside(file: Path, name: str) -> Path:
-    """The path of `name`, which is relative to the directory of `file` unless absolute."""
+    """Return the path of `name`, which is relative to the directory of `file` unless absolute."""
     return file.parent / name
 
 
@@ -243,7 +243,7 @@ def _keep_undo(table: Table, found: ModuleSettings) -> KeepUndo | None:
 
 
 def _module_limits(table: Table, base: Limits) -> Limits:
-    """The limits of a module, which gets no more than `base`, those of any session."""
+    """Return the limits of a module, which gets no more than `base`, those of any session."""
     declared = {
         key: replace(each, most=getattr(base, key.replace("-", "_")))
         for key, each in settings_of(Limits).items()

@@ -144,7 +144,7 @@ def distrust(directory: Path, name: str) -> None:
 
 
 def describe(certificate: Certificate) -> KeyFacts:
-    """The facts of a certificate. TrustError if it is not valid."""
+    """Return the facts of a certificate. TrustError if it is not valid."""
     from cryptography import x509
 
     try:
@@ -158,7 +158,7 @@ def describe(certificate: Certificate) -> KeyFacts:
 
 
 def pem(certificate: Certificate) -> bytes:
-    """The certificate as PEM text, the form for exchange."""
+    """Return the certificate as PEM text, the form for exchange."""
     import ssl
 
     return ssl.DER_cert_to_PEM_cert(certificate.der).encode()

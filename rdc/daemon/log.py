@@ -52,7 +52,7 @@ class LogStream:
 
 
 def _reopened(fd: int) -> int:
-    """The pipe at `fd`, opened again so that only the copy is non-blocking; `fd` itself if that is not
+    """Return the pipe at `fd`, opened again so that only the copy is non-blocking; `fd` itself if that is not
     allowed."""
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -160,7 +160,7 @@ class Log:
 
 
 def fault(error: BaseException) -> str:
-    """An unexpected error with its place, on one line."""
+    """Return an unexpected error with its place, on one line."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__, limit=-FRAMES)
@@ -169,7 +169,7 @@ def fault(error: BaseException) -> str:
 
 
 def _plain(value: str | bytes | float, most: int) -> str | int | float:
-    """The value, as text of at most `most` characters."""
+    """Return the value, as text of at most `most` characters."""
     if isinstance(value, int | float):
         return value
     text = one_line(value) if isinstance(value, str) else printable(value)

@@ -66,7 +66,7 @@ class Processes:
         return len(self._running)
 
     def of(self, pin: str) -> int:
-        """Number of sessions of this key."""
+        """Return the number of sessions of this key."""
         return sum(running.visitor.pin == pin for running in self._running.values())
 
     @property
@@ -275,7 +275,7 @@ class Server:
         return True
 
     def _wait(self) -> float | None:
-        """Seconds until the next deadline."""
+        """Return the seconds until the next deadline."""
         dues = (self._arrivals.due, self._processes.due, self._listeners.due)
         times = [due for due in dues if due is not None]
         return min(times) - time.monotonic() if times else None
@@ -376,7 +376,7 @@ class Server:
         )
 
     def _serve(self, transport: TlsTransport, visitor: Visitor) -> int:
-        """Runs in the session's process, which keeps only the log and its own connection of the daemon's."""
+        """Run in the session's process, which keeps only the log and its own connection of the daemon's."""
         self._arrivals.forsake()
         self._listeners.forsake()
         self._loop.close()

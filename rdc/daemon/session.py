@@ -260,7 +260,7 @@ class _Session:
 
 
 def requested_module(open_: Open, modules: Mapping[str, Module], names: frozenset[str]) -> Module:
-    """The module that an Open names, if a peer trusted as `names` may use it.
+    """Return the module that an Open names, if a peer trusted as `names` may use it.
 
     TrustError gives the same answer for a missing module and a forbidden one, so a peer learns no names.
     """
@@ -372,8 +372,8 @@ def serve_session(
 
 
 def entries_share(limits: Limits) -> int:
-    """Bytes of a session's memory for the entries that its peer announces. A quarter remains for everything
-    else, so too many entries are rejected with a message before an allocation fails."""
+    """Return the bytes of a session's memory for the entries that its peer announces. A quarter remains for
+    everything else, so too many entries are rejected with a message before an allocation fails."""
     return limits.memory * 3 // 4
 
 

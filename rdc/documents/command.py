@@ -28,7 +28,7 @@ from rdc.files.own.output_file import Output as FileOutput
 from rdc.lean.records import Record
 from rdc.limits import BATCH_BYTES
 from rdc.model.options import Option
-from rdc.model.similar import FORMATS, SHINGLE_UNITS, DocumentOptions, DocumentReport
+from rdc.model.similar import FORMATS, LINKS, SHINGLE_UNITS, DocumentOptions, DocumentReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 
 _KEEP = Option(
     ("--write-kept",), "list the documents to keep in a training set, as JSON lines", "FILE", common=True
+)
+_LINK = Option(
+    ("--link",),
+    "single: a group is connected by similar pairs (default); complete: each pair in it is similar",
+    "RULE",
+    values=LINKS,
 )
 _AGAINST = Option(("--against",), "list documents similar to one of an older corpus, given as a part", "PART")
 
@@ -63,7 +69,15 @@ DOCUMENT_GROUP = OptionGroup(
             "FORMAT",
         ),
         Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
+        _LINK,
         _KEEP,
+        Option(
+            ("--clean",),
+            "write the documents to keep to DIR, new or empty, in files like those of PATH",
+            "DIR",
+            common=True,
+        ),
+        Option(("--excerpts",), "show where each document differs from the most similar one", common=True),
         _AGAINST,
         Option(("--stage",), "keep what was read in DIR, so that an interrupted run can resume", "DIR"),
         Option(("-o", "--output"), "also write a part for rdc merge; FILE ends in .rdcdocs", "FILE"),
@@ -79,6 +93,7 @@ MERGED_DOCUMENT_GROUP = OptionGroup(
     "Parts of documents",
     (
         Option(("--threshold",), "least resemblance, 0.1 to 1 (default: 0.8)", "PART"),
+        _LINK,
         _KEEP,
         _AGAINST,
     ),
@@ -86,7 +101,7 @@ MERGED_DOCUMENT_GROUP = OptionGroup(
 
 
 class DocumentOutput(Record):
-    """Where the results go. Without `json` they are printed for people."""
+    """The places of the results. Without `json` they are printed for people."""
 
     json: bool
     quiet: bool
@@ -106,21 +121,23 @@ class DocumentOutput(Record):
 def read_document_options(
     words: Words, rules: tuple[FilterRule | DirectoryRules, ...] = ()
 ) -> DocumentOptions:
-    """Reads what is searched for, and how. Raises UsageError."""
-    shingle = _value(words, "--shingle") or SHINGLE_UNITS[0]
-    if shingle not in SHINGLE_UNITS:
-        raise UsageError(f"--shingle={shingle}: {' or '.join(SHINGLE_UNITS)} is expected")
-    format_ = _value(words, "--format") or FORMATS[0]
-    if format_ not in FORMATS:
-        raise UsageError(f"--format={format_}: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is expected")
+    """Return the documents to search for, and how. Raises UsageError."""
+    link = _one_of(words, "--link", LINKS)
+    if link != LINKS[0] and words.has("--against"):
+        raise UsageError("--link=complete and --against exclude each other; --against makes no groups")
+    if words.has("--excerpts") and words.has("--against"):
+        raise UsageError("--excerpts and --against exclude each other; a part holds no texts")
     return DocumentOptions(
         rules=rules,
         one_file_system=words.has("--one-file-system"),
         field=_value(words, "--field") or "text",
-        format=format_,
-        shingle=shingle,
+        format=_one_of(words, "--format", FORMATS),
+        shingle=_one_of(words, "--shingle", SHINGLE_UNITS),
         threshold=_threshold(words),
+        link=link,
         against=_value(words, "--against"),
+        excerpts=words.has("--excerpts"),
+        clean=_value(words, "--clean"),
         stage=_value(words, "--stage"),
         depth=read_depth(words),
         max_rate=read_max_rate(words),
@@ -133,8 +150,9 @@ def read_document_output(words: Words, *, merged: bool = False, parts: bool = Fa
     `merged`: those of a merge, whose part may replace one that is merged. `parts`: -o is no file of this
     process.
     """
+    from rdc.documents.page_report import DOCUMENTS_PAGE
     from rdc.documents.parts.part_file import DOCUMENT_PART, MERGED_DOCUMENTS
-    from rdc.documents.report import DOCUMENT_LIST, DOCUMENTS_PAGE
+    from rdc.documents.report import DOCUMENT_LIST
 
     part_kind = MERGED_DOCUMENTS if merged else DOCUMENT_PART
     paths = [_value(words, key) for key in ("--write-kept", "--output", "--html")]
@@ -146,24 +164,24 @@ def read_document_output(words: Words, *, merged: bool = False, parts: bool = Fa
 
 
 def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
-    """Raises UsageError if an option of `group` is given. `why` completes `--write-kept: `."""
+    """Raise UsageError if an option of `group` is given. `why` completes `--write-kept: `."""
     for option in group.options:
         if words.has(option.key):
             raise UsageError(f"{option.key}: {why}")
 
 
 def refuse_beside_slices(words: Words, *, cluster: bool) -> None:
-    """Raises UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
-    refused = (
-        ("--stage",)
-        if cluster
-        else ("--stage", "--write-kept", "--against", "--html", "--threshold", "--json")
-    )
-    for key in refused:
+    """Raise UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
+    beside = "--cluster" if cluster else "--slice"
+    for key in ("--stage", "--clean", "--excerpts"):
         if words.has(key):
-            beside = "--cluster" if cluster else "--slice"
-            why = "parts that are there are not made again" if key == "--stage" else "give it to rdc merge"
+            why = "parts that are there are not made again"
+            if key != "--stage":
+                why = "the texts are read again where they were read; --write-kept lists what to keep"
             raise UsageError(f"{key} and {beside} exclude each other; {why}")
+    for key in ("--write-kept", "--against", "--html", "--threshold", "--link", "--json"):
+        if words.has(key) and not cluster:
+            raise UsageError(f"{key} and --slice exclude each other; give it to rdc merge")
 
 
 def _value(words: Words, key: str) -> str | None:
@@ -171,6 +189,14 @@ def _value(words: Words, key: str) -> str | None:
     if given is not None and not given.value:
         raise UsageError(f"{key} needs a value (see rdc similar --help)")
     return None if given is None else given.value
+
+
+def _one_of(words: Words, key: str, values: Sequence[str]) -> str:
+    """Return the value of an option, or the first one of `values`. Raises UsageError for another one."""
+    value = _value(words, key) or values[0]
+    if value not in values:
+        raise UsageError(f"{key}={value}: {', '.join(values[:-1])} or {values[-1]} is expected")
+    return value
 
 
 def _threshold(words: Words) -> float:
@@ -195,8 +221,8 @@ _OTHERS = (
 the environment; nothing is kept there."""
 
 
-def run_text(words: Words, environment: Environment) -> ExitCode:
-    """Runs `rdc similar --text`. Raises RdcError, which the caller prints."""
+def run_text(words: Words, environment: Environment, command: str) -> ExitCode:
+    """Run `rdc similar --text`. `command`: the command line. Raises RdcError, which the caller prints."""
     for key in _OTHERS:
         if words.has(key):
             raise UsageError(f"{key} and --text exclude each other (see rdc similar --help)")
@@ -224,7 +250,7 @@ def run_text(words: Words, environment: Environment) -> ExitCode:
         given = [os.fsencode(path) for path in words.operands]
         return search_claimed(given, options, output.part, claims, reporter=reporter)
 
-    return print_documents(search, output, environment)
+    return print_documents(search, output, environment, command)
 
 
 def _write_slice(
@@ -267,9 +293,15 @@ def _search_on_cluster(
 
 
 def print_documents(
-    search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
+    search: Callable[[Reporter], DocumentReport],
+    output: DocumentOutput,
+    environment: Environment,
+    command: str,
 ) -> ExitCode:
-    """Run a search, write its results in the forms that `output` asks for, and return the exit code."""
+    """Run a search, write its results in the forms that `output` asks for, and return the exit code.
+
+    `command`: the command line, which the page shows.
+    """
     _keep_freed_memory()
     shown = json_output(environment) if output.json else _listing(output, environment)
     report = perform(shown, lambda: search(shown))
@@ -278,9 +310,10 @@ def print_documents(
 
         write_output(output.kept, keep_lines(report.kept))
     if output.page is not None:
-        from rdc.documents.report import documents_page
+        from rdc.documents.page_report import documents_page
+        from rdc.report.html_page import PageOrigin
 
-        write_output(output.page, documents_page(report))
+        write_output(output.page, documents_page(report, PageOrigin.here(command)))
     return report.exit
 
 

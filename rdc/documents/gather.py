@@ -20,7 +20,7 @@ from rdc.documents.parts.part_file import (
     part_start,
 )
 from rdc.documents.read.file_kinds import FileKind, kind_of
-from rdc.documents.read.file_units import FileUnit, UnitList, list_units
+from rdc.documents.read.file_units import FileUnit, UnitList, check_places, list_units
 from rdc.documents.read.text_batch import RowProblems, StoredBound, TextBatch
 from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode, RdcError, UsageError, printable
@@ -72,7 +72,7 @@ class JoinedSlices:
         self.problems += self.later
 
     def _add_file(self, path: bytes, ranges: list[PartRange]) -> None:
-        """Adds the ranges of one file in their order, as far as it could be read."""
+        """Add the ranges of one file in their order, as far as it could be read."""
         numbers = [one.outcome.range.number for one in ranges]
         first = ranges[0].outcome.range
         alike = all(
@@ -110,7 +110,7 @@ class JoinedSlices:
         self.later.append(problem)
 
     def _counted(self, block: Block, range_: PartRange, rows: int) -> Block:
-        """The block with the rows before its range. Raises PartError unless it is of this range."""
+        """Return the block with the rows before its range. Raises PartError unless it is of this range."""
         layout, outcome = block.layout, range_.outcome
         last = self._opened.numbers(block, "Q", layout.rows, layout.documents - 1, 1)[0]
         # A range of lines counts them; rows of Parquet have their numbers.
@@ -145,10 +145,12 @@ class Gathered(Record):
     """The unit of the shingles: words or chars."""
     problems: list[Problem]
     left_out: int
+    units: UnitList | None = None
+    """The files of the documents, if this run read them."""
 
 
 def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSignal | None) -> Gathered:
-    """Checks parts: whole ones of the same shingles, or all slices of one search. Their problems are reported
+    """Check parts: whole ones of the same shingles, or all slices of one search. Their problems are reported
     again.
 
     Raises PartError for a damaged part, and UsageError for one of other parameters or a slice that is
@@ -195,6 +197,8 @@ def gather(
         reporter(event)
 
     units = list_units(paths, options, listed, stop, claims=claims)
+    if options.clean is not None:
+        check_places(units, os.fsencode(options.clean))
     work = _Gathering(units, options, reporter, stop, claims)
     found = work.into_memory() if options.stage is None else work.into_stage(os.fsencode(options.stage))
     return Gathered(
@@ -203,11 +207,12 @@ def gather(
         found.unit,
         ordered_problems([*walked, *found.problems]),
         found.left_out + len([one for one in walked if one.code]),
+        units,
     )
 
 
 def with_older(new: Gathered, path: str) -> Gathered:
-    """Adds the part of an older corpus, as the last one. Its problems do not count. Raises as
+    """Add the part of an older corpus, as the last one. Its problems do not count. Raises as
     opened_parts()."""
     sources = [*new.parts.sources, PartSource(path)]
     parts = OpenParts(sources)
@@ -222,7 +227,7 @@ def with_older(new: Gathered, path: str) -> Gathered:
             f"{parts.name(len(sources) - 1)}: slice {old.head.slices.numbers[0]}/{old.head.slices.of} of an"
             " older corpus; merge its slices first: rdc merge -o FILE"
         )
-    return Gathered(parts, [*new.blocks, *old.blocks], new.unit, new.problems, new.left_out)
+    return Gathered(parts, [*new.blocks, *old.blocks], new.unit, new.problems, new.left_out, new.units)
 
 
 def ordered_problems(problems: list[Problem]) -> list[Problem]:
@@ -250,7 +255,7 @@ class _Gathering:
         self._bound = StoredBound()
 
     def into_memory(self) -> Gathered:
-        """Reads into a file without a name: columns one after another."""
+        """Read into a file without a name: columns one after another."""
         file = NamelessFile()
         blocks: list[Block] = []
         problems: list[Problem] = []
@@ -276,7 +281,7 @@ class _Gathering:
         )
 
     def into_stage(self, directory: bytes) -> Gathered:
-        """Reads into one part a unit, named by what the files are. A part that is there is not made again."""
+        """Read into one part a unit, named by what the files are. A part that is there is not made again."""
         try:
             make_directory(directory)
         except OSError as error:
@@ -331,7 +336,7 @@ class _Gathering:
         return encode_block(batch, self._options.shingle)
 
     def _noted(self, reader: UnitReader, unit: FileUnit, *, quiet: bool = False) -> Iterator[TextBatch]:
-        """The batches of a unit, with progress and, unless `quiet`, its problems."""
+        """Yield the batches of a unit, with progress and, unless `quiet`, its problems."""
         check_stop(self._stop)
         for batch in reader.batches():
             check_stop(self._stop)

@@ -57,7 +57,7 @@ class _Name(NamedTuple):
 
 
 def ordered_part(gathered: Gathered) -> Iterator[bytes]:
-    """Encodes all documents and problems as one part, in spans."""
+    """Encode all documents and problems as one part, in spans."""
     corpus = Corpus(gathered.parts, gathered.blocks)
     yield from part_start(gathered.unit)
     for runs in _blocks(corpus):
@@ -66,7 +66,7 @@ def ordered_part(gathered: Gathered) -> Iterator[bytes]:
 
 
 def _blocks(corpus: Corpus) -> Iterator[list[Run]]:
-    """The runs of each block. They are not empty."""
+    """Yield the runs of each block. They are not empty."""
     runs: list[Run] = []
     documents = size = 0
     last: _Name | None = None
@@ -88,7 +88,7 @@ def _blocks(corpus: Corpus) -> Iterator[list[Run]]:
 
 
 def _columns(corpus: Corpus, runs: list[Run]) -> Iterator[bytes]:
-    """The columns of one block, in order."""
+    """Yield the columns of one block, in order."""
     paths: list[bytes] = []
     sources, rows, sizes, ends = array("I"), array("Q"), array("Q"), array("Q")
     digests, samples, sets = [], [], []
@@ -126,7 +126,7 @@ def _columns(corpus: Corpus, runs: list[Run]) -> Iterator[bytes]:
 
 
 def root_inodes(paths: Sequence[bytes]) -> tuple[int, ...]:
-    """The inode number of each path; 0 if it cannot be looked at."""
+    """Return the inode number of each path; 0 if it cannot be looked at."""
     return tuple(map(_inode, paths))
 
 
@@ -185,7 +185,7 @@ class _SliceWriter:
         return DocumentSlice(self._documents, self._bytes, left_out, self._code)
 
     def spans(self) -> Iterator[bytes]:
-        """The bytes of the part."""
+        """Yield the bytes of the part."""
         files = SliceFiles(self._slice, self._options.format)
 
         def listed(event: Event, /) -> None:
@@ -212,7 +212,7 @@ class _SliceWriter:
         return encode_slice(self._paths, slices, units.bytes)
 
     def _unit(self, units: UnitList, unit: FileUnit) -> Iterator[bytes]:
-        """The blocks of a unit, and the range that they are of."""
+        """Yield the blocks of a unit, and the range that they are of."""
         reader = UnitReader(units.files, unit, self._options.field, self._bound)
         encode = partial(encode_block, unit=self._options.shingle)
         blocks = 0

@@ -75,7 +75,7 @@ class _Ready(Record, frozen=False):
     finished: int = 0
     """Names that are done."""
     refused: bool = False
-    """Whether the file that stays takes no name of this one: the others are not tried."""
+    """True if the file that stays takes no name of this one: the others are not tried."""
 
 
 class _Name(Record, frozen=False):
@@ -202,7 +202,7 @@ class Batch:
         return found, numbers, places
 
     def _compare(self, tasks: Sequence[Task], numbers: dict[int, int], leased: LeasedFiles) -> list[_Ready]:
-        """The tasks whose two files are leased and equal. The others are reported; a file that stays,
+        """Return the tasks whose two files are leased and equal. The others are reported; a file that stays,
         once."""
         ready: list[_Ready] = []
         together: dict[int, list[Task]] = {}
@@ -235,7 +235,8 @@ class Batch:
     def _equal(
         self, tasks: Sequence[Task], original: int, files: Sequence[int], leased: LeasedFiles
     ) -> tuple[bytes, list[bool | FileError]]:
-        """A dry run trusts the digests of a search."""
+        """Return the digest of the original, and for each of `files` whether it is equal, or why it cannot be
+        compared. A dry run trusts the digests of a search."""
         options = self._totals.options
         if not tasks or (not options.apply and self._totals.searched):
             return b"", [True] * len(tasks)
@@ -300,7 +301,7 @@ class Batch:
         return found
 
     def _change(self, name: _Name, leased: LeasedFiles) -> NameChange:
-        """The object that changes this name alone. Raises RdcError."""
+        """Return the object that changes this name alone. Raises RdcError."""
         if name.change is None:
             task, step = name.ready.task, name.step
             root, path = self._trees[name.path.root].root, name.path.path
@@ -371,7 +372,8 @@ class Batch:
                 states.append(_state_of(tree, path))
 
     def _to_be_made(self, names: Sequence[_Name]) -> list[tuple[bytes, bytes]]:
-        """The directories that moved files need and that are not there, parents first. Raises RdcError."""
+        """Return the directories that moved files need and that are not there, parents first. Raises
+        RdcError."""
         found: list[tuple[bytes, bytes]] = []
         if self._paths is None:
             return found
@@ -553,7 +555,7 @@ def _state_of(tree: Tree, path: bytes) -> DirectoryState:
 
 
 class RemovalPaths:
-    """Where each removed duplicate goes: its path below the directory of `move`, or the text of its link.
+    """The target of each removed duplicate: its path below the directory of `move`, or the text of its link.
 
     The paths are a function of the trees and options, so a dry run gives the same.
     """
@@ -590,7 +592,7 @@ class RemovalPaths:
         return self._options.destination
 
     def missing_parents(self, destination: bytes) -> list[bytes]:
-        """The directories above `destination` that are not there, parents first."""
+        """Return the directories above `destination` that are not there, parents first."""
         return [path for path in _parents(destination) if not os.path.isdir(self.shown_destination(path))]
 
     def make_parents(self, destination: bytes) -> None:
@@ -606,7 +608,7 @@ class RemovalPaths:
         make_durable([], changed.values())
 
     def into(self) -> Root:
-        """The directory that `move` fills; it is made if need be. Raises RdcError."""
+        """Return the directory that `move` fills; it is made if need be. Raises RdcError."""
         if self._into is None:
             self._into = Root.open(self._options.destination, create=True, writable=True)
         return self._into
@@ -644,6 +646,6 @@ class RemovalPaths:
 
 
 def _parents(path: bytes) -> list[bytes]:
-    """The directories above a relative path, the topmost first."""
+    """Return the directories above a relative path, the topmost first."""
     parts = path.split(b"/")[:-1]
     return [b"/".join(parts[: count + 1]) for count in range(len(parts))]

@@ -134,7 +134,7 @@ class _Original(Record, frozen=False):
     links: int
     """Links that it has, or will have."""
     full: bool = False
-    """Whether it takes no more."""
+    """True if it takes no more."""
     refusing: set[tuple[int, bytes]] = field(default_factory=set)
     """Directories, by tree and path, that it cannot be linked into."""
     joining: int = 0

@@ -235,13 +235,21 @@ of each group always stays; the others are compared with it byte by byte right b
 
 _FORMATS = ("--null", "--csv", "--json", "--html")
 
+_OF_OTHER_TOOLS = {
+    **dict.fromkeys(
+        ("-r", "-R", "--recurse", "--recursive"), "directories are always searched with all below them"
+    ),
+    "--undo": "rdc dedupe --undo=JOURNAL brings files back; the run that removed them printed the journal",
+}
+"""Advice for options of other programs and verbs."""
+
 
 help_text = HelpText(_INTRODUCTION, OPTIONS, short=short_help("dupes", _INTRODUCTION))
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Run `rdc dupes` with the words after it. Raises RdcError, which the caller prints."""
-    parsed = parse_words(words, OPTIONS, {}, command="rdc dupes")
+    parsed = parse_words(words, OPTIONS, _OF_OTHER_TOOLS, command="rdc dupes")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
     parsed = _with_listed(parsed, environment)

@@ -47,9 +47,9 @@ class Inode(Record, frozen=False):
     facts: FileFacts
     names: list[RootedPath] = field(default_factory=list)
     protected: bool = False
-    """Whether one of its names lies below --keep, so that it must not be changed."""
+    """True if one of its names lies below --keep, so that it must not be changed."""
     stuck: bool = False
-    """Whether this process cannot change its names."""
+    """True if this process cannot change its names."""
     use: DiskUse | None = None
     """The space that it takes on disk, if that was requested."""
 
@@ -105,7 +105,7 @@ def _looked_at(tree: Tree, path: bytes, *, attributes: bool, use: bool) -> Inode
 
 
 def choose_original(inodes: Sequence[Inode]) -> Inode:
-    """The file to which the other names will be linked.
+    """Return the file to which the other names will be linked.
 
     A file whose names must not change, or cannot; otherwise one with unknown names, which could not be freed
     anyway; otherwise the one with the most names; otherwise the first.
@@ -150,7 +150,8 @@ def choose_survivor(inodes: Sequence[Inode], rules: Sequence[KeepRule], trees: S
 
 
 def _rank(inode: Inode, rule: KeepRule, trees: Sequence[Tree]) -> int:
-    """The lower, the rather it stays. A file with several names has the rank of its best one."""
+    """Return the rank of a file: the one with the lowest stays. A file with several names has the rank of its
+    best one."""
     order = rule.order
     mtime = real_time(inode.facts.identity.mtime_ns)
     if order is KeepOrder.NEWEST:
@@ -176,7 +177,7 @@ count as held by something else."""
 
 
 class SharedPlaces:
-    """Which files of a group refer to the shared extents of the group's volume, and may still change.
+    """The files of a group that refer to the shared extents of the group's volume, and may still change.
 
     The volume is cut at all ends of such extents, so that each piece is referred to as a whole or not at all.
     """
@@ -228,7 +229,7 @@ class SharedPlaces:
         return total // 2
 
     def _pieces_of(self, ranges: list[tuple[int, int]]) -> Iterator[int]:
-        """The numbers of the pieces that these sorted, disjoint ranges cover."""
+        """Yield the numbers of the pieces that these sorted, disjoint ranges cover."""
         if not self._cuts:
             return
         for start, end in ranges:
@@ -241,13 +242,13 @@ class SharedPlaces:
 class _Held(Record):
     length: int
     by_later: bool
-    """Whether another file of the group refers to it that is still to change."""
+    """True if another file of the group refers to it that is still to change."""
     by_several: bool
-    """Whether several files of the group referred to it at the beginning, all of which change."""
+    """True if several files of the group referred to it at the beginning, all of which change."""
 
 
 def _ranges(inode: Inode) -> list[tuple[int, int]]:
-    """The shared places of a file on the volume, sorted and disjoint."""
+    """Return the shared places of a file on the volume, sorted and disjoint."""
     shared: array[int] | tuple[int, ...] = () if inode.use is None else inode.use.shared
     found: list[tuple[int, int]] = []
     for start, length in sorted(zip(shared[0::2], shared[1::2], strict=True)):
@@ -260,7 +261,7 @@ def _ranges(inode: Inode) -> list[tuple[int, int]]:
 
 
 def choose_source(members: Sequence[Inode], places: SharedPlaces) -> Inode:
-    """The file whose blocks the others will share.
+    """Return the file whose blocks the others will share.
 
     A file that cannot change, or must not. Otherwise the one that would free least if it changed. Otherwise
     the one whose first place on disk most files have already. Otherwise the first.

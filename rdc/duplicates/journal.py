@@ -80,7 +80,7 @@ class KeptFile(Record):
     digest: bytes
     """The digest of its content; b"" for hard links, which are undone by their inode."""
     digest_of_all: bool = False
-    """Whether the digest is BLAKE3 of all bytes, as in older journals, and no ContentDigest."""
+    """True if the digest is BLAKE3 of all bytes, as in older journals, and no ContentDigest."""
 
     @property
     def real(self) -> bytes:
@@ -256,7 +256,7 @@ class JournalWriter:
         )
 
     def _top(self, top: bytes, lines: list[bytes]) -> int:
-        """The number of a tree. Its line is added before the first that needs it."""
+        """Return the number of a tree. Its line is added before the first that needs it."""
         number = self._tops.get(top)
         if number is None:
             number = self._tops[top] = len(self._tops)
@@ -402,7 +402,7 @@ _LINKS_2 = _LINKS_1 | {"old", "mode", "uid", "gid"}
 
 
 def _link(fields: dict[str, object]) -> Change:
-    """A hard link in a journal of version 1 or 2."""
+    """Return a hard link in a journal of version 1 or 2."""
     if fields.keys() not in (_LINKS_1, _LINKS_2):
         raise RecordError("the fields of a link")
     directory, _, name = absolute_path_of(fields["kept"]).rpartition(b"/")
@@ -420,7 +420,7 @@ _REMOVAL = _METADATA | {
 
 
 def _removal(fields: dict[str, object]) -> Change:
-    """A removed duplicate in a journal of version 1."""
+    """Return a removed duplicate in a journal of version 1."""
     if fields.keys() != _REMOVAL or fields["action"] not in [action.value for action in REMOVALS]:
         raise RecordError("the fields of a removed duplicate")
     action = Action(fields["action"])
@@ -495,8 +495,8 @@ def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
 
 
 def find_leftovers(tree: Tree, totals: RunTotals) -> list[Leftover]:
-    """Files below a tree that have names of displaced files and may be changed. Sweeps temporaries and
-    reports foreign files."""
+    """Return the files below a tree that have names of displaced files and may be changed. Sweeps temporaries
+    and reports foreign files."""
     reserved: list[tuple[bytes, list[bytes]]] = []
     walk = Walk(tree.root, FilterList(()), _silent, on_temporaries=lambda *found: reserved.append(found))
     for _ in walk:
@@ -539,7 +539,7 @@ def _changes_of(displaced: Collection[bytes], journals: bytes | None) -> dict[by
 
 
 def newest_journals(directory: bytes | None) -> list[bytes]:
-    """Paths of the newest journals."""
+    """Return the paths of the newest journals."""
     if directory is None:
         return []
     try:

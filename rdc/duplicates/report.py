@@ -49,14 +49,14 @@ def uncovered(report: DuplicateReport) -> Iterator[DuplicateGroup]:
 
 
 def directories_text(group: DirectoryGroup) -> str:
-    """One directory per line, with a slash at its end; the first line says what each holds."""
+    """Return one directory per line, with a slash at its end; the first line says what each holds."""
     first, *others = [printable(path.rstrip(b"/")) + "/" for path in group.paths_bytes]
     holds = f"  ({counted(group.files, 'file')}, {size_text(group.bytes)} in each)"
     return "\n".join([first + holds, *others]) + "\n"
 
 
 def duplicates_text(group: DuplicateGroup) -> str:
-    """One file per line. Its other names follow, indented after an equals sign."""
+    """Return one file per line. Its other names follow, indented after an equals sign."""
     lines = []
     for file in group.files:
         lines.append(printable(file.path_bytes))
@@ -65,7 +65,7 @@ def duplicates_text(group: DuplicateGroup) -> str:
 
 
 def duplicate_rows(number: int, group: DuplicateGroup) -> Iterator[str]:
-    """One name per row. Rows with the same `file` number are names of one file.
+    """Yield one name per row. Rows with the same `file` number are names of one file.
 
     A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
     """
@@ -112,7 +112,7 @@ class DedupeStyle(Record):
     undo: bool = False
     quiet: bool = False
     returned: bool = False
-    """Whether removed duplicates come back, rather than links being separated."""
+    """True if removed duplicates come back, rather than links being separated."""
     folders: bool = False
     """Sums by folder in place of a line for each file."""
     removal: Action | None = None
@@ -171,7 +171,7 @@ class DedupeTerminal(TerminalOutput):
         self._bytes_by_folder[folder] = self._bytes_by_folder.get(folder, 0) + won
 
     def _folder_lines(self) -> list[str]:
-        """The folders with most to win, then the sum of the others: `   1.2 MB  3 files  a/b`."""
+        """Return the folders with most to win, then the sum of the others: `   1.2 MB  3 files  a/b`."""
         sums = self._bytes_by_folder
         ranked = sorted((folder for folder in sums if folder), key=lambda folder: (-sums[folder], folder))
         rows = [
@@ -209,7 +209,7 @@ def perhaps_text(found: Instance | DedupeReport) -> str:
 
 
 def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
-    """The last line of a run: bytes freed or moved, or that a dry run would free or move."""
+    """Return the last line of a run: bytes freed or moved, or that a dry run would free or move."""
     files = counted(report.files, "file")
     if style.undo:
         line = f"{files} of {size_text(report.bytes)} "

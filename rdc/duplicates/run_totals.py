@@ -29,7 +29,7 @@ class RunTotals(Record, frozen=False):
     """The options, with real paths in `keep` and the chosen journal."""
     reporter: DedupeReporter
     searched: bool = True
-    """Whether this run found the groups. A dry run then need not verify them, unlike those of a report."""
+    """True if this run found the groups. A dry run then need not verify them, unlike those of a report."""
     journals: bytes | None = None
     """Directory of earlier journals and of links to them. Without it no leftover of an interrupted run is
     handled."""

@@ -60,7 +60,7 @@ class ChunkedFile(Record):
     """Bytes."""
     tree: SignatureTree
     protected: bool
-    """Whether the file may be shared with but not changed."""
+    """True if the file may be shared with but not changed."""
 
 
 class _Match(Record):
@@ -85,7 +85,7 @@ class _Match(Record):
         return _Match(self.source, self.source_offset, self.offset, length)
 
     def aligned(self, source: ChunkedFile, file: ChunkedFile) -> _Match | None:
-        """The whole blocks of the match. Its last block may be short if both files end with it."""
+        """Return the whole blocks of the match. Its last block may be short if both files end with it."""
         lead = -self.offset % file.block_size
         match = _Match(self.source, self.source_offset + lead, self.offset + lead, self.length - lead)
         ends = match.offset + match.length == file.tree.size
@@ -146,7 +146,7 @@ class RunFinder:
         ]
 
     def _matches(self, file: ChunkedFile, number: int) -> Iterator[_Match]:
-        """The chunks that are known already."""
+        """Yield the chunks that are known already."""
         volume = self._volumes.setdefault(file.volume, len(self._volumes)).to_bytes(4, "little")
         for digest, offset, length in _chunks(file.tree):
             key = digest[:8] + (offset % file.block_size).to_bytes(4, "little") + volume
@@ -196,7 +196,7 @@ class _Refusal(Record):
 
     error: FileError
     of_target: bool
-    """Whether the file cannot change at all, rather than not fit the source."""
+    """True if the file cannot change at all, rather than not fit the source."""
 
 
 class _RefusedError(Exception):
@@ -345,7 +345,7 @@ class Sharer:
         return self._trees[location.root].root.open_read(location.path)
 
     def _to_move(self, root: Root, path: bytes, file: SourceFile, runs: Sequence[EqualRuns]) -> list[Span]:
-        """The spans that must move so that sharing frees the extents around them."""
+        """Return the spans that must move so that sharing frees the extents around them."""
         if not self._volume_of(root, path, file).whole_extents:
             return []
         spans = [
@@ -497,7 +497,7 @@ class _Pair(Record):
     inode: Inode | None
     places: SharedPlaces | None
     holes: bool
-    """Whether only the first one's holes are shared."""
+    """True if only the first one's holes are shared."""
 
     def parts(self, part: _Range) -> list[Part]:
         """Compare where both ranges lie on disk. If the file system does not report extents, the whole
@@ -549,13 +549,13 @@ class _Pair(Record):
 
 
 def _volume_id(inode: Inode) -> bytes | None:
-    """The id of the inode's volume. None for a file whose content lies inside metadata, where nothing can
-    share it."""
+    """Return the id of the inode's volume. None for a file whose content lies inside metadata, where nothing
+    can share it."""
     return None if inode.use is None or inode.use.inline else inode.use.volume.id
 
 
 def _joined(parts: Sequence[Part], length: int) -> list[tuple[int, int]]:
-    """The ranges that are to share, in bytes below `length`: neighbours are shared with one call."""
+    """Return the ranges that are to share, in bytes below `length`: neighbours are shared with one call."""
     found: list[tuple[int, int]] = []
     for part in parts:
         start, end = part.start, min(part.end, length)
@@ -628,7 +628,7 @@ def spans_to_move(fd: int, size: int, shared: Iterable[Span]) -> list[Span]:
 
 
 def _outside(whole: Span, spans: Sequence[Span]) -> Iterator[Span]:
-    """The parts of `whole` that no span covers."""
+    """Yield the parts of `whole` that no span covers."""
     at = whole.start
     for span in spans:
         if span.end <= at:

@@ -85,7 +85,7 @@ def undo(journal: bytes, options: DedupeOptions, reporter: DedupeReporter) -> De
 
 
 def _batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """The changes, the last first, some at a time."""
+    """Yield the changes, the last first, some at a time."""
     most = share_of_descriptors(BATCH_NAMES)
     batch: list[Change] = []
     size = 0
@@ -107,7 +107,7 @@ class _Step(Record):
     returned: NameReturn | None
     """None in a dry run."""
     twin: bool = False
-    """Whether a copy at the destination goes once the name has its file."""
+    """True if a copy at the destination goes once the name has its file."""
 
 
 class _Linked(Record, frozen=False):
@@ -278,7 +278,7 @@ class _Undo:
         return _Step(change, done, Separation(root, change.path, directory, linked.file, linked.content))
 
     def _linked(self, root: Root, change: Change, now: os.stat_result, opened: _Open) -> _Linked:
-        """The linked file, leased until the end of the batch."""
+        """Return the linked file, leased until the end of the batch."""
         found = opened.linked.get((now.st_dev, now.st_ino))
         if found is None:
             file = opened.stack.enter_context(LeasedFile(root, change.path))
@@ -290,7 +290,7 @@ class _Undo:
         return found
 
     def _plan_old(self, change: Change, directory: Directory, now: os.stat_result | None) -> _Step | None:
-        """The file that had the name lies beside it: the run was killed in between."""
+        """Return the step for a name whose former file lies beside it: the run was killed in between."""
         root, displaced = self._root(change.top), change.displaced_name
         beside = join(change.directory, displaced)
         done = Instance(Action.SEPARATE, root.shown(change.path), root.shown(beside), change.size, 0, 0)
@@ -352,7 +352,7 @@ class _Undo:
     def _from_somewhere(
         self, change: Change, directory: Directory | None, shown: bytes, opened: _Open
     ) -> _Step | None:
-        """The first source that has the file."""
+        """Return the first source that has the file."""
         displaced, moves = change.displaced_name, change.action is Action.MOVE
         text = change.link_text
         if directory is not None:
@@ -408,8 +408,8 @@ class _Undo:
         )
 
     def _source(self, change: Change, opened: _Open) -> tuple[SourceFile, bytes | None]:
-        """The file that stayed, and its content if that is small. Raises FileError, also if the content is
-        another one now."""
+        """Return the file that stayed, and its content if that is small. Raises FileError, also if the
+        content is another one now."""
         kept = change.kept
         found = opened.sources.get(kept)
         if found is None:
@@ -519,7 +519,7 @@ class _Undo:
         return root
 
     def _directory(self, top: bytes, path: bytes, opened: _Open, *, restore: bool = False) -> Directory:
-        """A directory, opened once in a batch. `restore`: it is made again if it is missing. Raises
+        """Return a directory, opened once in a batch. `restore`: it is made again if it is missing. Raises
         FileError."""
         found = opened.directories.get((top, path))
         if found is not None:
@@ -612,7 +612,7 @@ def _digest(kept: KeptFile) -> Digest:
 
 
 def _look(root: Root, path: bytes, directory: Directory, name: bytes) -> os.stat_result | None:
-    """The stat of an entry, None if nothing is there. `path`: for the error. Raises RdcError."""
+    """Return the stat of an entry, None if nothing is there. `path`: for the error. Raises RdcError."""
     try:
         return os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
     except FileNotFoundError:

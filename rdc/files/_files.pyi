@@ -17,12 +17,12 @@ directory."""
 # Calls of Linux, macOS and their C libraries, for rdc.files.base.syscalls.
 
 def openat2(directory: int, path: bytes, flags: int, resolve: int, /) -> int:
-    """The descriptor. The mode is 0."""
+    """Return the descriptor. The mode is 0."""
 
 def fchmodat2(directory: int, name: bytes, mode: int, flags: int, /) -> int: ...
 def renameat2(old_directory: int, old: bytes, new_directory: int, new: bytes, flags: int, /) -> int: ...
 def refresh_stat(directory: int, name: bytes, /) -> int:
-    """Asks for the stat of an entry that no cache may answer, and leaves it to the next stat. Linux alone."""
+    """Ask for the stat of an entry that no cache may answer, and leave it to the next stat. Linux alone."""
 
 def set_access_time(path: bytes, seconds: int, /) -> int: ...
 def syncfs(fd: int, /) -> int: ...
@@ -32,7 +32,7 @@ def fstatfs_type(fd: int, /) -> int:
     """f_type of statfs(2), 32 bits."""
 
 def mallopt(parameter: int, value: int, /) -> bool:
-    """Whether the C library took the parameter. Keeps the interpreter's lock."""
+    """Return whether the C library took the parameter. Keeps the interpreter's lock."""
 
 # Small files in bulk, for rdc.files.bulk.small_files; columns as in a PackedListing.
 
@@ -61,7 +61,7 @@ def stage_small(
     depth: int,
     /,
 ) -> tuple[bytes, bytes, Seen]:
-    """Writes each file under a temporary name in its directory (`directories`: a descriptor each, native
+    """Write each file under a temporary name in its directory (`directories`: a descriptor each, native
     int32): a descriptor each (native int32, -1 where that failed), and the names (26 bytes each, NUL
     included). `hole`: bytes of the shortest run of zeros, in blocks of 4 KiB, that becomes a hole; 0: none
     does. `random`: 4 bytes a file. `expected`: what is to be replaced, columns of 8 native bytes a file
@@ -78,18 +78,18 @@ def rename_small(
     depth: int,
     /,
 ) -> tuple[bytes, Seen]:
-    """Renames what is staged where nothing is in the way, or where just what is `expected` is: an errno each
+    """Rename what is staged where nothing is in the way, or where just what is `expected` is: an errno each
     (native int32), 0 for none. `fields`: as in `stage_small`."""
 
 def close_files(fds: Buffer, /) -> None:
-    """Closes the descriptors (native int32) that are not -1."""
+    """Close the descriptors (native int32) that are not -1."""
 
 # Reading many files, for rdc.files.bulk.open_many, which is the definition.
 
 def read_contents(
     fd: int, paths: ReadableBuffer, wanted: ReadableBuffer, head: int, tail: int, depth: int, most: int, /
 ) -> tuple[bytes, bytes, bytes, Seen]:
-    """The data and, an i32 and an i64 of this machine a file, the outcomes and the ctimes.
+    """Return the data and, an i32 and an i64 of this machine a file, the outcomes and the ctimes.
 
     `depth`: files in work at a time, doubled up to `most` while they wait. Raises ValueError
     for arguments that do not fit together or ask for more than 1 GiB. Releases the interpreter's lock."""
@@ -101,7 +101,7 @@ def lease_files(directories: Buffer, names: Buffer, /) -> tuple[bytes, bytes, by
     extended attributes of all files."""
 
 def compare_files(fds: Buffer, content: Buffer, /) -> bytes:
-    """A byte a file: 1 if it has this content, and nobody asked to write to it by then."""
+    """Return a byte a file: 1 if it has this content, and nobody asked to write to it by then."""
 
 def displace_files(
     exchange: bool,
@@ -118,8 +118,8 @@ def displace_files(
     firsts: Buffer,
     /,
 ) -> bytes:
-    """An outcome a name: DONE, UNTOUCHED or UNLIKE. `fds` and `facts` have a row a file, the other columns a
-    row a name; `files` and `originals` are numbers of files, `firsts` bytes."""
+    """Return an outcome a name: DONE, UNTOUCHED or UNLIKE. `fds` and `facts` have a row a file, the other
+    columns a row a name; `files` and `originals` are numbers of files, `firsts` bytes."""
 
 def remove_displaced(
     exchange: bool,
@@ -136,7 +136,7 @@ def remove_displaced(
     firsts: Buffer,
     /,
 ) -> bytes:
-    """An outcome a name: DONE or UNTOUCHED. Columns as in `displace_files`."""
+    """Return an outcome a name: DONE or UNTOUCHED. Columns as in `displace_files`."""
 
 # Many files opened together, for rdc.files.bulk.open_many; columns are this machine's integers. A
 # descriptor (int32) of -1 is passed over.
@@ -165,20 +165,20 @@ def set_metadata_of_files(
     depth: int,
     /,
 ) -> tuple[bytes, Seen]:
-    """A byte a file: 0 failed, 1 has the metadata of its row (u64) of the last four columns, which are
+    """Return a byte a file: 0 failed, 1 has the metadata of its row (u64) of the last four columns, which are
     little-endian u16, i64, u32, u32; 2 its ctime is another one."""
 
 # Extended attributes of a directory's entries, for rdc.files.facts.xattrs.
 
 def go_by_name() -> bool:
-    """Whether the kernel has calls with a directory's descriptor and a name (Linux 6.13), and lets this
-    process use them."""
+    """Return whether the kernel has calls with a directory's descriptor and a name (Linux 6.13), and lets
+    this process use them."""
 
 def list_xattrs(
     directory: int, path: bytes, entries: bytes, row: int, offset: int, by_name: bool, /
 ) -> tuple[int, int, list[tuple[int, bytes | int]]]:
-    """The next row, the offset of its name, and the rows before that which have attributes: the names of
-    these, each followed by NUL, or the errno for which they cannot be listed.
+    """Return the next row, the offset of its name, and the rows before that which have attributes: the names
+    of these, each followed by NUL, or the errno for which they cannot be listed.
 
     `entries`: names in the directory at `path` (b"": itself) below `directory`, each followed by NUL; the one
     at `offset` is row `row`. Stops before their end once it holds 256 KiB. Where a file system keeps no
@@ -186,7 +186,7 @@ def list_xattrs(
     """
 
 def get_xattr(directory: int, entry: bytes, attribute: bytes, /) -> bytes:
-    """The value, where `go_by_name`."""
+    """Return the value, where `go_by_name`."""
 
 # Many ranges of one open file, for rdc.files.root.source_file.
 
@@ -210,12 +210,12 @@ Inodes = tuple[bytes, bytes, bytes, bytes, bytes]
 """The fields of PackedInodes, likewise."""
 
 Listing = tuple[Columns, Inodes, bytes, Distant, Distant, list[tuple[bytes, int, int, bool]] | None, Seen]
-"""What `list_directory` gives."""
+"""The result of `list_directory`."""
 
 def list_directory(directory: int, path: bytes, limit: int, depth: int, most: int, /) -> Listing:
-    """The directory `path` below the one open at `directory`, or that one if the path is empty: its columns
-    and inodes; the reserved names, each followed by NUL; the distant mtimes and ctimes; the fields of each
-    BadEntry, by name; a Seen.
+    """Return the directory `path` below the one open at `directory`, or that one if the path is empty: its
+    columns and inodes; the reserved names, each followed by NUL; the distant mtimes and ctimes; the fields of
+    each BadEntry, by name; a Seen.
 
     None stands for an empty list. Raises OSError: EINVAL for a path that is not of plain names, EOVERFLOW
     when names, targets and 160 bytes an entry add up to more than `limit` bytes. `depth`: entries that are
@@ -227,9 +227,9 @@ def list_directories(
 ) -> tuple[
     int, int, tuple[bytes, ...], bytes, int, tuple[bytes, Listing] | None, tuple[int, int, int, int], Seen
 ]:
-    """A run of directories: how many, the number of rows, the columns as in read_directories.h, the paths to
-    come, the errno of the next of them or 0, the directory that is alone (its Seen is empty), then `looked`,
-    `slow`, `waited` and `elapsed` of a Run, and a Seen.
+    """Return a run of directories: how many, the number of rows, the columns as in read_directories.h, the
+    paths to come, the errno of the next of them or 0, the directory that is alone (its Seen is empty), then
+    `looked`, `slow`, `waited` and `elapsed` of a Run, and a Seen.
 
     `todo` and the paths to come end with NUL each, the next one last. `limit` is that of each directory.
     Raises OSError: ENOMEM, EINVAL for a `todo` that does not end with NUL. Releases the interpreter's lock.

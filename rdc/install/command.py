@@ -51,7 +51,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc install` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc install` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc install")
     if help_text.shown(parsed, environment):
         return ExitCode.OK

@@ -45,17 +45,17 @@ main()
 
 
 def fail(message: str) -> NoReturn:
-    """Ends the program with one line."""
+    """End the program with one line."""
     sys.exit(f"rdc install: {message}")
 
 
 def private_directory(home: str) -> str:
-    """The private directory below the home."""
+    """Return the private directory below the home."""
     return os.path.join(home, ".local", "share", "rdc")
 
 
 def run(stream: BinaryIO, home: str) -> str:
-    """Obeys one order. Returns the line to print."""
+    """Obey one order. Returns the line to print."""
     order = json.loads(stream.readline())
     private = private_directory(home)
     if order["action"] == "install":
@@ -81,7 +81,7 @@ def run(stream: BinaryIO, home: str) -> str:
 
 @contextlib.contextmanager
 def locked(private: str) -> Iterator[None]:
-    """Holds the lock of the directory, which must be the user's own and no symbolic link."""
+    """Hold the lock of the directory, which must be the user's own and no symbolic link."""
     try:
         descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
@@ -97,26 +97,27 @@ def locked(private: str) -> Iterator[None]:
 
 
 def link_of(private: str) -> str:
-    """The path in ~/.local/bin that leads to the launcher, since shells often look there."""
+    """Return the path in ~/.local/bin that leads to the launcher, since shells often look there."""
     local = os.path.dirname(os.path.dirname(private))
     return os.path.join(local, "bin", "rdc")
 
 
 def above(private: str) -> list[str]:
-    """The directories beside and above the private one that an installation may make, the deepest first."""
+    """Return the directories beside and above the private one that an installation may make, the deepest
+    first."""
     share = os.path.dirname(private)
     return [share, os.path.dirname(link_of(private)), os.path.dirname(share)]
 
 
 def make_directories(private: str) -> list[str]:
-    """Makes the private directory. Returns those above it that were missing, the deepest first."""
+    """Make the private directory. Returns those above it that were missing, the deepest first."""
     missing = [path for path in above(private) if not os.path.lexists(path)]
     os.makedirs(private, 0o700, exist_ok=True)
     return missing
 
 
 def note_made(private: str, made: list[str]) -> None:
-    """Stores what `remove` has to remove above the private directory."""
+    """Store what `remove` has to remove above the private directory."""
     if made:
         path = os.path.join(private, MADE)
         with contextlib.suppress(FileNotFoundError):
@@ -125,7 +126,7 @@ def note_made(private: str, made: list[str]) -> None:
 
 
 def take_made(private: str) -> list[str]:
-    """Forgets what `note_made` stored, and returns it."""
+    """Forget what `note_made` stored, and return it."""
     path = os.path.join(private, MADE)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -137,7 +138,7 @@ def take_made(private: str) -> list[str]:
 
 
 def remove_directories(private: str, made: list[str]) -> None:
-    """Removes the private directory and those above it that rdc made, as far as they are empty."""
+    """Remove the private directory and those above it that rdc made, as far as they are empty."""
     for path in (os.path.join(private, "bin"), private, *made):
         with contextlib.suppress(OSError):
             os.rmdir(path)
@@ -157,7 +158,7 @@ def received(stream: BinaryIO, expected: Any) -> list[bytes]:
 
 
 def install(private: str, name: str, wheels: list[bytes]) -> str:
-    """Unpacks one version, lets it answer, and makes it the one that the launcher starts."""
+    """Unpack one version, let it answer, and make it the one that the launcher starts."""
     if not NAME.fullmatch(name):
         fail("the name of the version is not valid")
     for left in os.listdir(private):
@@ -206,7 +207,7 @@ def is_own_link(path: str, launcher: str) -> bool:
 
 
 def unpack(private: str, final: str, wheels: list[bytes]) -> None:
-    """Makes `final` of the wheels: whole and durable, or not at all."""
+    """Make `final` of the wheels: whole and durable, or not at all."""
     temporary = tempfile.mkdtemp(prefix=UNFINISHED, dir=private)
     try:
         for data in wheels:
@@ -225,7 +226,7 @@ def unpack(private: str, final: str, wheels: list[bytes]) -> None:
 
 
 def unpack_item(wheel: zipfile.ZipFile, item: zipfile.ZipInfo, temporary: str) -> None:
-    """Writes one member. Scripts and other data of a wheel are left out: the launcher replaces them."""
+    """Write one member. Scripts and other data of a wheel are left out: the launcher replaces them."""
     parts = item.filename.split("/")
     if item.is_dir():
         return
@@ -241,7 +242,7 @@ def unpack_item(wheel: zipfile.ZipFile, item: zipfile.ZipInfo, temporary: str) -
 
 
 def write(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Writes one new file durably."""
+    """Write one new file durably."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data)
         file.flush()
@@ -249,7 +250,7 @@ def write(path: str, data: bytes, mode: int = 0o600) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Makes the names in one directory durable."""
+    """Make the names in one directory durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -258,7 +259,7 @@ def sync_directory(path: str) -> None:
 
 
 def write_launcher(private: str, start: str) -> None:
-    """Replaces the launcher in one step."""
+    """Replace the launcher in one step."""
     directory = os.path.join(private, "bin")
     os.makedirs(directory, 0o700, exist_ok=True)
     temporary, launcher = os.path.join(directory, ".rdc-new"), os.path.join(directory, "rdc")
@@ -281,7 +282,7 @@ def versions(private: str) -> list[str]:
 
 
 def current_name(private: str) -> str:
-    """The version that the launcher starts, "" for none."""
+    """Return the version that the launcher starts, "" for none."""
     try:
         with open(os.path.join(private, "bin", "rdc"), encoding="utf-8") as file:
             text = file.read()
@@ -291,7 +292,7 @@ def current_name(private: str) -> str:
 
 
 def remove(private: str) -> str:
-    """Removes what install made. Other people's files in the directory stay, and then so does it."""
+    """Remove what install made. Other people's files in the directory stay, and then so does it."""
     launcher = os.path.join(private, "bin", "rdc")
     if is_own_link(link_of(private), launcher):
         os.unlink(link_of(private))

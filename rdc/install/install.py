@@ -99,7 +99,7 @@ echo none
 
 
 def ask_machine(shell: tuple[str, ...], host: str) -> Machine:
-    """The facts of the far machine. RdcError, of one line, without Python 3.11 there."""
+    """Return the facts of the far machine. RdcError, of one line, without Python 3.11 there."""
     answer = _far(shell, host, "exec sh", _PROBE.encode()).strip()
     # A far shell's start-up files may print something first.
     line = answer.splitlines()[-1] if answer else ""
@@ -126,7 +126,7 @@ def ask_machine(shell: tuple[str, ...], host: str) -> Machine:
 
 
 def send(shell: tuple[str, ...], host: str, machine: Machine, wheels: tuple[Wheel, ...]) -> str:
-    """Installs the wheels there. Returns what the new version answers to --version."""
+    """Install the wheels there. Returns what the new version answers to --version."""
     order = {
         "action": "install",
         "name": version_name(__version__, wheels),
@@ -136,7 +136,7 @@ def send(shell: tuple[str, ...], host: str, machine: Machine, wheels: tuple[Whee
 
 
 def remove(shell: tuple[str, ...], host: str, machine: Machine) -> str:
-    """Removes all that was installed there. Returns a line that says so."""
+    """Remove all that was installed there. Returns a line that says so."""
     return _obey(shell, host, machine, {"action": "remove"}, b"")
 
 
@@ -158,7 +158,7 @@ def _obey(
 
 
 def _far(shell: tuple[str, ...], host: str, command: str, data: bytes) -> str:
-    """Runs one command line of the far shell with `data` as its stdin. Returns its stdout."""
+    """Run one command line of the far shell with `data` as its stdin. Returns its stdout."""
     if not host or host.startswith("-") or not host.isprintable() or any(c.isspace() for c in host):
         raise UsageError(f"'{printable(host)}' is not a host name")
     try:

@@ -68,7 +68,8 @@ class Wheel(Record):
 
 
 def chosen_wheels(machine: Machine, given: str | None) -> tuple[Wheel, ...]:
-    """The wheels for `machine`: those of the file or directory `given`, or made here. RdcError if none."""
+    """Return the wheels for `machine`: those of the file or directory `given`, or made here. RdcError if
+    none."""
     if given is not None:
         return best_wheels(_given_wheels(given), machine, DISTRIBUTION, given)
     own = sysconfig.get_config_var("SOABI")
@@ -109,7 +110,7 @@ def _given_wheels(given: str) -> tuple[Wheel, ...]:
 
 
 def tags_of(machine: Machine) -> dict[Tag, int]:
-    """The tags of the wheels that the machine's Python can load, each with its rank: 0 fits best."""
+    """Return the tags of the wheels that the machine's Python can load, each with its rank: 0 fits best."""
     major, minor = machine.python
     interpreter = f"cp{major}{minor}"
     # The library takes an empty list for this machine's own platforms.
@@ -137,8 +138,8 @@ def _platforms(machine: Machine) -> Iterator[str]:
 
 
 def best_wheels(wheels: Sequence[Wheel], machine: Machine, package: str, directory: str) -> tuple[Wheel, ...]:
-    """The wheels of `package` and of all that it needs: of each the newest that runs there. RdcError names
-    what `directory` lacks."""
+    """Return the wheels of `package` and of all that it needs: of each the newest that runs there. RdcError
+    names what `directory` lacks."""
     ranks = tags_of(machine)
     fitting: dict[str, list[tuple[Version, int, Wheel]]] = {}
     there: dict[str, str] = {}
@@ -179,7 +180,7 @@ def _lacking(package: str, other: str | None, machine: Machine, directory: str) 
 
 
 def _requirements(wheel: Wheel) -> Iterator[tuple[str, bool]]:
-    """The packages that a wheel requires without extras, each with whether a marker restricts it."""
+    """Yield the packages that a wheel requires without extras, each with whether a marker restricts it."""
     try:
         with zipfile.ZipFile(io.BytesIO(wheel.data)) as archive:
             (path,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -194,7 +195,7 @@ def _requirements(wheel: Wheel) -> Iterator[tuple[str, bool]]:
 
 
 def _needed(name: str) -> list[Distribution]:
-    """The distribution and all that it depends on, as installed here. Each comes once."""
+    """Return the distribution and all that it depends on, as installed here. Each comes once."""
     found: dict[str, Distribution] = {}
     waiting = [name]
     while waiting:
@@ -216,7 +217,7 @@ def _needed(name: str) -> list[Distribution]:
 
 
 def _rebuilt(source: Distribution) -> Wheel:
-    """A wheel of the files of one installed distribution. Equal files make equal bytes."""
+    """Return a wheel of the files of one installed distribution. Equal files make equal bytes."""
     name, tree = source.metadata["Name"], _files(source)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -231,7 +232,8 @@ def _rebuilt(source: Distribution) -> Wheel:
 
 
 def _files(source: Distribution) -> dict[str, str]:
-    """The files that belong into a wheel: of each its path there and here. Scripts and caches are none."""
+    """Return the files that belong into a wheel: of each its path there and here. Scripts and caches are
+    none."""
     listed = {
         str(path): str(source.locate_file(path))
         for path in source.files or ()

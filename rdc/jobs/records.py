@@ -134,7 +134,7 @@ class JobRun(Record):
     started: int
     """The start, in seconds since 1970."""
     seconds: float
-    """How long it took, hooks included."""
+    """Its duration, hooks included."""
     code: int
     """Its exit code."""
     succeeded: int = 0

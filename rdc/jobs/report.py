@@ -63,7 +63,7 @@ def _moment(seconds: int) -> str:
 
 
 METRICS_HEAD = b"# HELP rdc_job_"
-"""How a file of metrics begins."""
+"""The start of a file of metrics."""
 
 _OF_RUN: tuple[tuple[str, str, Callable[[JobRun], float]], ...] = (
     ("last_run_timestamp_seconds", "When the last run began.", lambda run: run.started),

@@ -18,7 +18,7 @@ VARIANTS = ("avx512", "avx2", "neon", "c")
 
 
 def choose_variant(demand: str | None = None) -> None:
-    """Chooses the variant of the kernel.
+    """Choose the variant of the kernel.
 
     `demand` names one variant; the default is RDC_KERNEL. A demand is never replaced by another variant,
     because a measurement would then measure the wrong one. UsageError says whether the variant is unknown,

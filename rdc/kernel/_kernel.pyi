@@ -9,7 +9,7 @@ def built() -> tuple[str, ...]:
     """The variants compiled in, fastest first; "c" is always the last."""
 
 def usable() -> tuple[str, ...]:
-    """Those of built() that this CPU can run."""
+    """Return those of built() that this CPU can run."""
 
 def choose(variant: str, /) -> None:
     """Make a usable variant the default. RuntimeError when it disagrees with "c" on a test block."""
@@ -42,6 +42,9 @@ def cut_many(
     data: ReadableBuffer, sizes: ReadableBuffer, min_size: int, max_size: int, plain: bool = ..., /
 ) -> tuple[bytes, bytes, bytes]: ...
 def equal_rows(column: ReadableBuffer, width: int, /) -> tuple[bytes, bytes]: ...
+def frames_are_sound(
+    columns: tuple[ReadableBuffer, ...], bases: int, stored: int, most: tuple[int, int, int], /
+) -> bool: ...
 def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes: ...
 def text_ranks(text: ReadableBuffer, digests: ReadableBuffer, /) -> bytes: ...
 def node_columns(
@@ -206,8 +209,8 @@ def left_after_rows(
 ) -> tuple[int, int]: ...
 def select_chunks(keys: ReadableBuffer, salt: int, shift: int, /) -> bytes: ...
 def naming_variants() -> tuple[str, ...]:
-    """The variants of name_inputs() and name_parts() that this CPU can run, fastest first; none where only
-    the package blake3 is left."""
+    """Return the variants of name_inputs() and name_parts() that this CPU can run, fastest first; none where
+    only the package blake3 is left."""
 
 def name_inputs(inputs: list[Buffer], variant: str, /) -> bytes: ...
 def name_parts(data: Buffer, sizes: Buffer, key: bytes | None, variant: str, /) -> bytes: ...

@@ -34,7 +34,7 @@ _variant = kernel_name() if kernel_name() in naming_variants() else None
 
 
 def name_many(inputs: list[Buffer]) -> bytes:
-    """Returns the digests of `inputs` one after another, NAME_BYTES each. Threads may call it in parallel."""
+    """Return the digests of `inputs` one after another, NAME_BYTES each. Threads may call it in parallel."""
     if _variant is not None and len(inputs) > 1:
         total = sum(map(len, inputs))  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
         if total < _WORTH[_variant] * len(inputs):
@@ -51,7 +51,7 @@ def name_many(inputs: list[Buffer]) -> bytes:
 
 
 def equal_parts(packed: bytes, width: int) -> list[bytes]:
-    """Returns what lies one after another in `packed`, `width` bytes each, such as digests."""
+    """Return what lies one after another in `packed`, `width` bytes each, such as digests."""
     return list(map(itemgetter(0), iter_unpack(f"{width}s", packed)))
 
 

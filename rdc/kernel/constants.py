@@ -25,7 +25,7 @@ _MASK = (1 << 64) - 1
 
 
 def mix(x: int) -> int:
-    """The bijection that turns a window's fingerprint into low(): SplitMix64's output for the state x
+    """Return the bijection that turns a window's fingerprint into low(): SplitMix64's output for the state x
     (Steele, Lea, Flood 2014).
 
     The added constant keeps a window of zeros, whose fingerprint is 0, away from rank 0.

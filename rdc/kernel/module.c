@@ -94,7 +94,7 @@ static PyMethodDef functions[] = {
 
 static PyMethodDef *const tables[] = {
     functions, rdc_alike_functions, rdc_block_functions, rdc_branch_functions, rdc_equal_functions,
-    rdc_keyed_functions, rdc_line_functions, rdc_masking_functions, rdc_naming_functions, rdc_node_functions,
+    rdc_frame_functions, rdc_keyed_functions, rdc_line_functions, rdc_masking_functions, rdc_naming_functions, rdc_node_functions,
     rdc_pair_functions, rdc_resemblance_functions, rdc_root_functions, rdc_row_functions, rdc_sample_functions,
     rdc_shingle_functions, rdc_varint_functions, rdc_window_functions, rdc_word_functions,
 };

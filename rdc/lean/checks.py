@@ -47,7 +47,7 @@ _FIELDS: dict[type, tuple[_Field, ...]] = {}
 
 
 def check_fields(record: object) -> None:
-    """Checks all fields of a record against their annotations. Raises TypeError for the first wrong one.
+    """Check all fields of a record against their annotations. Raises TypeError for the first wrong one.
 
     A bool is no int here, although Python says so: `max_delete=True` is a mistake. An int is a float.
     """
@@ -78,7 +78,7 @@ def _read_fields(cls: type) -> tuple[_Field, ...]:
 
 
 def _kinds(text: str, names: dict[str, object]) -> tuple[_Kind, ...]:
-    """Reads an annotation. Alternatives within brackets are those of tuple[...], which has one item type."""
+    """Read an annotation. Alternatives within brackets are those of tuple[...], which has one item type."""
     if text.endswith(", ...] | None"):
         return (*_kinds(text.removesuffix(" | None"), names), _Kind(type(None), None))
     inside = text.partition("[")[2]
@@ -128,12 +128,12 @@ def _wrong(subject: str, expected: str, value: object) -> TypeError:
 
 
 def found_type(value: object) -> str:
-    """Returns the name of a value's type for a message."""
+    """Return the name of a value's type for a message."""
     return "None" if value is None else type(value).__name__
 
 
 def check_argument(function: str, name: str, value: object, *kinds: type | None) -> None:
-    """Raises TypeError unless `value` is an instance of one of `kinds`. None stands for itself."""
+    """Raise TypeError unless `value` is an instance of one of `kinds`. None stands for itself."""
     for kind in kinds:
         if value is None if kind is None else _is_a(value, kind):
             return
@@ -145,13 +145,13 @@ def _joined(kinds: Sequence[type | None]) -> str:
 
 
 def check_callable(function: str, name: str, value: object) -> None:
-    """Raises TypeError unless `value` can be called."""
+    """Raise TypeError unless `value` can be called."""
     if not callable(value):
         raise _wrong(f"{function}.{name}", "a function", value)
 
 
 def check_method(function: str, name: str, value: object, method: str) -> None:
-    """Raises TypeError unless `value` has the method `method`."""
+    """Raise TypeError unless `value` has the method `method`."""
     if not callable(getattr(value, method, None)):
         raise _wrong(f"{function}.{name}", f"an object with {method}()", value)
 

@@ -254,7 +254,7 @@ def _pattern(count: int) -> CodeType:
     return code
 
 
-_LONG = 8
+_LONG = 9
 """Fields. More are stored by a loop, which takes longer than a pattern does. But to compile the patterns of
 longer records, SyncOptions among them, took a twentieth of a start."""
 

@@ -133,7 +133,8 @@ def path_list(function: str, name: str, paths: object) -> list[bytes]:
 
 
 def local_path_list(function: str, name: str, paths: object) -> list[bytes]:
-    """The paths of path_list, for a job that reads local files alone. Raises UsageError for a URL, too."""
+    """Return the paths of path_list, for a job that reads local files alone. Raises UsageError for a URL,
+    too."""
     given = path_list(function, name, paths)
     for path in given:
         if b"://" in path:

@@ -232,7 +232,7 @@ def _spans_of(function: str, name: str, file: BinaryReader) -> Iterator[bytes]:
 
 
 class _Copies:
-    """Where the base has a chunk. Of several places it prefers the one that continues the last copy."""
+    """The place of a chunk in the base. Among several, it prefers the one that continues the last copy."""
 
     def __init__(self, tree: SignatureTree) -> None:
         level = tree.levels[0]
@@ -245,7 +245,7 @@ class _Copies:
         self._next = (0, 0)
 
     def find(self, digest: bytes) -> int | None:
-        """The offset of a chunk with this digest; None: the base has none."""
+        """Return the offset of a chunk with this digest; None: the base has none."""
         record, item = self._next
         if record == len(self._lengths) or self._digests[record * 32 : record * 32 + 32] != digest:
             found = self._records.get(digest)
@@ -344,7 +344,7 @@ class _Reader:
         self.at = 0
 
     def take(self, length: int) -> bytes:
-        """The next bytes. `length` is bounded by the caller. Raises DeltaError at the end."""
+        """Return the next bytes. `length` is bounded by the caller. Raises DeltaError at the end."""
         while len(self._rest) < length:
             span = next(self._spans, b"")
             if not span:
@@ -437,7 +437,7 @@ _PATCHED = OutputKind("the result of a patch", None)
 def _result(
     function: str, spans: Iterator[bytes], to: str | os.PathLike[str] | None, kind: OutputKind
 ) -> bytes:
-    """The joined spans; with `to`, write them there and return nothing."""
+    """Return the joined spans; with `to`, write them there and return nothing."""
     if to is None:
         return b"".join(spans)
     check_argument(function, "to", to, str, os.PathLike)

@@ -52,7 +52,7 @@ class Keyword(Record):
 
 
 def keywords_of(record: type) -> dict[str, Keyword]:
-    """The keywords for the fields of a record of options, in their order."""
+    """Return the keywords for the fields of a record of options, in their order."""
     return dict(_keywords(record))
 
 
@@ -86,12 +86,13 @@ def _own(record: type) -> Iterator[tuple[str, Keyword]]:
 def read_keywords(function: str, record: type[T], options: object, given: dict[str, object]) -> T:
     """Make a record of options of the keywords that `function` was called with.
 
-    Raises TypeError for an unknown keyword or a wrong type, ValueError for a value out of range, and
-    UsageError beside `options` and for options that exclude each other.
+    Raises TypeError for an unknown keyword, a wrong type and keywords beside `options`, as Python does for
+    arguments that a function does not take; ValueError for a value out of range; and UsageError, as the
+    command line does, for options that exclude each other.
     """
     known = keywords_of(record)
     if options is not None:
-        raise UsageError(
+        raise TypeError(
             f"{function}: options= and the keyword {next(iter(given))}= are given; give options as keywords,"
             f" or all of them in one {record.__name__}"
         )
@@ -169,7 +170,7 @@ def _form(annotation: str, declared: Declared | None, names: dict[str, object]) 
 
 
 def _path(given: object) -> object:
-    """The bytes of a path. A value of another type is for the record's check."""
+    """Return the bytes of a path. A value of another type is for the record's check."""
     return os.fsencode(given) if isinstance(given, (str, os.PathLike)) else given
 
 

@@ -45,7 +45,7 @@ def scan(
     clock: Callable[[], float] = time.monotonic,
     **keywords: object,
 ) -> ScanReport:
-    """Measures what deduplication and compression would save below `paths` (several, or one): files and
+    """Measure what deduplication and compression would save below `paths` (several, or one): files and
     directories, and URLs s3://BUCKET/NAME of objects.
 
     `part`: a file to write the counts to, for `rdc.merge`. It never replaces a file that is read, and another
@@ -159,7 +159,7 @@ def scan_parts(
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> tuple[str, ...]:
-    """Scans `paths` in `slices` slices, each a task of `executor`, and returns their parts for `rdc.merge`.
+    """Scan `paths` in `slices` slices, each a task of `executor`, and return their parts for `rdc.merge`.
 
     `executor`: any Executor of concurrent.futures, or a function that makes one. Only with a function can a
     process pool be replaced whose worker died. Workers write into the directory `out`, which all machines see
@@ -223,7 +223,7 @@ def merge(
     stop: StopSignal | None = None,
     **keywords: object,
 ) -> ScanReport:
-    """Merges the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
+    """Merge the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
 
     `part`: a file to write what was merged to, as a part again. It never replaces one of `parts`, and another
     file that is no part only with `overwrite`. `since`: as for `rdc.scan`. `reporter` receives Progressed
@@ -279,7 +279,7 @@ def _opened(name: str) -> BinaryIO:
 
 
 def _size(name: str) -> int:
-    """Bytes of a part. A pipe has none until it is read."""
+    """Return the bytes of a part. A pipe has none until it is read."""
     try:
         return os.stat(name).st_size
     except (OSError, ValueError) as error:

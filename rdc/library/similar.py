@@ -8,12 +8,14 @@ import os
 from rdc.catalog.catalog import opened_catalog
 from rdc.catalog.store import USER_CATALOG, UserCatalog
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.files.own.output_file import Claims, Output, claim_outputs, write_output
+from rdc.files.own.output_file import Claims, Output, claim_directory, claim_outputs, write_output
 from rdc.lean.checks import check_argument, check_method
+from rdc.lean.records import replace
 from rdc.library import CodeReporter, check_job, local_path_list, options_of, path_list, public, reporting
 from rdc.model.scan import ScanSlice
 from rdc.model.similar import (
     FORMATS,
+    LINKS,
     SHINGLE_UNITS,
     DocumentOptions,
     DocumentReport,
@@ -44,7 +46,7 @@ def similar(
     stop: StopSignal | None = None,
     **keywords: object,
 ) -> SimilarReport:
-    """Finds files at and below `paths` that resemble each other without being identical.
+    """Find files at and below `paths` that resemble each other without being identical.
 
     With `options.to` it ranks the files that resemble one file, with `options.folders` it finds directories
     that overlap. A file that cannot be read is reported as a Problem. Nothing is changed. Raises UsageError
@@ -127,7 +129,7 @@ def similar_documents(
     stop: StopSignal | None = None,
     **keywords: object,
 ) -> DocumentReport:
-    """Finds documents at and below `paths` that resemble each other.
+    """Find documents at and below `paths` that resemble each other.
 
     A document is a plain text file, a row of a JSONL file or a row of a Parquet file. `part`: a file to write
     what was read to, for `merge_documents`. It never replaces a file that is read, and another file that is
@@ -168,7 +170,13 @@ def search_claimed(
     from rdc.documents.gather import gather
 
     claims.check_named(_older(options))
-    return _searched(gather(paths, options, reporter, stop, claims), options, part, reporter, stop)
+    if options.excerpts and options.against is not None:
+        raise UsageError("excerpts and against exclude each other: a part holds no texts")
+    directory = None if options.clean is None else os.fsencode(options.clean)
+    if directory is not None:
+        claim_directory(directory)
+    gathered = gather(paths, options, reporter, stop, claims)
+    return _searched(gathered, options, part, reporter, stop, directory)
 
 
 def stage_of(options: DocumentOptions) -> list[bytes]:
@@ -198,12 +206,12 @@ def merge_documents(
     stop: StopSignal | None = None,
     **keywords: object,
 ) -> DocumentReport:
-    """Finds documents that resemble each other among those of several parts.
+    """Find documents that resemble each other among those of several parts.
 
     The report is that of one search of all documents, however they were divided and in whatever order the
-    parts come. Of `options`, threshold, against and workers count. `part`: a file to write all of it to, as a
-    part again. It never replaces one of `parts`, and another file that is no part only with `overwrite`.
-    Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
+    parts come. Of `options`, threshold, link, against and workers count. `part`: a file to write all of it
+    to, as a part again. It never replaces one of `parts`, and another file that is no part only with
+    `overwrite`. Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
     different shingles; both name the part.
 
         >>> import json, rdc
@@ -220,6 +228,7 @@ def merge_documents(
     options = options_of("merge_documents", DocumentOptions, options, keywords)
     reporter = reporting("merge_documents", reporter, progress)
     chosen = _checked("merge_documents", options, part, overwrite, reporter, stop)
+    _refuse_texts("merge_documents", chosen)
     output = _output(part, overwrite=overwrite)
     claims = claim_outputs([output] if output else [])
     return merge_claimed(names, chosen, output, claims, reporter=reporter, stop=stop)
@@ -256,7 +265,7 @@ def _checked(
 
 
 def _check_documents(function: str, options: object) -> DocumentOptions:
-    """The options of a search, in range. `function`: the caller in messages. Raises TypeError and
+    """Return the options of a search, in range. `function`: the caller in messages. Raises TypeError and
     UsageError."""
     check_argument(function, "options", options, DocumentOptions, None)
     chosen = options if isinstance(options, DocumentOptions) else DocumentOptions()
@@ -266,7 +275,20 @@ def _check_documents(function: str, options: object) -> DocumentOptions:
         raise UsageError(f"format {chosen.format!r}: expected {', '.join(FORMATS)}")
     if chosen.shingle not in SHINGLE_UNITS:
         raise UsageError(f"shingle {chosen.shingle!r}: expected {' or '.join(SHINGLE_UNITS)}")
+    if chosen.link not in LINKS:
+        raise UsageError(f"link {chosen.link!r}: expected {' or '.join(LINKS)}")
+    if chosen.link != LINKS[0] and chosen.against is not None:
+        raise UsageError("link and against exclude each other: against makes no groups")
     return chosen
+
+
+def _refuse_texts(function: str, options: DocumentOptions) -> None:
+    """Raise UsageError for options that need the texts, of which a part holds none."""
+    for name in ("excerpts", "clean"):
+        if getattr(options, name):
+            raise UsageError(
+                f"{function}: {name} needs the texts, which parts do not hold; search without parts"
+            )
 
 
 def _searched(
@@ -275,8 +297,10 @@ def _searched(
     part: Output | None,
     reporter: Reporter,
     stop: StopSignal | None,
+    clean: bytes | None = None,
 ) -> DocumentReport:
-    from rdc.documents.find.search import search_report
+    """Search, and read documents again for excerpts and for the directory `clean`."""
+    from rdc.documents.find.search import search_documents, search_report
     from rdc.documents.gather import with_older
 
     if part is not None:
@@ -286,7 +310,22 @@ def _searched(
     older = options.against is not None
     if options.against is not None:
         gathered = with_older(gathered, os.fsdecode(options.against))
-    return search_report(gathered, options, reporter, stop, older=older)
+    search = search_documents(gathered, options, reporter, stop, older=older)
+    units = gathered.units
+    if units is not None and options.excerpts:
+        from rdc.documents.reread.differences import Excerpts
+
+        alike = search.alike_numbers()
+        search.excerpts = Excerpts(
+            units, search.corpus, alike, options.field, options.shingle, reporter, stop
+        )
+    report = search_report(search, gathered)
+    if units is None or clean is None:
+        return report
+    from rdc.documents.reread.clean_copy import CleanCopy
+
+    copy = CleanCopy(clean, units, search.corpus, options.field, reporter, stop)
+    return replace(report, exit=copy.write(search.kept_numbers(), report.summary.kept) or report.exit)
 
 
 @public
@@ -301,13 +340,13 @@ def document_parts(
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> tuple[str, ...]:
-    """Reads documents below `paths` in `slices` slices, each a task of `executor`, and returns their parts
+    """Read documents below `paths` in `slices` slices, each a task of `executor`, and return their parts
     for `rdc.merge_documents`.
 
     A file belongs to one slice by a hash of its path. A JSONL or Parquet file of 8 MiB or more is divided
     into ranges of lines or of row groups, unless it is packed. All other arguments, attempts, checks of
-    workers and errors are as those of `rdc.scan_parts`. Of `options`, against, stage, threshold and workers
-    mean nothing here.
+    workers and errors are as those of `rdc.scan_parts`. Of `options`, against, link, stage, threshold and
+    workers mean nothing here.
 
         >>> import json, os, rdc
         >>> from concurrent.futures import ThreadPoolExecutor
@@ -330,6 +369,7 @@ def document_parts(
     check_argument("document_parts", "threads", threads, int)
     check_job("document_parts", reporter, None, stop)
     chosen = _check_documents("document_parts", options)
+    _refuse_texts("document_parts", chosen)
     if not given:
         raise UsageError("a search needs at least one path")
     from rdc.cluster.jobs import DocumentJob
@@ -350,7 +390,7 @@ def document_slice(
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> DocumentSlice:
-    """Reads one slice of the documents below `paths`, and writes its part for `rdc.merge_documents`.
+    """Read one slice of the documents below `paths`, and write its part for `rdc.merge_documents`.
 
     Every slice needs the same paths and options. The part never replaces a file that is read, and another
     file that is no part only with `overwrite`. Raises UsageError for options out of range, RdcError if the
@@ -373,6 +413,7 @@ def document_slice(
     check_argument("document_slice", "overwrite", overwrite, bool)
     check_job("document_slice", reporter, None, stop)
     chosen = _check_documents("document_slice", options)
+    _refuse_texts("document_slice", chosen)
     from rdc.documents.slice_part import write_slice
 
     return write_slice(given, chosen, slice, os.fsencode(part), reporter, stop, overwrite=overwrite)

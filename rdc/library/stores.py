@@ -66,7 +66,7 @@ def store_put(
 
 @public
 def snapshots(store: str | bytes | os.PathLike[str], *, alone: bool = False) -> tuple[SnapshotInfo, ...]:
-    """The snapshots of a store, by their numbers. Raises RdcError if there is no store.
+    """Return the snapshots of a store, by their numbers. Raises RdcError if there is no store.
 
     `alone`: count what each one alone needs, for which all trees are read.
 

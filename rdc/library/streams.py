@@ -58,7 +58,8 @@ def cuts(data: Buffer, params: ChunkParams = SYNC_PARAMS) -> array[int]:
 def chunks(
     source: Buffer | Iterable[Buffer] | BinaryReader, params: ChunkParams = SYNC_PARAMS
 ) -> Iterator[Chunk]:
-    """The chunks of `source` in order. `source` is a buffer, the spans of a stream, or a binary file object.
+    """Return the chunks of `source` in order. `source` is a buffer, the spans of a stream, or a binary file
+    object.
 
     `params`: chunks of 16 KiB on average by default, as `rdc sync` has them. ChunkParams(2048, 65536) has the
     bounds that FastCDC usually has.
@@ -83,7 +84,7 @@ def _chunks(spans: Iterator[Buffer], params: ChunkParams) -> Iterator[Chunk]:
 
 @public
 def sign(source: Buffer | BinaryReader, params: ChunkParams = SYNC_PARAMS) -> SignatureTree:
-    """The signature tree of a buffer, or of what is left of a binary file object.
+    """Return the signature tree of a buffer, or of what is left of a binary file object.
 
     Equal contents have equal trees, however the bytes arrive. The memory is that of the tree, 48 bytes a
     chunk. Raises TypeError, and what `source` raises.
@@ -113,7 +114,7 @@ def sign_file(
     params: ChunkParams = SYNC_PARAMS,
     catalog: SignatureStore | None = None,
 ) -> SignatureTree:
-    """The signature tree of the regular file at `path`. Symlinks are followed.
+    """Return the signature tree of the regular file at `path`. Symlinks are followed.
 
     Raises FileError if it cannot be read, FileChangedError if it changed while it was read.
 
@@ -174,7 +175,8 @@ def _is_file(source: object) -> bool:
 
 
 def _spans(function: str, source: object) -> Iterator[Buffer]:
-    """The spans of a buffer, of a file object, or of an iterable of buffers. Raises TypeError for others."""
+    """Return the spans of a buffer, of a file object, or of an iterable of buffers. Raises TypeError for
+    others."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return iter((source,))
     if _is_file(source):

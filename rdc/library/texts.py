@@ -93,7 +93,7 @@ def near_duplicates(
 
 
 def _similar(texts: list[str | bytes], threshold: float, words: int, unit: str) -> Iterator[NearDuplicate]:
-    """The pairs of different texts."""
+    """Yield the pairs of different texts."""
     from rdc.similarity.banding import Banding, agreeing_pairs
     from rdc.similarity.samples import one_permutation
     from rdc.similarity.texts import TextColumn, shingles

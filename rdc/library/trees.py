@@ -199,9 +199,9 @@ def check(
     """Compare two trees by content, as `rdc check` does. Nothing changes at either end.
 
     The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
-    differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
-    ends with StoppedError. Raises UsageError for options that mean nothing to a check, and RdcError if the
-    run as a whole cannot go on.
+    differs. `catalog` tells what syncs learned of the file systems; its signatures are believed and filled
+    only with `options.trust_catalog`. Once `stop` is set, the run ends with StoppedError. Raises UsageError
+    for options that mean nothing to a check, and RdcError if the run as a whole cannot go on.
 
         >>> import os, rdc
         >>> for name in ("one", "other"):
@@ -231,7 +231,7 @@ def check(
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine")
     reporter = stopping(reporter, stop)
-    with opened_catalog(catalog if options.trust_catalog else None, reporter) as store:
+    with opened_catalog(catalog, reporter) as store:
         return run_check(
             source,
             destination,
@@ -337,7 +337,8 @@ def undo(
 
 @public
 def undoable_syncs(destination: str | bytes | os.PathLike[str]) -> tuple[UndoableSync, ...]:
-    """The syncs into a local directory that `rdc.undo` can take back, most recent last. Raises RdcError.
+    """Return the syncs into a local directory that `rdc.undo` can take back, most recent last. Raises
+    RdcError.
 
     >>> import rdc
     >>> rdc.undoable_syncs(".")

@@ -45,11 +45,11 @@ class DuplicateOptions(Checked, Record):
     max_size: int | None = None
     """Largest size in bytes; None for any."""
     one_file_system: bool = False
-    """Whether directories on other file systems than their PATH are skipped."""
+    """True if directories on other file systems than their PATH are skipped."""
     links: bool = False
-    """Whether further names of a file (hard links) are listed with the first."""
+    """True if further names of a file (hard links) are listed with the first."""
     verify: bool = False
-    """Whether files with equal digests are also compared byte by byte."""
+    """True if files with equal digests are also compared byte by byte."""
     order: DuplicateOrder = DuplicateOrder.WASTE
     workers: int | None = None
     """Threads that read; None for one per CPU of this process, at most four."""
@@ -58,7 +58,7 @@ class DuplicateOptions(Checked, Record):
     max_rate: int = 0
     """Bytes read from storage in a second, RATE_LEAST at least; 0: no bound."""
     across: bool = False
-    """Whether a group must have files of several PATHs. Duplicates within one PATH alone are left out."""
+    """True if a group must have files of several PATHs. Duplicates within one PATH alone are left out."""
     reference: tuple[bytes, ...] = ()
     """Directories whose files are known: a group is one file there and those of the PATHs that are identical.
     Empty: no such condition."""
@@ -75,7 +75,7 @@ class DuplicateFile(WithPath, Record):
     """Bytes of its size that take no space on disk: holes, or what the file system's compression saves."""
 
     covered: bool = False
-    """Whether all its names lie in further directories of `DuplicateReport.directories`, so that a list with
+    """True if all its names lie in further directories of `DuplicateReport.directories`, so that a list with
     these can leave it out."""
 
     @property
@@ -256,7 +256,7 @@ class Instance(WithPath, Record):
     perhaps: int
     """Further bytes that may have become free, or will; `compressed` and `held` are parts of it."""
     destination: _Path = b""
-    """Where a moved file goes, or the text of a symbolic link. Otherwise empty."""
+    """The target of a moved file, or the text of a symbolic link; otherwise empty."""
     compressed: int = 0
     """Compressed bytes freed, which took less on disk."""
     held: int = 0
@@ -277,11 +277,11 @@ class DedupeOptions(Checked, Record):
     """
 
     apply: bool = False
-    """Whether to act; otherwise a dry run."""
+    """True to act, False for a dry run."""
     hardlink: bool = False
-    """Whether to make hard links instead of sharing blocks."""
+    """True to make hard links instead of sharing blocks."""
     chunks: bool = False
-    """Whether equal parts of different files share blocks, too. Reads every file."""
+    """True if equal parts of different files share blocks, too. Reads every file."""
     keep: tuple[bytes, ...] = ()
     """Directories and files that are never changed, only linked to or shared with."""
     rules: tuple[FilterRule | DirectoryRules, ...] = ()
@@ -321,7 +321,7 @@ class DedupeReport(Report, Record):
     """Files skipped for a stated reason, without an error."""
     errors: int
     capped: bool
-    """Whether max_files or max_bytes ended the run."""
+    """True if max_files or max_bytes ended the run."""
     exit: ExitCode
     journal: _Path | None = None
     """The path of the journal, if hard links were recorded."""
@@ -363,12 +363,13 @@ class KeepRule(Record):
 
 
 class RemovalOptions(Record):
-    """How `rdc dupes` removes duplicates. Paths are as typed until `remove_duplicates` resolves them."""
+    """The options of `rdc dupes` that remove duplicates. Paths are as typed until `remove_duplicates`
+    resolves them."""
 
     action: Action
     """One of REMOVALS."""
     apply: bool = False
-    """Whether to act; otherwise a dry run."""
+    """True to act, False for a dry run."""
     rules: tuple[KeepRule, ...] = ()
     keep_in: tuple[bytes, ...] = ()
     """Real paths of directories below which nothing is changed. Their files count as copies."""
@@ -385,4 +386,4 @@ class RemovalOptions(Record):
     journals: bytes | None = None
     """Directory of earlier journals and of links to them."""
     across: bool = False
-    """Whether files below the PATH of the one that stays are kept, too."""
+    """True if files below the PATH of the one that stays are kept, too."""

@@ -44,19 +44,20 @@ DEVICE_LIMIT = 1 << 32
 
 
 def device_number(major: int, minor: int) -> int:
-    """The number of a device as a listing has it. Raises ValueError for a number that Linux does not have."""
+    """Return the number of a device as a listing has it. Raises ValueError for a number that Linux does not
+    have."""
     if not (0 <= minor < 1 << _MINOR_BITS and 0 <= major < DEVICE_LIMIT >> _MINOR_BITS):
         raise ValueError(f"a device {major}:{minor}")
     return major << _MINOR_BITS | minor
 
 
 def major_and_minor(number: int) -> tuple[int, int]:
-    """The inverse of device_number."""
+    """Return the inverse of device_number."""
     return number >> _MINOR_BITS, number & (1 << _MINOR_BITS) - 1
 
 
 def check_sizes(kinds: bytes, sizes: Sequence[int]) -> None:
-    """Raises ValueError if an entry that is neither a regular file nor a device has a size, or a device a
+    """Raise ValueError if an entry that is neither a regular file nor a device has a size, or a device a
     number that no device has."""
     # Kind.FILE is 0, so the kinds themselves select the entries that are not regular files.
     if any(compress(sizes, kinds)):
@@ -66,7 +67,7 @@ def check_sizes(kinds: bytes, sizes: Sequence[int]) -> None:
 
 
 def bytes_of_devices(kinds: bytes | bytearray, sizes: bytes | bytearray) -> int:
-    """The sum of the device numbers in a packed column of sizes, which are no sizes."""
+    """Return the sum of the device numbers in a packed column of sizes, which are no sizes."""
     total = 0
     for kind in DEVICES:
         row = kinds.find(kind)
@@ -102,7 +103,7 @@ class Identity(Record):
 
 
 class ComparedFields(Record):
-    """Which parts of identities stay as they are while nobody changes the entry. The others say nothing: the
+    """The parts of identities that stay equal while nobody changes the entry. The others say nothing: the
     file system does not keep them stable, or a listing shows something else."""
 
     kind: bool = True
@@ -196,7 +197,7 @@ class Listing(Record):
     targets: tuple[bytes, ...]
     """Targets of the symlinks, in entry order."""
     identities: Identities | None = None
-    """Which entry each row was when this machine listed it; None of a listing that came from elsewhere."""
+    """The identity of each row's entry when this machine listed it; None for a listing from elsewhere."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -223,7 +224,7 @@ class Listing(Record):
         return {name: change(getattr(self, name)) for name in NUMBERS}
 
     def rows(self, rows: Sequence[int]) -> Listing:
-        """The listing of these rows only; `rows` increases."""
+        """Return the listing of these rows only; `rows` increases."""
         links = self.rows_of(Kind.SYMLINK)
         wanted = set(rows)
         return Listing(
@@ -248,7 +249,7 @@ class Listing(Record):
         return replace(self, names=names)
 
     def rows_of(self, kind: Kind) -> list[int]:
-        """The rows of one kind, in order."""
+        """Return the rows of one kind, in order."""
         return _rows_of(self.kinds, kind)
 
     def links(self) -> dict[int, bytes]:
@@ -307,11 +308,11 @@ class PackedListing(Record):
         return sum(little_endian_integers("Q", self.sizes)) - bytes_of_devices(self.kinds, self.sizes)
 
     def rows_of(self, kind: Kind) -> list[int]:
-        """The rows of one kind, in order."""
+        """Return the rows of one kind, in order."""
         return _rows_of(self.kinds, kind)
 
     def rows(self, rows: Sequence[int]) -> PackedListing:
-        """The listing of these rows only; `rows` increases."""
+        """Return the listing of these rows only; `rows` increases."""
         targets = self.targets
         if targets:
             links = dict(zip(self.rows_of(Kind.SYMLINK), strings(targets), strict=True))
@@ -326,7 +327,7 @@ class PackedListing(Record):
         )
 
     def slice(self, first: int, stop: int) -> PackedListing:
-        """Rows [first, stop) of a listing without links."""
+        """Return the rows [first, stop) of a listing without links."""
         if (first, stop) == (0, self.count):
             return self
         return replace(
@@ -361,7 +362,7 @@ class PackedInodes(Record):
         return int.from_bytes(self.devices[here], "little"), int.from_bytes(self.inodes[here], "little")
 
     def rows(self, rows: Sequence[int]) -> PackedInodes:
-        """The inodes of these rows only; `rows` increases."""
+        """Return the inodes of these rows only; `rows` increases."""
         return PackedInodes(**chosen(self, _INODE_NUMBERS, rows))
 
     def part(self, start: int, stop: int) -> PackedInodes:
@@ -412,14 +413,14 @@ NO_INODES = PackedInodes(b"", b"", b"", b"", b"")
 
 
 def strings(terminated: bytes) -> list[bytes]:
-    """The strings of a column of NUL-terminated strings."""
+    """Return the strings of a column of NUL-terminated strings."""
     split = terminated.split(b"\0")
     split.pop()
     return split
 
 
 def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
-    """The rows of a kind, found by a search for a byte."""
+    """Return the rows of a kind, found by a search for a byte."""
     rows = []
     row = kinds.find(kind)
     while row >= 0:
@@ -433,7 +434,7 @@ def _terminated(parts: tuple[bytes, ...]) -> bytes:
 
 
 def little_endian(column: array[int]) -> bytes:
-    """The packed form of a column, on any machine."""
+    """Return the packed form of a column, on any machine."""
     if sys.byteorder == "big":
         column = column[:]
         column.byteswap()
@@ -441,7 +442,7 @@ def little_endian(column: array[int]) -> bytes:
 
 
 def little_endian_integers(typecode: str, packed: bytes | bytearray) -> array[int]:
-    """The inverse of little_endian. typecode: of array.array."""
+    """Return the inverse of little_endian. typecode: of array.array."""
     column = array(typecode, packed)
     if sys.byteorder == "big":
         column.byteswap()
@@ -470,7 +471,7 @@ class BadEntry(Record):
     errno: int
     call: BadCall
     is_directory: bool
-    """Whether its directory says, without a look at it, that it is one. Filter rules ask."""
+    """True if its directory says, without a look at it, that it is one. Filter rules ask."""
 
 
 class Listed(Record):
@@ -510,7 +511,7 @@ class ListedDirectories(Record):
     """
 
     walked: int
-    """How many directories; only those with entries have a path here."""
+    """The number of directories; only those with entries have a path here."""
     paths: list[bytes]
     firsts: array[int]
     """Each one's first row."""
@@ -526,7 +527,7 @@ class ListedDirectories(Record):
 
     @classmethod
     def of(cls, path: bytes, listing: PackedListing, inodes: PackedInodes) -> ListedDirectories:
-        """One directory alone."""
+        """Return one directory alone."""
         if not listing.count:
             return cls(1, [], array("Q"), b"", array("Q"), array("Q"), listing, inodes)
         head = b"\0" + path + b"\0"

@@ -66,7 +66,7 @@ class FarList(Record):
     path: bytes
     """The path as the remote side's user would write it; in a module of a daemon, below the module."""
     nul: bool = False
-    """Whether NUL ends each path, not a line."""
+    """True if NUL ends each path, not a line."""
     relative: bool = False
     """`relative` of the options that it belongs to, which `rdc.sync` puts here for the remote side."""
 
@@ -144,7 +144,7 @@ def parse_location(text: str, *, published: bool = False) -> Location:
 
 
 def _refuse_scheme(text: str) -> None:
-    """Raises UsageError for a URL such as `s3://bucket/x`, which would dial a host named `s3`, and for
+    """Raise UsageError for a URL such as `s3://bucket/x`, which would dial a host named `s3`, and for
     `rdc:/`, a daemon with a slash too few."""
     scheme, _, rest = text.partition(":")
     if scheme.lower() == "rdc" and rest.startswith("/"):
@@ -187,7 +187,7 @@ def _host_and_port(text: str, authority: str) -> tuple[str, str, str]:
 
 
 def _split_host(text: str) -> tuple[str, str] | None:
-    """The host of `text` and the rest after its ':', or None for a local path."""
+    """Return the host of `text` and the rest after its ':', or None for a local path."""
     user, at, rest = text.partition("@")
     if not at or any(ch in user for ch in "/:["):
         user, at, rest = "", "", text
@@ -229,21 +229,21 @@ def config_directory(environ: Mapping[str, str]) -> str | None:
 
 
 def cache_directory(environ: Mapping[str, str]) -> str | None:
-    """The directory of data that can be rebuilt: $XDG_CACHE_HOME/rdc, or .cache/rdc at home; None without a
-    home."""
+    """Return the directory of data that can be rebuilt: $XDG_CACHE_HOME/rdc, or .cache/rdc at home; None
+    without a home."""
     subdirectory = "Library/Caches" if sys.platform == "darwin" else ".cache"
     return _chosen(environ, "XDG_CACHE_HOME") or _below(_home(environ), subdirectory)
 
 
 def state_directory(environ: Mapping[str, str]) -> str | None:
-    """The directory of data that outlasts a run: $XDG_STATE_HOME/rdc, or $HOME/.local/state/rdc; None if
-    neither is set."""
+    """Return the directory of data that outlasts a run: $XDG_STATE_HOME/rdc, or $HOME/.local/state/rdc; None
+    if neither is set."""
     subdirectory = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
     return _chosen(environ, "XDG_STATE_HOME") or _below(environ.get("HOME", ""), subdirectory)
 
 
 def _chosen(environ: Mapping[str, str], variable: str) -> str | None:
-    """The variable's directory. A relative path is ignored, as specified."""
+    """Return the variable's directory. A relative path is ignored, as specified."""
     return _below(environ.get(variable, ""), "")
 
 

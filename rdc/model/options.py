@@ -1,4 +1,5 @@
-"""What an option of a sync is. Each one is declared once, at its field of SyncOptions in rdc.model.sync:
+"""The declaration of an option of a sync. Each one is declared once, at its field of SyncOptions in
+rdc.model.sync:
 
     depth: int = option(0, CONNECTION,
         Option(("--depth",), "have N calls to storage in flight ...", "N", note="...", rsync="..."),
@@ -61,11 +62,11 @@ class Option(Record):
     example: str = ""
     """The words behind `rdc sync` of an example in the manual, where `metavar` cannot give one."""
     rsync: str = ""
-    """How it differs from the option of this name in rsync."""
+    """Its difference from rsync's option of this name."""
     watch: bool = True
     """An option without a field: whether `rdc watch` has it. At a field, the field says so."""
     common: bool = False
-    """Whether most runs can use it: the short help of `rdc sync` and `rdc watch` lists only such options."""
+    """True if most runs can use it: the short help of `rdc sync` and `rdc watch` lists only such options."""
     values: tuple[str, ...] = ()
     """The texts that a value may be, where they are few, for completions. A flag with values takes one after
     `=`, or none."""
@@ -77,7 +78,7 @@ class Option(Record):
 
 
 class Carrier(Enum):
-    """Where an Open has an option. PROTOCOL.md has the form; only NAMED and SPARED take new ones."""
+    """The place of an option in an Open. PROTOCOL.md has the form; only NAMED and SPARED take new ones."""
 
     ITEM = "item"
     """An item of the list, always there."""
@@ -95,7 +96,7 @@ class Carrier(Enum):
 
 
 class Wire(Record):
-    """How an option travels."""
+    """The form in which an option travels."""
 
     carrier: Carrier
     at: int = 0
@@ -137,7 +138,7 @@ class Exclusion(Record):
     sentence: str
     """The error, with two {} for both options."""
     when: Callable[[Any], bool] | None = None
-    """Which values of `others` are excluded; None: all."""
+    """The excluded values of `others`; None: all."""
 
 
 def excludes(others: str, why: str, *, when: Callable[[Any], bool] | None = None) -> Exclusion:
@@ -157,7 +158,7 @@ class Declared(Record):
     group: str
     """The title that its options stand below in the help text."""
     options: tuple[Option, ...]
-    """How it is written on a command line; empty: something else implies it."""
+    """Its spelling on a command line; empty: something else implies it."""
     least: int
     most: int
     """The range of a number; the greatest length of a text, in bytes."""
@@ -169,14 +170,14 @@ class Declared(Record):
     wire: Wire
     needs: tuple[Need, ...]
     watch: bool
-    """Whether a watch takes it. One that does not would cost much in each turn, or keep the trees
+    """True if a watch takes it. One that does not would cost much in each turn, or keep the trees
     different."""
     check: bool
-    """Whether a check takes it. One that does not says what a sync writes, or which files it leaves."""
+    """True if a check takes it. One that does not says what a sync writes, or which files it leaves."""
     alias: str
     """An option that stands for one of `options`, as errors name it, too."""
     pair: bool
-    """Whether two trees that need nothing under one value of it may need something under another."""
+    """True if two trees that need nothing under one value of it may need something under another."""
 
     def check_value(self, value: Any) -> None:
         """Raise ValueError for a value of the right type that is out of range or means nothing."""
@@ -188,7 +189,7 @@ class Declared(Record):
             self.valid(value)
 
     def spelling(self, value: Any) -> str:
-        """The option that gives the field this value; "" for one that no option gives by itself."""
+        """Return the option that gives the field this value; "" for one that no option gives by itself."""
         own: str | None = getattr(value, "option", None)
         if own is not None:
             return own
@@ -249,7 +250,7 @@ def check_options(record: object, declared: Mapping[str, Declared]) -> None:
 
 
 def parse_size(text: str, *, unit: int = 1) -> int | None:
-    """Bytes, rounded down and at most SIZE_LIMIT; None if `text` is no size.
+    """Return the bytes, rounded down and at most SIZE_LIMIT; None if `text` is no size.
 
     K, M, G, T, P (and KiB ...) are powers of 1024; KB, MB ... are powers of 1000; B is a byte; case does not
     matter. unit: the bytes that a number without a letter counts.
@@ -288,26 +289,26 @@ class ModeChange(Record):
     """One item between commas."""
 
     directories: bool
-    """Whether it applies to directories."""
+    """True if it applies to directories."""
     files: bool
-    """Whether it applies to regular files."""
+    """True if it applies to regular files."""
     keep: int
     """The bits of the old mode that stay."""
     add: int
     """The bits that are set."""
     add_executable: bool = True
-    """Whether x is set too in files that have no x at all."""
+    """True if x is set too in files that have no x at all."""
     copy_from: int | None = None
     """The shift of the class whose permissions are copied; None: nothing is copied."""
     copy_to: int = 0
     """The classes that they are copied to: a sum of 0o100, 0o010 and 0o001."""
     copy_removes: bool = False
-    """Whether the copied bits are taken away, not set."""
+    """True if the copied bits are taken away, not set."""
     copy_mask: int = _ALL
     """The copied bits that count: without a class, the umask's bits do not."""
 
     def applied(self, mode: int, *, directory: bool, executable: bool) -> int:
-        """The mode after this item. `executable`: whether the mode had an x before the first item."""
+        """Return the mode after this item. `executable`: whether the mode had an x before the first item."""
         if not (self.directories if directory else self.files):
             return mode
         if self.copy_from is not None:
@@ -323,7 +324,7 @@ class ModeChanges(Record):
     items: tuple[ModeChange, ...]
 
     def applied(self, mode: int, *, directory: bool) -> int:
-        """The permissions of a file or directory whose permissions are `mode`."""
+        """Return the permissions of a file or directory whose permissions are `mode`."""
         executable = bool(mode & 0o111)
         for item in self.items:
             mode = item.applied(mode, directory=directory, executable=executable)
@@ -331,7 +332,7 @@ class ModeChanges(Record):
 
 
 def parse_mode_changes(text: str, umask: int = 0) -> ModeChanges:
-    """Parses items separated by commas. `umask`: as chmod(1) uses it, for items that name no class.
+    """Parse items separated by commas. `umask`: as chmod(1) uses it, for items that name no class.
 
     Raises ValueError that names the item.
     """
@@ -360,7 +361,7 @@ def _mode_change(item: str, umask: int) -> ModeChange:
 
 
 def _octal(digits: str) -> int | None:
-    """Returns the mode that `digits` write, or None if they write none."""
+    """Return the mode that `digits` write, or None if they write none."""
     if not 1 <= len(digits) <= 5 or not set(digits) <= set("01234567"):
         return None
     mode = int(digits, 8)
@@ -439,7 +440,7 @@ class OwnerRule(Record):
 
 
 def parse_owner_map(text: bytes) -> tuple[OwnerRule, ...]:
-    """Parses a map such as b"0-99:nobody,wayne:admin,*:normal". Raises ValueError that names the item."""
+    """Parse a map such as b"0-99:nobody,wayne:admin,*:normal". Raises ValueError that names the item."""
     return tuple(map(_owner_rule, text.split(b",")))
 
 
@@ -474,7 +475,8 @@ def _id(digits: bytes, shown: str) -> int:
 
 
 class Backup(Record):
-    """Where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind its name.
+    """The place where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind
+    its name.
 
     >>> import rdc
     >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
@@ -549,7 +551,7 @@ class Alternates(Record):
 
 
 class KeepUndo(Record):
-    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
+    """The amount of old data that a sync keeps for `rdc.undo`: a size or a number of days.
 
     >>> import rdc
     >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days
@@ -633,14 +635,14 @@ def _is_number(text: str, digits: int = 18) -> bool:
 
 
 def parse_number(text: str) -> int:
-    """A number of entries."""
+    """Return a number of entries."""
     if not _is_number(text):
         raise ValueError("a number of entries, 0 or more, is expected")
     return int(text)
 
 
 def parse_share(text: str) -> int:
-    """The per cent of a share such as 50%."""
+    """Return the per cent of a share such as 50%."""
     number = text.removesuffix("%")
     if number == text or not _is_number(number, 3) or int(number) > 100:
         raise ValueError("a share from 0% to 100% is expected")
@@ -648,7 +650,7 @@ def parse_share(text: str) -> int:
 
 
 def parse_size_of(text: str) -> int:
-    """A size such as 500M."""
+    """Return a size such as 500M."""
     size = parse_size(text)
     if size is None:
         raise ValueError("a size such as 500M or 2G is expected")
@@ -656,7 +658,7 @@ def parse_size_of(text: str) -> int:
 
 
 def parse_size_bound(text: str) -> int:
-    """A size; a suffix +1 or -1 adds, as in rsync."""
+    """Return a size; a suffix +1 or -1 adds, as in rsync."""
     plain, more = text, 0
     if len(plain) > 2 and plain.endswith(("+1", "-1")):
         plain, more = plain[:-2], int(plain[-2:])
@@ -667,7 +669,7 @@ def parse_size_bound(text: str) -> int:
 
 
 def parse_memory(text: str) -> int:
-    """Bytes of memory; 0 for all of the machine's."""
+    """Return the bytes of memory; 0 for all of the machine's."""
     size = parse_size_of(text)
     if 0 < size < limits.ENTRIES_MEMORY_LEAST:
         raise ValueError(f"{limits.ENTRIES_MEMORY_LEAST >> 20}M at least is expected, or 0 for all there is")
@@ -675,7 +677,7 @@ def parse_memory(text: str) -> int:
 
 
 def parse_rate(text: str) -> int:
-    """Bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
+    """Return the bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
     rate = parse_size(text, unit=1024)
     if rate is None:
         raise ValueError("a rate is expected, such as 500 (KiB a second), 1.5m or 2MB")
@@ -698,19 +700,19 @@ def parse_timeout(text: str) -> int:
 
 
 def parse_window(text: str) -> int | None:
-    """Seconds; None for times to the nanosecond, which rsync writes as a negative number."""
+    """Return the seconds; None for times to the nanosecond, which rsync writes as a negative number."""
     if not _is_number(text.removeprefix("-")):
         raise ValueError("a number of seconds is expected, such as 1")
     return None if text.startswith("-") else min(int(text), limits.WINDOW_SECONDS)
 
 
 def parse_directory(text: str) -> bytes:
-    """A directory without a slash at its end."""
+    """Return a directory without a slash at its end."""
     return os.fsencode(text.rstrip("/") or "/")
 
 
 def parse_keep_undo(text: str) -> KeepUndo:
-    """Reads "10G" or "30d"."""
+    """Read "10G" or "30d"."""
     number = text[:-1]
     if text.endswith("d") and _is_number(number, 5):
         if not 1 <= int(number) <= limits.UNDO_DAYS:

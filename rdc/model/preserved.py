@@ -72,7 +72,7 @@ class AttributeKinds(IntFlag):
     sync looks at them."""
 
     def of(self, kind: int) -> AttributeKinds:
-        """The kinds that are kept of an entry of this Kind."""
+        """Return the kinds that are kept of an entry of this Kind."""
         if kind in (Kind.DIRECTORY, Kind.SYMLINK):
             return self & ~AttributeKinds.ACCESS_TIME
         return AttributeKinds.NONE if kind == Kind.SPECIAL else self
@@ -98,8 +98,8 @@ class AttributeKinds(IntFlag):
 
 
 def pack_attributes(attributes: Attributes) -> bytes:
-    """The packed form: b"" for none; otherwise per attribute, by name: length of the name u8, name, length of
-    the value u32 little-endian, value. Only equal sets have equal forms."""
+    """Return the packed form: b"" for none; otherwise per attribute, by name: length of the name u8, name,
+    length of the value u32 little-endian, value. Only equal sets have equal forms."""
     return b"".join(
         [
             len(name).to_bytes(1, "little") + name + len(value).to_bytes(4, "little") + value
@@ -109,8 +109,8 @@ def pack_attributes(attributes: Attributes) -> bytes:
 
 
 def unpack_attributes(packed: bytes) -> Attributes:
-    """The inverse of pack_attributes. ValueError for anything that it would not produce, or that exceeds a
-    limit."""
+    """Return the inverse of pack_attributes. ValueError for anything that it would not produce, or that
+    exceeds a limit."""
     if len(packed) > ATTRIBUTE_SET_BYTES:
         raise ValueError(f"a set of {len(packed)} bytes, the limit is {ATTRIBUTE_SET_BYTES}")
     found: list[tuple[bytes, bytes]] = []
@@ -134,7 +134,7 @@ def unpack_attributes(packed: bytes) -> Attributes:
 
 
 def mode_with_acl(mode: int, acl: bytes) -> int:
-    """The permission bits that an entry with `mode` has once it has got this access ACL."""
+    """Return the permission bits that an entry with `mode` has once it has got this access ACL."""
     entries = {
         int.from_bytes(acl[at : at + 2], "little"): int.from_bytes(acl[at + 2 : at + 4], "little") & 7
         for at in range(4, len(acl) - 7, 8)
@@ -145,8 +145,8 @@ def mode_with_acl(mode: int, acl: bytes) -> int:
 
 
 def bits_before_acl(acl: bytes) -> int:
-    """The rights of group and others, as permission bits 0o00 to 0o77, that a mode may grant until the entry
-    has its access ACL. They include nothing that the ACL denies; 0 if `acl` is not understood.
+    """Return the rights of group and others, as permission bits 0o00 to 0o77, that a mode may grant until the
+    entry has its access ACL. They include nothing that the ACL denies; 0 if `acl` is not understood.
 
     The mode of an entry with an ACL has the mask in its group bits, which may grant more than the ACL grants
     the group. An ACL may also grant named users and groups less than the group or others that they belong to.
@@ -201,7 +201,7 @@ _TIMED_APART = frozenset((Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK))
 
 
 class Rounding(IntEnum):
-    """Where a time between two multiples goes. The values are part of the protocol."""
+    """The direction in which a time between two multiples is rounded. The values are part of the protocol."""
 
     DOWN = 0
     NEAREST = 1
@@ -218,8 +218,8 @@ class Granularity(Record):
     rounding: Rounding = Rounding.DOWN
 
     def of(self, mtime_ns: int) -> int:
-        """The multiple that the file system makes of an mtime; with ABOUT, one that stands for most times
-        that are less than a step away. A multiple stays as it is."""
+        """Return the multiple that the file system makes of an mtime; with ABOUT, one that stands for most
+        times that are less than a step away. A multiple stays as it is."""
         if is_distant(mtime_ns):
             return packed_time(self._rounded(real_time(mtime_ns)))
         return self._rounded(mtime_ns)
@@ -256,7 +256,7 @@ class Preserved(Record):
     """
 
     owner: bool
-    """Whether uid and gid are. Without them the setuid and setgid bits are not either: under another owner
+    """True if uid and gid are. Without them the setuid and setgid bits are not either: under another owner
     they would grant other rights."""
     granularity: Granularity = EXACT
     modes: int = ALL_MODES
@@ -264,7 +264,7 @@ class Preserved(Record):
     attributes: AttributeKinds = AttributeKinds.NONE
     """The kinds of extended attributes that are."""
     group: bool = True
-    """Whether the gid is, where `owner` is true."""
+    """True if the gid is, where `owner` is true."""
     directory_modes: int = ALL_MODES
     """The permission bits that are preserved of directories."""
     untimed: frozenset[Kind] = frozenset()
@@ -329,7 +329,8 @@ class Preserved(Record):
     # Modes
 
     def modes_of_kind(self, kind: int) -> int:
-        """The permission bits that are preserved of entries of this Kind. Linux stores none for symlinks."""
+        """Return the permission bits that are preserved of entries of this Kind. Linux stores none for
+        symlinks."""
         if kind == Kind.DIRECTORY:
             return self.directory_modes
         return 0 if kind == Kind.SYMLINK else self.modes
@@ -339,18 +340,19 @@ class Preserved(Record):
         return self.modes == self.directory_modes == ALL_MODES
 
     def mode(self, mode: int) -> int:
-        """The part of a source's mode that is announced."""
+        """Return the part of a source's mode that is announced."""
         if not self.owner:
             return mode & ~_SET_ID
         return mode if self.group else mode & ~_SET_GROUP_ID
 
     def metadata(self, metadata: Metadata) -> Metadata:
-        """The part of the metadata of a source's entry that is announced."""
+        """Return the part of the metadata of a source's entry that is announced."""
         mode = self.mode(metadata.mode)
         return metadata if mode == metadata.mode else replace(metadata, mode=mode)
 
     def modes_of(self, column: bytes | bytearray) -> bytes | bytearray:
-        """The announced part of a column of modes, u16 little-endian; the column itself if that is all."""
+        """Return the announced part of a column of modes, u16 little-endian; the column itself if that is
+        all."""
         if (self.owner and self.group) or not column:
             return column
         high = column[1::2]
@@ -362,37 +364,38 @@ class Preserved(Record):
         return bytes(modes)
 
     def replaced_mode(self, wanted: Metadata, existing: Metadata) -> int:
-        """The mode of a file that gets new content. Bits that are not preserved stay, but without owners no
-        set-id bit does: it vouched for the old content."""
+        """Return the mode of a file that gets new content. Bits that are not preserved stay, but without
+        owners no set-id bit does: it vouched for the old content."""
         mode = self.onto(wanted, existing, Kind.FILE).mode
         return mode if self.owner else mode & ~_SET_ID
 
     def announced(self, listing: PackedListing) -> PackedListing:
-        """The announced part of a source's entries. Their mtimes are announced as they are."""
+        """Return the announced part of a source's entries. Their mtimes are announced as they are."""
         modes = self.modes_of(listing.modes)
         return listing if modes is listing.modes else replace(listing, modes=bytes(modes))
 
     def listing(self, listing: Listing) -> Listing:
-        """The announced part of a Listing."""
+        """Return the announced part of a Listing."""
         unannounced = ALL_MODES & ~self.mode(ALL_MODES)
         if not unannounced or not any(mode & unannounced for mode in listing.modes):
             return listing
         return replace(listing, modes=array("H", map(self.mode, listing.modes)))
 
     def made_mode(self, kind: int, mode: int, umask: int) -> int:
-        """The mode of a new entry that is announced with `mode`: bits that are not preserved are granted as
-        far as `umask` lets, like those of any new entry."""
+        """Return the mode of a new entry that is announced with `mode`: bits that are not preserved are
+        granted as far as `umask` lets, like those of any new entry."""
         kept = ALL_MODES if kind == Kind.SYMLINK else self.modes_of_kind(kind)
         return mode & kept | mode & ~kept & ~umask & _PLAIN
 
     def made_modes(self, modes: bytes | bytearray, kinds: bytes | bytearray, umask: int) -> bytes | bytearray:
-        """A column of announced modes, u16 little-endian, as new entries get them."""
+        """Return a column of announced modes, u16 little-endian, as new entries get them."""
         integers = little_endian_integers("H", modes)
         made = [self.made_mode(kind, mode, umask) for mode, kind in zip(integers, kinds, strict=True)]
         return little_endian(array("H", made))
 
     def compared_modes(self, modes: bytes | bytearray, kinds: bytes | bytearray) -> bytes | bytearray:
-        """The preserved part of a column of modes, u16 little-endian; the column itself if that is all."""
+        """Return the preserved part of a column of modes, u16 little-endian; the column itself if that is
+        all."""
         if self.keeps_all_modes:
             return modes
         masks = [self.modes_of_kind(kind) for kind in range(256)] if kinds else []
@@ -427,17 +430,18 @@ class Preserved(Record):
         return self.granularity.of(wanted_ns) == self.source_granularity.of(existing_ns)
 
     def mtime(self, mtime_ns: int) -> int:
-        """The preserved part of an mtime."""
+        """Return the preserved part of an mtime."""
         if self.granularity.step == self.source_granularity.step == 1:
             return mtime_ns
         return self.granularity.of(self.source_granularity.of(mtime_ns))
 
     def top_mtime(self, mtime_ns: int) -> int:
-        """The compared part of the root directory's mtime."""
+        """Return the compared part of the root directory's mtime."""
         return self.mtime(mtime_ns) if self.is_timed(Kind.DIRECTORY) else 0
 
     def mtimes(self, column: bytes | bytearray, kinds: bytes | bytearray) -> bytes | bytearray:
-        """The compared part of a column of mtimes, i64 little-endian; the column itself if that is all.
+        """Return the compared part of a column of mtimes, i64 little-endian; the column itself if that is
+        all.
 
         Those of regular files are always compared, and as they are where they prove little: to call two trees
         equal without a look at the contents takes equal times.
@@ -491,18 +495,18 @@ _TRUSTED_STEP = 2 * _SECOND
 
 
 def _high_bytes(kept: int) -> bytes:
-    """A table of bytes.translate for the high byte of a mode, which leaves the bits `kept`."""
+    """Return a table of bytes.translate for the high byte of a mode, which leaves the bits `kept`."""
     return bytes(byte & kept >> 8 for byte in range(256))
 
 
 def _apart(one_ns: int, other_ns: int) -> int:
-    """The nanoseconds between two times."""
+    """Return the nanoseconds between two times."""
     return abs(real_time(one_ns) - real_time(other_ns))
 
 
 def granularity_of(times: Sequence[tuple[int, int]], least: int = 1) -> Granularity | None:
-    """The finest granularity, with steps from `least` on, by which mtimes given to a file system became those
-    found afterwards; None if none explains them all. `times`: pairs of both, in nanoseconds."""
+    """Return the finest granularity, with steps from `least` on, by which mtimes given to a file system
+    became those found afterwards; None if none explains them all. `times`: pairs of both, in nanoseconds."""
     error = max(_apart(given, found) for given, found in times)
     for step in GRANULARITIES:
         if step < least:

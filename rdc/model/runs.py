@@ -110,7 +110,7 @@ _CHANGE_SIGN = " entries would change, more than --guard="
 
 
 def stopped_text(done: str, going: int, total: int, share: int) -> str:
-    """The line about a stopped run. `done`: "changed" or "deleted"."""
+    """Return the line about a stopped run. `done`: "changed" or "deleted"."""
     sign = _CHANGE_SIGN if done == "changed" else _SIGN
     return f"nothing was {done}: {going:,} of {total:,}{sign}{share}%"
 

@@ -241,12 +241,12 @@ class TypeGrowth(Record):
 
 
 class Growth(Record):
-    """What changed since an earlier scan of the same paths."""
+    """The changes since an earlier scan of the same paths."""
 
     before_files: int
     before_bytes: int
     complete: bool
-    """Whether both scans covered all files. Otherwise a part of the growth is a difference in coverage."""
+    """True if both scans covered all files. Otherwise a part of the growth is a difference in coverage."""
     directories: tuple[DirectoryGrowth, ...]
     """The directories that changed most, in either direction, most first. A directory of whose change one
     below it has nearly all is left out."""
@@ -306,7 +306,7 @@ class ScanReport(Report, Record):
     """Bytes of all but one file of each group."""
     levels: tuple[LevelSummary, ...]
     directories: tuple[DirectorySummary, ...]
-    """Those with the most duplicate bytes and those with the most bytes, the most duplicate bytes first;
+    """The directories with the most duplicate bytes and with the most bytes, the most duplicate bytes first;
     limited in number, and each directory comes with all directories above it."""
     types: tuple[TypeSummary, ...]
     overlaps: tuple[Overlap, ...]

@@ -35,9 +35,9 @@ class SelectedName(Record):
     path: bytes
     """Empty for the directory itself."""
     contents: bool
-    """Whether its contents are meant, even without recursion."""
+    """True if its contents are meant, even without recursion."""
     with_top: bool
-    """Whether the metadata of the directory that it is below count."""
+    """True if the metadata of the directory that it is below count."""
 
 
 def read_name(name: bytes) -> SelectedName:
@@ -69,9 +69,9 @@ def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[Selected
 
 
 def listed_names(text: bytes, *, nul: bool) -> tuple[bytes, ...]:
-    """The paths of a list, one a line or, with `nul`, each ended by NUL. Empty ones and those that begin with
-    '#' or ';' are comments, as in rsync. Raises UsageError for a NUL byte in a path, and for more lines than
-    a run takes names."""
+    """Return the paths of a list, one a line or, with `nul`, each ended by NUL. Empty ones and those that
+    begin with '#' or ';' are comments, as in rsync. Raises UsageError for a NUL byte in a path, and for more
+    lines than a run takes names."""
     count = text.count(b"\0") if nul else text.count(b"\n") + text.count(b"\r")
     if count > SELECTED_NAMES:
         raise UsageError(
@@ -142,7 +142,7 @@ def _joined(chosen: Iterable[tuple[bytes, bytes]]) -> tuple[SelectedPaths, ...]:
 
 
 def check_bounds(selected: Sequence[SelectedPaths]) -> None:
-    """Raises UsageError for more or longer names than a session takes."""
+    """Raise UsageError for more or longer names than a session takes."""
     count = sum(len(paths.names) for paths in selected)
     size = sum(len(paths.origin) + sum(map(len, paths.names)) for paths in selected)
     if count > SELECTED_NAMES or size > SELECTED_BYTES:
@@ -238,7 +238,7 @@ class FilterRule(Record):
 
 
 class RuleSyntax(Enum):
-    """How the rule file of a directory is read.
+    """The syntax of the rule file of a directory.
 
     >>> import rdc
     >>> rdc.RuleSyntax(".")
@@ -272,15 +272,15 @@ class DirectoryRules(Checked, Record):
     side: RuleSide = RuleSide.DEFAULT
     """The side at which all rules of the files count; DEFAULT: each rule says it."""
     inherited: bool = True
-    """Whether the rules count below the directory of the file, too."""
+    """True if the rules count below the directory of the file, too."""
     words: bool = False
-    """Whether spaces separate rules, too. Comments then have no meaning."""
+    """True if spaces separate rules, too. Comments then have no meaning."""
     clears: bool = False
-    """Whether '!' removes the rules before it in a file of patterns."""
+    """True if '!' removes the rules before it in a file of patterns."""
     perishable: bool = False
     absolute: bool = False
     above: bool = False
-    """Whether the files of the directories above the root count, too. A served directory bounds them."""
+    """True if the files of the directories above the root count, too. A served directory bounds them."""
 
 
 def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:

@@ -51,13 +51,13 @@ class Setting(Record):
 
 
 def setting(kind: SettingKind, default: object = None, **declared: Any) -> Any:
-    """A field of a record that a table is read into. `default`: of a key that the file lacks; `declared`:
-    as in Setting."""
+    """Return a field of a record that a table is read into. `default`: of a key that the file lacks;
+    `declared`: as in Setting."""
     return field(default=default, metadata={"setting": Setting(kind, **declared)})
 
 
 def settings_of(record: type) -> Settings:
-    """The settings that a record declares. A key is the field's name with hyphens."""
+    """Return the settings that a record declares. A key is the field's name with hyphens."""
     return {name.replace("_", "-"): each["setting"] for name, each in field_metadata(record).items()}
 
 
@@ -70,8 +70,8 @@ class Table:
         self._values = values
 
     def read(self, settings: Settings, *, tables: Collection[str] = (), hint: str = "") -> dict[str, Any]:
-        """The values that the file has, by field name. All other keys but `tables` are refused; `hint` is
-        added if no known key is similar."""
+        """Return the values that the file has, by field name. All other keys but `tables` are refused; `hint`
+        is added if no known key is similar."""
         known = {*settings, *tables}
         for key in self._values:
             if key not in known:
@@ -94,14 +94,14 @@ class Table:
         }
 
     def table(self, key: str) -> Table:
-        """The table [key]; an empty one if the file has none."""
+        """Return the table [key]; an empty one if the file has none."""
         value = self._values.get(key, {})
         if not isinstance(value, dict):
             raise self.error(key, f"expected a table [{key}]")
         return Table(self._file, (*self._path, key), value)
 
     def tables(self, key: str) -> Iterator[tuple[str, Table]]:
-        """The tables [key.NAME]."""
+        """Yield the tables [key.NAME]."""
         outer = self.table(key)
         for name in outer._values:
             yield name, outer.table(name)
@@ -143,14 +143,14 @@ class Table:
         return value
 
     def _whole(self, key: str, text: str) -> str:
-        """The text. No system call takes a name with a NUL."""
+        """Return the text. No system call takes a name with a NUL."""
         if "\0" in text:
             raise self.error(key, "expected text without the character U+0000")
         return text
 
 
 def read_settings(path: str | os.PathLike[str]) -> Table | None:
-    """The file's top table; None if there is no file at `path`.
+    """Return the file's top table; None if there is no file at `path`.
 
     Settings name programs, directories and who may use them. So UsageError is raised for a file that another
     user than this one and root may write, and for one in such a directory. UsageError or RdcError (11) also
@@ -184,7 +184,8 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: expected UTF-8, found other bytes") from error
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not TOML: {_short(str(error))}") from error
+        hint = "; text stands in quotes" if str(error).startswith("Invalid value") else ""
+        raise UsageError(f"{path}: not TOML: {_short(str(error))}{hint}") from error
     except RecursionError as error:
         raise UsageError(f"{path}: values are nested too deeply; no setting needs more than three") from error
     except MemoryError as error:
@@ -197,7 +198,7 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
 
 
 def _check_writers(path: str, found: os.stat_result) -> None:
-    """Raises UsageError if another user than this one and root may change what is at `path`. In a directory
+    """Raise UsageError if another user than this one and root may change what is at `path`. In a directory
     with the sticky bit nobody can take the place of another user's file."""
     if found.st_uid not in (0, os.geteuid()):
         raise UsageError(

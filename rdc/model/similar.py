@@ -6,7 +6,7 @@ from os import fsdecode
 
 from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import Checked
-from rdc.lean.records import Record, Report
+from rdc.lean.records import Record, Report, renderer
 from rdc.model.selection import DirectoryRules, FilterRule
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ class SimilarOptions(Checked, Record):
     top: int = 20
     """The most files to rank, with `to`."""
     folders: bool = False
-    """Whether pairs of overlapping directories are searched for, in place of groups."""
+    """True if pairs of overlapping directories are searched for, in place of groups."""
     depth: int = 0
     """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
     max_rate: int = 0
@@ -144,9 +144,13 @@ class SimilarReport(Report, Record):
 
 
 SHINGLE_UNITS = ("words", "chars")
+"""Units that a shingle can consist of."""
 
 FORMATS = ("auto", "jsonl", "text")
-"""The units that a shingle can consist of."""
+"""Formats that files can be read in."""
+
+LINKS = ("single", "complete")
+"""Rules by which similar documents form groups."""
 
 
 class DocumentOptions(Checked, Record):
@@ -169,8 +173,15 @@ class DocumentOptions(Checked, Record):
     """'words': five words in a row; 'chars': characters in a row, for scripts without spaces."""
     threshold: float = 0.8
     """Smallest share of shingles in common, of two similar documents: from 0.1 to 1."""
+    link: str = "single"
+    """'single': a group is connected by similar pairs, so its ends may differ; 'complete': each pair in a
+    group is similar, and a group has at most 256 different texts."""
     against: str | bytes | None = None
     """A part of an older corpus: documents that resemble one of it are listed, in place of groups."""
+    excerpts: bool = False
+    """True if the differences of similar documents are found, for which their texts are read again."""
+    clean: str | bytes | None = None
+    """A new or empty directory to write the documents that stay to, as JSONL, Parquet or plain files."""
     stage: str | bytes | None = None
     """A directory that keeps what was read of each file, so that a run after a kill reads only the rest."""
     workers: int | None = None
@@ -192,6 +203,19 @@ class Document(WithPath, Record):
     """Bytes of its text."""
 
 
+class TextDifference(Record):
+    """A place where two documents differ, in a few words. A text that was cut has an ellipsis at the cut."""
+
+    before: str
+    """Text before it, which both have."""
+    here: str
+    """Text of this document; empty if it lacks what the other one has."""
+    like: str
+    """Text of the document most like it, in place of `here`."""
+    after: str
+    """Text after it, which both have."""
+
+
 class SimilarDocument(Record):
     """A document that resembles another."""
 
@@ -204,10 +228,13 @@ class SimilarDocument(Record):
     """The document most like it, of those that it was compared with."""
     copies: tuple[Document, ...]
     """Documents of equal text."""
+    differences: tuple[TextDifference, ...] = ()
+    """With DocumentOptions.excerpts: the first places where it differs from `like`, at most three."""
 
 
 class DocumentGroup(Record):
-    """Documents connected by resemblance. The first one in order, the least, names the group."""
+    """Documents that resemble each other, by the rule of DocumentOptions.link. The first one in order names
+    the group."""
 
     documents: tuple[SimilarDocument, ...]
 
@@ -260,7 +287,12 @@ class DocumentReport(Report, Record):
     """The documents that a training set keeps, in order, made again by each iteration."""
     summary: DocumentSummary
     exit: ExitCode
-    """OK; PARTIAL if something could not be read."""
+    """OK; PARTIAL if something could not be read, VANISHED if it changed before it was copied to `clean`."""
+
+    def to_html(self) -> str:
+        """Return the page that `rdc similar --text --html` writes."""
+        found: str = renderer("rdc.documents.page_report", "documents_html")(self)
+        return found
 
 
 class DocumentSlice(Record):

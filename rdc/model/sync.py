@@ -137,9 +137,7 @@ class SyncOptions(Record):
             to directories, and `F` to files. SRC itself stays as it is. Another `--chmod` adds its items.
             SRC's side applies them, so its umask counts for items such as `+w`. A later run with the same
             items finds nothing to do."""),
-        excludes=(
-            excludes("acls", "an ACL holds the permissions, too"),
-        ),
+        excludes=(excludes("acls", "an ACL holds the permissions, too"),),
         most=limits.MODE_CHANGES_BYTES, valid=values.parse_mode_changes, watch=False)
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
@@ -207,9 +205,7 @@ class SyncOptions(Record):
         Option(("-A", "--acls"), "keep ACLs", common=True,
             note="""POSIX ACLs are kept in the same way as attributes, with users and groups by number.
             Until its ACL is there, a new file or directory lets its group do no more than the ACL will."""),
-        excludes=(
-            excludes("perms", "an ACL holds the permissions, too"),
-        ),
+        excludes=(excludes("perms", "an ACL holds the permissions, too"),),
         wire=bit(7), watch=False, check=True)
     """Keep POSIX ACLs."""
     one_file_system: bool = option(False, TAKEN,
@@ -267,9 +263,7 @@ class SyncOptions(Record):
             again, and interrupted ones start over."""),
         Option(("--no-whole-file", "--no-W"), "cancel --whole-file; see --fewest-bytes", sets=False,
             rsync="rdc decides by the line whether changed files come whole; `--fewest-bytes` never does"),
-        excludes=(
-            excludes("append", "--append fetches only a rest"),
-        ))
+        excludes=(excludes("append", "--append fetches only a rest"),))
     """Fetch changed files whole, without a search for content that the destination has."""
     fewest_bytes: bool = option(False, COMPARING,
         Option(("--fewest-bytes",), "send as few bytes as possible, even where that takes longer",
@@ -277,9 +271,7 @@ class SyncOptions(Record):
             that ends sooner: in a local run, and on a fast line. [Which files come
             whole](../../howto/slow-line.md#fast-lines-and-slow-ones) has a table."""),
         Option(("--no-fewest-bytes",), "send changed files as ends soonest (default)", sets=False),
-        excludes=(
-            excludes("whole_file line", "it says that bytes count, not time"),
-        ),
+        excludes=(excludes("whole_file line", "it says that bytes count, not time"),),
         wire=SPARED)
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
@@ -373,8 +365,8 @@ class SyncOptions(Record):
             rsync="is rejected beside rule files within the tree (`-C`, `-F`, `dir-merge`)"),
         excludes=(
             goes_without("rules",
-                "--ignore-errors goes with no rules from files of the tree: what a file with a mistake"
-                " hides would be deleted", when=has_rule_files),
+                "--ignore-errors cannot be combined with rules from files of the tree: what a file with a"
+                " mistake hides would be deleted", when=has_rule_files),
         ),
         watch=False)
     """Delete even if the source could not be read completely. What could not be read counts as gone."""
@@ -455,7 +447,7 @@ class SyncOptions(Record):
     """Paths below the source, which alone take part, as `--files-from` lists them; None for everything. They
     are kept, like the path of SRC with `relative`."""
     files_from: FarList | None = option(None, watch=False)
-    """Where the remote side has such a list. Not together with `files`."""
+    """The path of such a list at the remote side. Not together with `files`."""
     ignore_missing_args: bool = option(False, TAKEN,
         Option(("--ignore-missing-args",), "a missing SRC or listed path is no error",
             note="It is not deleted at DST either.",
@@ -558,7 +550,7 @@ class SyncOptions(Record):
             of moved files, and files that differ in metadata alone are not delayed."""),
         excludes=(
             goes_without("inplace append alternates",
-                "--delay-updates goes with no --inplace, no --append and no alternate directories"),
+                "--delay-updates cannot be combined with --inplace, --append or alternate directories"),
         ),
         watch=False)
     """Put new files and new content in place when all of it is there, not as it comes. Not together with
@@ -581,12 +573,13 @@ class SyncOptions(Record):
             (`.rdc.parts`) knows is replaced or removed, and a directory of yours never is. Parts below 64
             KiB are not kept."""),
         excludes=(
-            goes_without("inplace append", "--partial-dir goes with no --inplace and no --append"),
+            goes_without("inplace append", "--partial-dir cannot be combined with --inplace or --append"),
         ),
         most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
         watch=False)
-    """Where the part of a file waits that a run could not finish: relative to the directory of the file, or
-    absolute; b"": where it was written. A relative one takes no part. Not together with `overwrites`."""
+    """The directory for the part of a file that a run could not finish: relative to the directory of the
+    file, or absolute; b"": where it was written. A relative one takes no part. Not together with
+    `overwrites`."""
     temp_dir: bytes = option(b"", WRITING,
         Option(("-T", "--temp-dir"),
             "write new content in this directory until it is complete; relative to DST", "DIR",
@@ -636,7 +629,7 @@ class SyncOptions(Record):
             that one if SRC does not have it."""),
         excludes=(
             goes_without("backup keep_undo alternates",
-                "--keep-dirlinks goes with no backups, no alternate directories and no undo"),
+                "--keep-dirlinks cannot be combined with backups, alternate directories or undo"),
         ),
         watch=False)
     """A symlink to a directory at the destination stays where the source has a directory, and what is in it
@@ -730,14 +723,15 @@ class SyncOptions(Record):
             those of the system do not count. These attributes themselves are never copied."""),
         excludes=(
             goes_without("inplace append",
-                "--fake-super goes with no --inplace and --append: leave one of them out"),
+                "--fake-super cannot be combined with --inplace or --append: leave one of them out"),
             goes_without("alternates",
-                "--fake-super goes with no --link-dest and its like: leave one of them out"),
-            goes_without("keep_undo", "--fake-super goes with no --keep-undo: leave one of them out"),
+                "--fake-super cannot be combined with --link-dest and its like: leave one of them out"),
+            goes_without("keep_undo",
+                "--fake-super cannot be combined with --keep-undo: leave one of them out"),
             goes_without("keep_dirlinks",
-                "--fake-super goes with no --keep-dirlinks: leave one of them out"),
+                "--fake-super cannot be combined with --keep-dirlinks: leave one of them out"),
             goes_without("copy_links copy_dirlinks copy_unsafe_links",
-                "--fake-super goes with no -L, -k and --copy-unsafe-links: leave one of them out"),
+                "--fake-super cannot be combined with -L, -k or --copy-unsafe-links: leave one of them out"),
         ),
         wire=HERE, watch=False)
     """Only the side where it is typed counts, as in rsync. As the destination it keeps owners, devices and
@@ -765,8 +759,8 @@ class SyncOptions(Record):
             applies it, and needs root or `--owner`. A module of a daemon that keeps no owners refuses."""),
         most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
-    """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
-    the same numbers. Not together with `acls`."""
+    """The users of the destination for those of the source, as in rsync: FROM:TO items between commas; b""
+    for the same numbers. Not together with `acls`."""
     groupmap: bytes = option(b"", OWNERS,
         Option(("--groupmap",), "map groups in the same way, such as *:users", "MAP",
             example="--groupmap='*:users' src/ host:backup/", rsync="as `--usermap`"),
@@ -842,7 +836,7 @@ class SyncOptions(Record):
         wire=HERE, watch=False)
     """Read a published store whose signature nothing proves."""
     items: bool = option(True, wire=item(5), check=True)
-    """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
+    """True if the user's side wants each changed entry reported. Their number is reported in any case."""
     list_unchanged: bool = option(False, watch=False)
     """Report unchanged entries, too. Files whose contents are compared are not among them, nor is anything
     where hard links, ACLs or extended attributes are kept."""

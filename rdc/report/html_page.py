@@ -69,7 +69,7 @@ ol { padding-left: 2.5rem; }
 
 
 class PageOrigin(Record):
-    """Where and when a page was made."""
+    """The host, the time and the command line of a page."""
 
     host: str
     seconds: float

@@ -88,7 +88,10 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "SimilarReport": ("summary", "*summary"),
     "DocumentGroup": ("group", "count documents"),
-    "SimilarDocument": ("match", "*document size=document.size resemblance estimate like copies?"),
+    "SimilarDocument": (
+        "match",
+        "*document size=document.size resemblance estimate like copies? differences?",
+    ),
     "Document": ("", "path row?"),
     "DocumentReport": ("summary", "*summary"),
     # Deduplication, and the removal of duplicates.
@@ -167,7 +170,7 @@ _FIELDS: dict[type, tuple[_Field, ...]] = {}
 
 
 def json_line(event: str, **fields: Value) -> str:
-    """One event as a line of ASCII without control characters, whatever its strings contain."""
+    """Return one event as a line of ASCII without control characters, whatever its strings contain."""
     text = json.dumps({"v": EVENT_VERSION, "event": event, **fields}, separators=(",", ":"))
     # JSON allows a raw DEL, which a terminal may interpret. It can only occur inside a string.
     return text.replace("\x7f", "\\u007f") + "\n"
@@ -184,7 +187,7 @@ def path_fields(path: bytes, name: str = "path") -> dict[str, Value]:
 
 
 def json_fields(record: object) -> dict[str, Value]:
-    """The fields of a record as an event has them."""
+    """Return the fields of a record as an event has them."""
     fields = _FIELDS.get(type(record))
     if fields is None:
         fields = _FIELDS[type(record)] = _read_fields(type(record))
@@ -221,13 +224,13 @@ def _read_fields(record: type) -> tuple[_Field, ...]:
 
 
 def _event_key(field: str) -> str:
-    """The key of a field: "path" for `path_bytes`."""
+    """Return the key of a field: "path" for `path_bytes`."""
     stem = field.removesuffix("_bytes")
     return stem if stem in _PATHS else field
 
 
 def _written(name: str, value: Any) -> dict[str, Value]:
-    """One field, which for a path may be two."""
+    """Return one field, which for a path may be two."""
     if name in _AS_TEXT:
         return {name: _AS_TEXT[name](value)}
     if isinstance(value, bytes):

@@ -47,7 +47,7 @@ def binary_text(count: int) -> str:
 
 
 def exact_text(count: int) -> str:
-    """The exact number of bytes: `1,234,567 bytes`."""
+    """Return the exact number of bytes: `1,234,567 bytes`."""
     return f"{count:,} byte" if count == 1 else f"{count:,} bytes"
 
 
@@ -81,7 +81,7 @@ def percent(part: float) -> str:
 
 
 def null_names(names: Iterable[bytes]) -> bytes:
-    """The bytes of each name followed by NUL. An empty name ends the group."""
+    """Return the bytes of each name followed by NUL. An empty name ends the group."""
     return b"\0".join([*names, b"", b""])
 
 
@@ -188,11 +188,11 @@ class TerminalOutput(Output):
         self._unseen = unseen
         self._dials = dials
         self._kinds: dict[str, int] = {}
-        """How many problems of each kind were met."""
+        """The number of problems of each kind."""
         self._last: dict[str, str] = {}
         """The text of the last problem of a kind, for kinds of which some are only counted."""
         self.reported = False
-        """Whether a problem or a notice was printed."""
+        """True if a problem or a notice was printed."""
 
     def start(self) -> None:
         """Show that a connection is being made."""

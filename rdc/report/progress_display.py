@@ -111,7 +111,7 @@ class ProgressTrack:
         )
 
     def _total(self, before: PhaseProgress, announced: int | None) -> int | None:
-        """The first total announced, so that growing files cannot move the bar back."""
+        """Return the first total announced, so that growing files cannot move the bar back."""
         if before.total is not None:
             return before.total
         if before.phase not in ("transfer", "delete"):

@@ -52,7 +52,7 @@ class Copy(Record):
     """The directory on this machine that the paths of the events are relative to."""
 
     def look(self, path: bytes) -> os.stat_result | None:
-        """The entry at a path of an event; None if there is none, for example after it was deleted."""
+        """Return the entry at a path of an event; None if there is none, for example after it was deleted."""
         try:
             return os.lstat(os.path.join(self.top, path))
         except (OSError, ValueError):
@@ -76,7 +76,7 @@ class OutFormat(Record):
         return self.has("".join(_OF_ENTRY))
 
     def line(self, event: ItemChanged, copy: Copy) -> str:
-        """The line about one change, without its end."""
+        """Return the line about one change, without its end."""
         found = copy.look(event.path_bytes) if self.looks else None
         return "".join(
             _padded(_value(letter, len(text), event, copy, found), width) if letter else text
@@ -307,7 +307,7 @@ class TerminalStyle(Record):
     """-i: rsync's 11-character code and the name of each changed entry."""
     stats: bool = False
     level: int = 1
-    """How sizes are shown in the statistics: 0 as digits, 1 exactly, 2 in units of 1000, 3 of 1024."""
+    """The form of sizes in the statistics: 0 as digits, 1 exactly, 2 in units of 1000, 3 of 1024."""
     quiet: bool = False
     """Errors only."""
     dry_run: bool = False
@@ -418,8 +418,8 @@ def is_unchanged(event: ItemChanged) -> bool:
 
 
 def name_line(event: ItemChanged, *, metadata: bool = False) -> str | None:
-    """The line of -v. None for a file whose metadata alone changed, unless `metadata`: as in rsync, -v does
-    not show it, and -vv does."""
+    """Return the line of -v. None for a file whose metadata alone changed, unless `metadata`: as in rsync, -v
+    does not show it, and -vv does."""
     if event.change.startswith("*deleting"):
         return f"deleting {_name(event)}"
     if is_unchanged(event):
@@ -437,7 +437,7 @@ def _name(event: ItemChanged) -> str:
 
 
 def summary_line(report: SyncReport, style: TerminalStyle, seconds: float) -> str:
-    """The last line of a run: entries, bytes and time, and whether it was complete."""
+    """Return the last line of a run: entries, bytes and time, and whether it was complete."""
     dry = "dry run, nothing was changed: " if style.dry_run else ""
     parts = [f"{dry}{_entries_text(report)}"]
     took = f"in {elapsed_text(seconds)}"
@@ -485,7 +485,8 @@ def _bytes_text(report: SyncReport, style: TerminalStyle) -> str:
 
 
 def stats_block(report: SyncReport, *, level: int) -> str:
-    """The lines of --stats, each `label: value`, then the bytes of each kind of message, largest first."""
+    """Return the lines of --stats, each `label: value`, then the bytes of each kind of message, largest
+    first."""
     size = (str, exact_text, size_text, binary_text)[level]
     rows = [
         ("Files in the source", f"{report.files:,}"),

@@ -6,7 +6,7 @@ import os
 
 from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
+from rdc.catalog.store import FactsAlone, NoCatalog
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
 from rdc.lean.records import Record, replace
 from rdc.limits import RULES_BYTES
@@ -206,9 +206,10 @@ def answer(
         listed = admitted.options.files_from
         selected = yield from send_listed(listed, admitted.site, admitted.path, open_.role, round_)
     if READS_FRESH in (open_.needs or "").split(" "):
-        signer, knows_nodes = FileSigner(signer.params), False
+        signer, knows_nodes = FileSigner(signer.params, FactsAlone(signer.catalog)), False
     if not admitted.uses_content:
-        signer = FileSigner(signer.params)  # without the catalog, whose answers would tell of content
+        # The signatures of the catalog would tell of content.
+        signer = FileSigner(signer.params, FactsAlone(signer.catalog))
     if open_.role is Role.SOURCE:
         yield from _answer_as_source(
             admitted, open_, filters, signer, following, clones, selected, round_, knows_nodes, meeting

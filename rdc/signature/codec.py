@@ -57,12 +57,12 @@ class SignatureError(RdcError):
 
 
 def encode_signature(tree: SignatureTree) -> bytes:
-    """Encodes a signature: 36 bytes per chunk record and about 90 more."""
+    """Encode a signature: 36 bytes per chunk record and about 90 more."""
     return tree.to_bytes()
 
 
 def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -> SignatureTree:
-    """Decodes what `encode_signature` wrote. Raises SignatureError for anything else, before allocating
+    """Decode what `encode_signature` wrote. Raises SignatureError for anything else, before allocating
     memory for it. `column` makes the columns of the tree."""
     # long because it checks stored bytes field by field, each check before the next read
     try:
@@ -155,20 +155,21 @@ class ShortSignatures(Record):
         return len(self.sizes)
 
     def traits_of(self, row: int) -> bytes:
-        """The traits of one row; b'' for a stream without features."""
+        """Return the traits of one row; b'' for a stream without features."""
         return traits_at(self.traits, row)
 
     def root_of(self, row: int) -> bytes:
         return self.roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES]
 
     def tree(self, row: int, first: int) -> SignatureTree:
-        """The signature of one row, equal to `sign` of the stream. `first`: number of its first chunk."""
+        """Return the signature of one row, equal to `sign` of the stream. `first`: number of its first
+        chunk."""
         end = first + self.counts[row]
         digests = self.digests[first * DIGEST_BYTES : end * DIGEST_BYTES]
         return _tree(self.params, self.lengths[first:end].tolist(), digests, self.traits_of(row))
 
     def chosen(self, rows: Sequence[int]) -> ShortSignatures:
-        """The signatures of these rows, which must increase."""
+        """Return the signatures of these rows, which must increase."""
         counts, lengths, digests = _items_of(rows, self.counts, self.lengths, self.digests)
         width = TRAITS_BYTES
         return ShortSignatures(
@@ -185,7 +186,7 @@ class ShortSignatures(Record):
 def sign_short(
     data: Buffer, sizes: array[int], params: ChunkParams, *, plain: bool = False
 ) -> ShortSignatures:
-    """Signs streams that follow one another in `data`. `sizes`: typecode 'Q', bytes of each. `plain`: without
+    """Sign streams that follow one another in `data`. `sizes`: typecode 'Q', bytes of each. `plain`: without
     traits, for callers that only compare roots.
 
     Cutting and hashing release the interpreter's lock, so threads can run this in parallel. Raises ValueError
@@ -201,7 +202,7 @@ def sign_short(
 def root_column(
     params: ChunkParams, sizes: array[int], counts: array[int], lengths: array[int], digests: bytes
 ) -> bytes:
-    """The root of each stream, DIGEST_BYTES each, from columns as in ShortSignatures."""
+    """Return the root of each stream, DIGEST_BYTES each, from columns as in ShortSignatures."""
     # The root of a stream whose items are one node is the digest of one short message (FORMAT.md). A length
     # of 0 in the column marks the others. The nodes of all of these are the items of the next level.
     messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX, 0)
@@ -234,7 +235,8 @@ def root_column(
 def _items_of(
     rows: Sequence[int], counts: array[int], lengths: array[int], digests: bytes
 ) -> tuple[array[int], array[int], bytes]:
-    """The columns of these rows, which must increase: number of items, and each item's length and digest."""
+    """Return the columns of these rows, which must increase: number of items, and each item's length and
+    digest."""
     starts, width = array("Q", accumulate(counts, initial=0)), DIGEST_BYTES
     chosen = array("Q")
     for row in rows:
@@ -263,7 +265,7 @@ one by one."""
 
 
 def encode_short(signatures: ShortSignatures) -> list[bytes]:
-    """Encodes each row as `encode_signature` would encode its tree."""
+    """Encode each row as `encode_signature` would encode its tree."""
     params, digests, lengths = signatures.params, signatures.digests, array("I", signatures.lengths)
     ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
     encoded = []
@@ -285,7 +287,7 @@ def encode_short(signatures: ShortSignatures) -> list[bytes]:
 
 
 def decode_short(encoded: Sequence[bytes], params: ChunkParams) -> tuple[list[int], ShortSignatures]:
-    """Decodes the sound signatures with these parameters. Returns their positions in `encoded`, and the
+    """Decode the sound signatures with these parameters. Returns their positions in `encoded`, and the
     signatures. Raises nothing: damaged ones and those with other parameters are left out."""
     good: list[int] = []
     sizes, counts, lengths = array("Q"), array("I"), array("Q")
@@ -323,8 +325,8 @@ class _Fields:
 
 
 def _fields(data: bytes, params: ChunkParams) -> _Fields:
-    """The fields of one encoded signature. Raises ValueError or struct.error if it is none or has too many
-    chunks."""
+    """Return the fields of one encoded signature. Raises ValueError or struct.error if it is none or has too
+    many chunks."""
     *head, size, traits_bytes = SIGNATURE_STRUCT.unpack_from(data)
     if head != [MAGIC, VERSION, params.min_size, params.max_size] or traits_bytes not in {0, TRAITS_BYTES}:
         raise ValueError("another format")
@@ -346,7 +348,7 @@ def _fields(data: bytes, params: ChunkParams) -> _Fields:
 
 
 def _spread(lengths: array[int], digests: bytes, runs: Iterator[tuple[int, ...]]) -> tuple[array[int], bytes]:
-    """Expands runs: repeats each record of a run as often as it counts. Raises ValueError for impossible
+    """Expand runs: repeats each record of a run as often as it counts. Raises ValueError for impossible
     runs."""
     counts = [1] * len(lengths)
     for record, count in runs:
@@ -375,8 +377,8 @@ digests."""
 
 
 def reference_width(size: int, mean: float) -> int:
-    """Bytes per reference for a file of `size` bytes in chunks of `mean` bytes. With this width, two
-    different chunks among as many on each side agree with probability at most 2^-CERTAINTY_BITS."""
+    """Return the bytes per reference for a file of `size` bytes in chunks of `mean` bytes. With this width,
+    two different chunks among as many on each side agree with probability at most 2^-CERTAINTY_BITS."""
     pairs = 2 * (int(size / mean) + 1).bit_length()
     return min(SHORT_REFERENCE_BYTES, max(SHORTEST_REFERENCE_BYTES, -(-(pairs + CERTAINTY_BITS) // 8)))
 
@@ -406,8 +408,8 @@ def reference_column(level: Level, key: bytes, width: int, rows: range | None = 
 
 
 def root_reference(root: bytes, key: bytes, width: int) -> bytes:
-    """The reference of a root. Up to 8 bytes it is made like those of a level's digests; beyond, it is the
-    root's first bytes."""
+    """Return the reference of a root. Up to 8 bytes it is made like those of a level's digests; beyond, it is
+    the root's first bytes."""
     return root[:width] if width > SHORT_REFERENCE_BYTES else short_references(key, root, DIGEST_BYTES, width)
 
 
@@ -425,7 +427,7 @@ def group_references(roots: bytes | bytearray, key: bytes, width: int, group: in
 
 
 def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
-    """Encodes the records `rows` of a level for the wire; at most 26."""
+    """Encode the records `rows` of a level for the wire; at most 26."""
     counts = level.counts[rows.start : rows.stop]
     plain = counts.tolist().count(1) == len(rows)
     return b"".join(
@@ -440,7 +442,7 @@ def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
 
 
 def decode_records(data: bytes, width: int, most: int = NODE_RECORDS_MAX) -> NodeRecords:
-    """Decodes what `encode_records` wrote with the same `width`. Raises ProtocolError for anything else."""
+    """Decode what `encode_records` wrote with the same `width`. Raises ProtocolError for anything else."""
     if not data:
         raise ProtocolError("node records of no bytes")
     records, plain = data[0] >> 1, not data[0] & 1

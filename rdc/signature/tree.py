@@ -35,7 +35,7 @@ ROOT_KEY = blake3(b"rdc 1 signature root").digest()
 
 
 def node_digest(level: int, digests: Buffer, lengths: Buffer, counts: Buffer) -> bytes:
-    """The digest of a node whose records lie on `level`. Columns: digests, and lengths and counts as
+    """Return the digest of a node whose records lie on `level`. Columns: digests, and lengths and counts as
     little-endian u64."""
     # One call: a node has at most 1,248 bytes, and calls cost more than hashing them.
     return blake3(b"".join((bytes([level]), digests, lengths, counts)), key=NODE_KEY).digest()
@@ -44,8 +44,8 @@ def node_digest(level: int, digests: Buffer, lengths: Buffer, counts: Buffer) ->
 def root_digest(
     params_id: bytes, size: int, height: int, digests: Buffer, lengths: Buffer, counts: Buffer
 ) -> bytes:
-    """The digest of a whole file: parameters, length in bytes, levels above the chunk list, and the top
-    level's columns."""
+    """Return the digest of a whole file: parameters, length in bytes, levels above the chunk list, and the
+    top level's columns."""
     head = params_id + size.to_bytes(8, "little") + bytes([height])
     return blake3(b"".join((head, digests, lengths, counts)), key=ROOT_KEY).digest()
 
@@ -87,7 +87,7 @@ class Level(Record):
         return bytes(self.digests[record * DIGEST_BYTES : (record + 1) * DIGEST_BYTES])
 
     def children(self, record: int) -> range:
-        """The record numbers, one level below, of the node that `record` stands for."""
+        """Return the record numbers, one level below, of the node that `record` stands for."""
         start = self.starts[record]
         return range(start, start + self.sizes[record])
 
@@ -123,7 +123,8 @@ class SignatureTree(Record):
     """9 bytes of similarity samples; b'' for a file without features."""
 
     def to_bytes(self) -> bytes:
-        """The signature as `rdc signature` writes it (FORMAT.md, "A signature at rest"): 36 bytes a chunk."""
+        """Return the signature as `rdc signature` writes it (FORMAT.md, "A signature at rest"): 36 bytes a
+        chunk."""
         level, params = self.levels[0], self.params
         runs = [(record, count) for record, count in enumerate(level.counts) if count > 1]
         head = (MAGIC, VERSION, params.min_size, params.max_size, self.size, len(self.traits))
@@ -149,8 +150,8 @@ class SignatureTree(Record):
         return self.levels[-1]
 
     def described_by(self, most: int) -> int:
-        """The number of the lowest level that describes the whole file in at most `most` records; the top for
-        none. Each level does, and has more records than the one above."""
+        """Return the number of the lowest level that describes the whole file in at most `most` records; the
+        top for none. Each level does, and has more records than the one above."""
         at = self.height
         while at and self.levels[at - 1].records <= most:
             at -= 1
@@ -185,7 +186,7 @@ then similar to nothing."""
 
 
 def traits_at(column: bytes | bytearray, row: int) -> bytes:
-    """The traits of one row; b'' for a stream without features."""
+    """Return the traits of one row; b'' for a stream without features."""
     traits = bytes(column[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES])
     return b"" if traits == NO_TRAITS else traits
 
@@ -253,7 +254,7 @@ class _LevelBuilder:
         self._last_count = 0
 
     def add(self, items: _Items) -> _Items:
-        """Takes items in order. Returns the groups they complete, which are items of the level above."""
+        """Take items in order. Returns the groups they complete, which are items of the level above."""
         digests, lengths, sizes = items
         if not digests:
             return items
@@ -283,17 +284,17 @@ class _LevelBuilder:
         return self._append_final(final, counts)
 
     def repeat(self, count: int) -> None:
-        """Counts the last item `count` more times."""
+        """Count the last item `count` more times."""
         self._last_count += count
 
     def finish(self) -> _Items:
-        """Adds the last run. Unless the level is the top, the remaining runs become the last group."""
+        """Add the last run. Unless the level is the top, the remaining runs become the last group."""
         last, self._last = self._last, ([], [], [])
         counts, self._last_count = array("Q", [self._last_count] * len(last[0])), 0
         return self._append_final(last, counts, ends=True)
 
     def _append_final(self, items: _Items, counts: array[int], *, ends: bool = False) -> _Items:
-        """Appends runs, and returns the groups that they complete. `ends`: no more will follow."""
+        """Append runs, and return the groups that they complete. `ends`: no more will follow."""
         cuts: list[int] = []
         if items[0]:
             digests, lengths = b"".join(items[0]), array("Q", items[1])
@@ -336,12 +337,12 @@ class _LevelBuilder:
         return groups
 
     def _store(self, *records: bytes | bytearray) -> None:
-        """Appends records, given as columns, to those of a long level."""
+        """Append records, given as columns, to those of a long level."""
         for column, data in zip(self._columns or (), records, strict=True):
             column.append(bytes(data))
 
     def level(self) -> Level:
-        """The whole level, once it is finished."""
+        """Return the whole level, once it is finished."""
         if self._columns is None:
             kept, spans, repeats, grouped = self._records
             columns = [memoryview(kept), memoryview(spans), memoryview(repeats), memoryview(grouped)]
@@ -374,7 +375,7 @@ class TreeBuilder:
         self.size = 0
 
     def add(self, digests: list[bytes], lengths: list[int]) -> None:
-        """Takes the next chunks: 32-byte digests and lengths in bytes, one each."""
+        """Take the next chunks: 32-byte digests and lengths in bytes, one each."""
         self.size += sum(lengths)
         self._digests += digests
         self._lengths += lengths
@@ -382,7 +383,7 @@ class TreeBuilder:
             self._fold()
 
     def repeat(self, digest: bytes, length: int, count: int) -> None:
-        """Takes a run of `count` >= 1 equal chunks in constant time."""
+        """Take a run of `count` >= 1 equal chunks in constant time."""
         self.add([digest], [length])
         if count > 1:
             self._fold()
@@ -397,7 +398,7 @@ class TreeBuilder:
         self._cascade(0, (digests, lengths, [0] * len(digests)))
 
     def _one_level(self, traits: bytes) -> SignatureTree:
-        """The tree of at most NODE_RECORDS_MAX chunks: winnowing does not divide so few."""
+        """Return the tree of at most NODE_RECORDS_MAX chunks: winnowing does not divide so few."""
         digests: list[bytes] = []
         lengths, counts = array("Q"), array("Q")
         for digest, length in zip(self._digests, self._lengths, strict=True):
@@ -414,7 +415,7 @@ class TreeBuilder:
         return SignatureTree(root, self.size, self._params, (level,), traits)
 
     def finish(self, traits: bytes = b"") -> SignatureTree:
-        """The tree of all chunks added. The builder must not be used afterwards."""
+        """Return the tree of all chunks added. The builder must not be used afterwards."""
         if not self._levels and len(self._digests) <= NODE_RECORDS_MAX:
             return self._one_level(traits)
         self._fold()
@@ -438,7 +439,7 @@ class TreeBuilder:
 
 
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
-    """The signature tree of `data`."""
+    """Return the signature tree of `data`."""
     view = memoryview(data).cast("B")
     if 0 < len(view) <= params.max_size:
         return _sign_chunk(view, params)
@@ -450,7 +451,7 @@ def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
 
 
 def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
-    """The tree of a stream of at most max_size bytes, which is one chunk."""
+    """Return the tree of a stream of at most max_size bytes, which is one chunk."""
     cutter = Cutter(params.min_size, params.max_size)
     cutter.feed(chunk)
     cutter.finish()
@@ -458,8 +459,8 @@ def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
 
 
 def one_chunk_tree(digest: bytes, length: int, params: ChunkParams, traits: bytes) -> SignatureTree:
-    """The tree that TreeBuilder makes of a single chunk, computed directly. Most files of most trees are that
-    small."""
+    """Return the tree that TreeBuilder makes of a single chunk, computed directly. Most files of most trees
+    are that small."""
     lengths = memoryview(array("Q", (length,)))
     root = root_digest(params.id, length, 0, digest, lengths, _ONE)
     level = Level(memoryview(digest), lengths, memoryview(_ONE).cast("Q"), _NO_STARTS, _NO_SIZES)

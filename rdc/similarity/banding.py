@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def acceptance(p: float, groups: int, size: int, needed: int) -> float:
-    """The probability that at least `needed` of `groups` groups agree in all their `size` samples, if each
-    sample agrees with probability `p`.
+    """Return the probability that at least `needed` of `groups` groups agree in all their `size` samples, if
+    each sample agrees with probability `p`.
 
     >>> from rdc.similarity import acceptance
     >>> round(acceptance(0.95, groups=6, size=14, needed=2), 3)
@@ -41,7 +41,7 @@ def acceptance(p: float, groups: int, size: int, needed: int) -> float:
 
 
 def supershingles(samples: Samples, groups: int, size: int, bits: int = 64) -> array[int]:
-    """One key of `bits` bits, 1 to 64, for each of `groups` groups of `size` samples: typecode 'Q',
+    """Return one key of `bits` bits, 1 to 64, for each of `groups` groups of `size` samples: typecode 'Q',
     `groups` a set.
 
     Group g has the samples from g * size on. Its key is the start of their BLAKE3 digest, so keys are the
@@ -75,8 +75,8 @@ class Banding(Record):
 
     @staticmethod
     def plan(threshold: float, k: int, recall: float = 0.99) -> Banding:
-        """The longest bands of `k` samples that find a pair of resemblance `threshold` with probability
-        `recall`.
+        """Return the longest bands of `k` samples that find a pair of resemblance `threshold` with
+        probability `recall`.
 
         Longer bands mean fewer pairs to look at. Raises ValueError if even single samples find too few.
 
@@ -95,11 +95,11 @@ class Banding(Record):
         raise ValueError(f"{k} samples find a resemblance of {threshold} in fewer than {recall:.0%} of cases")
 
     def probability(self, jaccard: float) -> float:
-        """The probability that two sets of this resemblance share a band."""
+        """Return the probability that two sets of this resemblance share a band."""
         return acceptance(jaccard, self.bands, self.rows, 1)
 
     def keys(self, samples: Samples) -> array[int]:
-        """The 64-bit keys of all bands: typecode 'Q', `bands` a set. Keys of different bands do not
+        """Return the 64-bit keys of all bands: typecode 'Q', `bands` a set. Keys of different bands do not
         compare."""
         return supershingles(samples, self.bands, self.rows)
 
@@ -123,7 +123,7 @@ class KeyPair(NamedTuple):
 def agreeing_pairs(
     keys: array[int], groups: int, needed: int, *, spanning: bool = False
 ) -> Iterator[KeyPair]:
-    """Yields each pair of sets that agree in at least `needed` of `groups` keys once, in no order to rely on.
+    """Yield each pair of sets that agree in at least `needed` of `groups` keys once, in no order to rely on.
 
     `keys`: `groups` a set, as supershingles() and Banding.keys() give them. One table at a time is in memory.
     A thousand equal sets make half a million pairs. With `spanning` each set of equal keys comes in a pair
@@ -164,7 +164,7 @@ def _pairs(keys: array[int], groups: int, needed: int, spanning: bool) -> Iterat
 
 
 def _buckets(keys: array[int], groups: int, table: Sequence[int]) -> Iterator[list[int]]:
-    """The rows that are equal in all columns of the table, where there are two or more."""
+    """Return the rows that are equal in all columns of the table, where there are two or more."""
     columns = [keys[group::groups] for group in table]
     found: dict[tuple[int, ...], int | list[int]] = {}
     for row, key in enumerate(zip(*columns, strict=True)):
@@ -194,11 +194,12 @@ class Clusters(Record):
     """The smallest number of each member's cluster, typecode 'Q'."""
 
     def __len__(self) -> int:
-        """The number of clusters."""
+        """Return the number of clusters."""
         return sum([member == label for member, label in zip(self.members, self.labels, strict=True)])
 
     def __iter__(self) -> Iterator[array[int]]:
-        """The members of each cluster in increasing order. Clusters come in the order of their labels."""
+        """Return the members of each cluster in increasing order. Clusters come in the order of their
+        labels."""
         groups: dict[int, array[int]] = {}
         for member, label in zip(self.members, self.labels, strict=True):
             groups.setdefault(label, array("Q")).append(member)
@@ -212,7 +213,7 @@ class Clusters(Record):
 
 
 def clusters(pairs: Iterable[tuple[int, int]]) -> Clusters:
-    """Connects the two numbers of each pair, 0 to 2^64 - 1.
+    """Connect the two numbers of each pair, 0 to 2^64 - 1.
 
     Neither order nor repetition of pairs counts, so clusters of parts and of the whole agree. Takes about 200
     bytes a number. Raises ValueError for other numbers.

@@ -44,12 +44,12 @@ class PackedSamples(Record):
         check_argument("PackedSamples", "data", self.data, bytes)
 
     def __len__(self) -> int:
-        """The number of sets."""
+        """Return the number of sets."""
         return self.sets
 
 
 def bbit_pack(samples: Samples, bits: int) -> PackedSamples:
-    """Reduces samples to `bits` bits, 1 to 16. Raises ValueError for other widths and for unfilled samples.
+    """Reduce samples to `bits` bits, 1 to 16. Raises ValueError for other widths and for unfilled samples.
 
     >>> from array import array
     >>> from rdc.similarity import bbit_estimate, bbit_matches, bbit_pack, one_permutation
@@ -98,14 +98,14 @@ def bbit_constants(r1: float, r2: float, bits: int) -> Accidents:
 
 
 def bbit_estimate(matches: int, k: int, bits: int, r1: float = 0.0, r2: float = 0.0) -> Estimate:
-    """The unbiased estimate of resemblance from `matches` equal samples of `k`: equation (9)."""
+    """Return the unbiased estimate of resemblance from `matches` equal samples of `k`: equation (9)."""
     k = checked_count("bbit_estimate", "k", k, 1)
     matches = checked_count("bbit_estimate", "matches", matches, 0, k)
     return bbit_constants(r1, r2, bits).estimate(matches, k)
 
 
 def bbit_variance(jaccard: float, r1: float, r2: float, bits: int, k: int) -> float:
-    """The variance of that estimate: equation (11), E (1 - E) / (k (1 - C2)^2)."""
+    """Return the variance of that estimate: equation (11), E (1 - E) / (k (1 - C2)^2)."""
     jaccard = checked_share("bbit_variance", "jaccard", jaccard)
     k = checked_count("bbit_variance", "k", k, 1)
     chance = bbit_constants(r1, r2, bits)
@@ -124,7 +124,7 @@ def storage_factor(jaccard: float, r1: float, r2: float, bits: int, wide: int = 
 
 
 def xor_pairs(packed: PackedSamples) -> PackedSamples:
-    """Joins samples i and i + k/2 of each set by exclusive or: "b = 1/2", half as many bits.
+    """Join samples i and i + k/2 of each set by exclusive or: "b = 1/2", half as many bits.
 
     bbit_matches() compares them, and xor_pairs_estimate() estimates from k/2 pairs. Raises ValueError unless
     samples have 1 bit and `k` is a multiple of 128, so that whole words are joined.
@@ -150,7 +150,7 @@ def xor_pairs(packed: PackedSamples) -> PackedSamples:
 
 
 def xor_pairs_estimate(matches: int, pairs: int, r1: float = 0.0, r2: float = 0.0) -> Estimate:
-    """The estimate from pairs of 1-bit samples joined by exclusive or, "b = 1/2" of section 5.3.
+    """Return the estimate from pairs of 1-bit samples joined by exclusive or, "b = 1/2" of section 5.3.
 
     `matches`: equal joined bits among `pairs`. Two joined bits are equal with probability E^2 + (1 - E)^2.
     Resemblances near 0 are overestimated, since the square root stops at 0.
@@ -164,7 +164,8 @@ def xor_pairs_estimate(matches: int, pairs: int, r1: float = 0.0, r2: float = 0.
 
 
 def xor_pairs_variance(jaccard: float, r1: float, r2: float, pairs: int) -> float:
-    """The variance of xor_pairs_estimate() by the delta method: T (1 - T) / pairs over the square of dT/dR.
+    """Return the variance of xor_pairs_estimate() by the delta method: T (1 - T) / pairs over the square of
+    dT/dR.
 
     Per bit stored it is below that of 1-bit samples where R exceeds 0.5774 = sqrt(1/3), for densities near 0.
     Infinite where joined bits say nothing.
@@ -194,7 +195,7 @@ def hamming_probability(jaccard: float, r1: float, r2: float) -> float:
 
 
 def hamming_estimate(differing: int, k: int, r1: float, r2: float) -> Estimate:
-    """The estimate of resemblance from `differing` of `k` sampled coordinates.
+    """Return the estimate of resemblance from `differing` of `k` sampled coordinates.
 
     Its bias is of the order of its variance, as R is a bent function of H. Raises ValueError for counts and
     densities that cannot be.
@@ -213,13 +214,13 @@ def hamming_estimate(differing: int, k: int, r1: float, r2: float) -> Estimate:
 
 
 def hamming_variance(jaccard: float, r1: float, r2: float, k: int) -> float:
-    """The variance of that estimate by the delta method: H (1 - H) / k times the square of dR/dH."""
+    """Return the variance of that estimate by the delta method: H (1 - H) / k times the square of dR/dH."""
     k = checked_count("hamming_variance", "k", k, 1)
     return _variance(hamming_probability(jaccard, r1, r2), r1, r2, k)
 
 
 def quantise_density(density: float, bits: int = 8) -> int:
-    """The code of a density in `bits` bits, 1 to 16: the interval of width 2^-bits that holds it.
+    """Return the code of a density in `bits` bits, 1 to 16: the interval of width 2^-bits that holds it.
 
     `density_of` is at most 2^-(bits + 1) off. An estimate by C1' and C2' from such densities has the bias
     ((C1 - C1') - (C2 - C2') R) / (1 - C2'); with 1-bit samples that is at most 2^-(bits + 1) (1 - R), where
@@ -235,7 +236,7 @@ def quantise_density(density: float, bits: int = 8) -> int:
 
 
 def density_of(code: int, bits: int = 8) -> float:
-    """The middle of the interval of a code. Raises ValueError for a code of more bits."""
+    """Return the middle of the interval of a code. Raises ValueError for a code of more bits."""
     bits = checked_count("density_of", "bits", bits, 1, 16)
     code = checked_count("density_of", "code", code, 0, (1 << bits) - 1)
     return (code + 0.5) / (1 << bits)

@@ -89,7 +89,7 @@ class SimilarPairs:
     def strongest(
         self, most: int, sketches: ReadableBuffer = b"", least_agreeing: int = 0
     ) -> tuple[array[int], int]:
-        """The `most` remaining pairs with the most matches, and the number of other pairs.
+        """Return the `most` remaining pairs with the most matches, and the number of other pairs.
 
         Typecode 'Q', most matches first, then by key; `keys_of` unpacks one. Hundreds of millions of pairs
         take seconds, and 16 bytes for each of `most`. Raises ValueError for a key of 2^30 or more.
@@ -107,7 +107,7 @@ class SimilarPairs:
 
 
 def keys_of(packed: int) -> tuple[int, int]:
-    """The smaller and the larger key of a pair from `strongest`."""
+    """Return the smaller and the larger key of a pair from `strongest`."""
     return packed >> 30 & 0x3FFF_FFFF, packed & 0x3FFF_FFFF
 
 
@@ -143,7 +143,7 @@ def write_index(index: TraitIndex, stream: BinaryIO) -> None:
 
 
 def read_index(index: TraitIndex, stream: BinaryIO) -> None:
-    """Fills an empty index. After SimilarityIndexError, the index holds the rows before the damage."""
+    """Fill an empty index. After SimilarityIndexError, the index holds the rows before the damage."""
     digest = blake3()
     head = _read(stream, _HEAD.size)
     magic, version, files = _HEAD.unpack(head)
@@ -170,7 +170,7 @@ def read_index(index: TraitIndex, stream: BinaryIO) -> None:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """Reads exactly `size` bytes. Raises SimilarityIndexError if fewer are left."""
+    """Read exactly `size` bytes. Raises SimilarityIndexError if fewer are left."""
     parts = []
     while size:
         part = stream.read(size)
@@ -193,7 +193,7 @@ class UnionFind:
         self._above: dict[int, int] = {}
 
     def top(self, number: int) -> int:
-        """The smallest number of its set. Path halving keeps later searches short."""
+        """Return the smallest number of its set. Path halving keeps later searches short."""
         above = self._above
         while (up := above.get(number, number)) != number:
             above[number] = above.get(up, up)
@@ -201,7 +201,7 @@ class UnionFind:
         return number
 
     def join(self, first: int, second: int) -> bool:
-        """Unites the sets of two numbers. Returns whether they were different sets."""
+        """Unite the sets of two numbers. Returns whether they were different sets."""
         one, other = self.top(first), self.top(second)
         if one != other:
             self._above[max(one, other)] = min(one, other)
@@ -228,8 +228,8 @@ class Match(Record):
 
 
 def size_code(size: int) -> int:
-    """A size in bytes as a 16-bit code that keeps the order. It is exact below 2,048 and has eleven bits of
-    precision above.
+    """Return a size in bytes as a 16-bit code that keeps the order. It is exact below 2,048 and has eleven
+    bits of precision above.
 
     The distance of two codes measures the ratio of the sizes: 1,024 apart is a factor of two. Raises
     ValueError below 0 and above 2^63 - 1.
@@ -264,11 +264,11 @@ class SimilarityIndex:
         return key in self._index
 
     def keys(self) -> Sequence[int]:
-        """All keys in ascending order."""
+        """Return all keys in ascending order."""
         return little_endian_integers("Q", self._index.keys())
 
     def traits(self, key: int) -> Traits:
-        """The traits of a file. Raises KeyError if it is not in the index."""
+        """Return the traits of a file. Raises KeyError if it is not in the index."""
         _, _, traits = _ROW.unpack(self._index.rows(_packed_key(key)))
         return Traits(traits)
 
@@ -278,7 +278,7 @@ class SimilarityIndex:
         return self._index.memory
 
     def add(self, key: int, traits: Traits, size: int = 0) -> None:
-        """Adds or replaces the file `key`. `size`, in bytes, decides between equally similar files. Raises
+        """Add or replace the file `key`. `size`, in bytes, decides between equally similar files. Raises
         ValueError for a number out of range and for more than 2^26 files."""
         if not isinstance(traits, Traits):
             check_argument("SimilarityIndex.add", "traits", traits, Traits)
@@ -301,15 +301,15 @@ class SimilarityIndex:
         self._index.put(b"".join(rows))
 
     def remove(self, key: int) -> None:
-        """Removes a file. Raises KeyError if it is not in the index."""
+        """Remove a file. Raises KeyError if it is not in the index."""
         if not self._index.remove(key):
             raise KeyError(key)
 
     def query(
         self, traits: Traits, limit: int = 8, min_matches: int = 4, *, size: int = 0, near: int = 0
     ) -> list[Match]:
-        """The files most similar to one with these traits. At most `limit` (1 to 1024) files with at least
-        `min_matches` (1 to 12) equal traits, the most equal traits first.
+        """Return the files most similar to one with these traits. At most `limit` (1 to 1024) files with at
+        least `min_matches` (1 to 12) equal traits, the most equal traits first.
 
         Among equally similar files, those with the size nearest to `size` come first, then those with the
         number nearest to `near`, then the lowest numbers. (If files are numbered in order of their paths,
@@ -340,18 +340,18 @@ class SimilarityIndex:
             yield [Match(key, matches) for key, matches in found]
 
     def pairs(self, min_matches: int = 6, *, spanning: bool = False) -> SimilarPairs:
-        """All pairs of similar files in the index now; with `spanning`, as many as connect them (see
+        """Return all pairs of similar files in the index now; with `spanning`, as many as connect them (see
         SimilarPairs)."""
         min_matches = checked_count("SimilarityIndex.pairs", "min_matches", min_matches, 2, TRAIT_COUNT)
         return SimilarPairs(self._index, min_matches, spanning=spanning)
 
     def save(self, stream: BinaryIO) -> None:
-        """Writes the index as INDEX.md defines it: 19 bytes per file. Equal indices give equal bytes."""
+        """Write the index as INDEX.md defines it: 19 bytes per file. Equal indices give equal bytes."""
         write_index(self._index, stream)
 
     @classmethod
     def load(cls, stream: BinaryIO) -> SimilarityIndex:
-        """Reads what `save` wrote. Raises SimilarityIndexError for anything else or anything after it. It
+        """Read what `save` wrote. Raises SimilarityIndexError for anything else or anything after it. It
         reads and allocates no more than there is."""
         loaded = cls()
         read_index(loaded._index, stream)

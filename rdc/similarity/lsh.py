@@ -39,7 +39,7 @@ class Plan(Record):
 
 
 def plan(n: int, p1: float, p2: float) -> Plan:
-    """Returns k and L for `n` points.
+    """Return k and L for `n` points.
 
     A function of the family agrees on near points with probability `p1` or more, on far ones with `p2` or
     less. Raises ValueError unless n > 1 and 0 < p2 < p1 < 1.
@@ -73,7 +73,7 @@ class Family(Record):
     _values: Callable[[Sequence[float]], list[float]]
 
     def keys(self, point: Sequence[float]) -> array[int]:
-        """A key of 64 bits for each table, typecode 'Q'.
+        """Return a key of 64 bits for each table, typecode 'Q'.
 
         Raises ValueError for a point of another dimension, and for numbers that are infinite, none, or so
         large that products overflow.
@@ -199,5 +199,5 @@ def _positive(function: str, name: str, value: object) -> float:
 
 
 def _product(one: Sequence[float], other: Sequence[float]) -> float:
-    """The inner product. fsum() rounds once, so order and Python's version do not count."""
+    """Return the inner product. fsum() rounds once, so order and Python's version do not count."""
     return math.fsum([a * b for a, b in zip(one, other, strict=True)])

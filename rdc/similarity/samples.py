@@ -166,7 +166,7 @@ class Draws:
         return self.word() * limit >> 64
 
     def uniform(self) -> float:
-        """A number between 0 and 1, neither of both."""
+        """Return a number between 0 and 1, neither of both."""
         return ((self.word() >> 12) + 0.5) * 2.0**-52
 
     def normals(self, count: int) -> list[float]:
@@ -182,7 +182,7 @@ class Draws:
 
 
 def logarithm(x: float) -> float:
-    """The natural logarithm of a finite x > 0, with a relative error below 2^-50.
+    """Return the natural logarithm of a finite x > 0, with a relative error below 2^-50.
 
     x = m 2^e with m from the root of 1/2 to the root of 2; ln m = 2 (s + s^3/3 + s^5/5 + ...) with
     s = (m - 1) / (m + 1). Eleven terms leave an error below 2^-55.
@@ -210,11 +210,11 @@ class Family:
         self._factor = mix(seed ^ self._key) | 1
 
     def rank(self, feature: int) -> int:
-        """The 64 bits by which features are ordered."""
+        """Return the 64 bits by which features are ordered."""
         return (feature ^ feature >> 32 ^ self._key) * self._factor & _WORD
 
     def function(self, number: int) -> int:
-        """The 64 bits of one function."""
+        """Return the 64 bits of one function."""
         return mix((self._factor + number) & _WORD)
 
 
@@ -232,17 +232,17 @@ class Samples(Record):
         check_whole("Samples", self.data, 4 * self.k)
 
     def __len__(self) -> int:
-        """The number of sets."""
+        """Return the number of sets."""
         return len(self.data) // (4 * self.k)
 
     def of(self, row: int) -> array[int]:
-        """The samples of one set. Raises IndexError."""
+        """Return the samples of one set. Raises IndexError."""
         if not 0 <= row < len(self):
             raise IndexError(f"set {row} of {len(self)}")
         return array("I", self.data[4 * self.k * row : 4 * self.k * (row + 1)])
 
     def estimate(self, one: int, other: int) -> Estimate:
-        """The estimated resemblance of two sets.
+        """Return the estimated resemblance of two sets.
 
         Without filled bins that is the share of equal samples among the bins in which either set has one (Li,
         Owen, Zhang, "One Permutation Hashing", 2012). Two empty sets resemble each other fully.
@@ -311,19 +311,19 @@ class BottomRanks(Record):
         check_whole("BottomRanks", self.offsets, 8, least=1)
 
     def __len__(self) -> int:
-        """The number of sets."""
+        """Return the number of sets."""
         return len(self.offsets) // 8 - 1
 
     def of(self, row: int) -> array[int]:
-        """The ranks of one set. Raises IndexError."""
+        """Return the ranks of one set. Raises IndexError."""
         if not 0 <= row < len(self):
             raise IndexError(f"set {row} of {len(self)}")
         first, stop = array("q", self.offsets[8 * row : 8 * row + 16])
         return array("Q", self.ranks[8 * first : 8 * stop])
 
     def estimate(self, one: int, other: int) -> Estimate:
-        """The estimated resemblance of two sets, by the union rule of Broder (1997): of the `k` smallest
-        ranks of the union, the share that both sets have. It is exact if the union has at most `k`
+        """Return the estimated resemblance of two sets, by the union rule of Broder (1997): of the `k`
+        smallest ranks of the union, the share that both sets have. It is exact if the union has at most `k`
         features."""
         a, b = set(self.of(one)), set(self.of(other))
         union = sorted(a | b)[: self.k]
@@ -337,7 +337,8 @@ class BottomRanks(Record):
 
 
 def bottom_k(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> BottomRanks:
-    """The `k` smallest different hashes of each set, or all of them. Raises ValueError for a bad column.
+    """Return the `k` smallest different hashes of each set, or all of them. Raises ValueError for a bad
+    column.
 
     >>> from array import array
     >>> from rdc.similarity import bottom_k
@@ -414,8 +415,8 @@ def weighted_minhash(
 
 
 def _sample(present: list[tuple[int, float]], key: int) -> int:
-    """The sample of features with the logarithms of their weights by one function. Of equal a's the first
-    wins."""
+    """Return the sample of features with the logarithms of their weights by one function. Of equal a's the
+    first wins."""
     least, sample = math.inf, EMPTY
     for feature, weight in present:
         one = mix((feature + key) & _WORD)
@@ -431,5 +432,5 @@ def _sample(present: list[tuple[int, float]], key: int) -> int:
 
 
 def _uniform(bits: int) -> float:
-    """A number between 0 and 1 from 32 random bits, neither of both."""
+    """Return a number between 0 and 1 from 32 random bits, neither of both."""
     return (bits + 0.5) * (1.0 / (1 << 32))

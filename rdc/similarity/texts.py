@@ -45,17 +45,17 @@ class TextColumn(Record):
         check_whole("TextColumn", self.offsets, 8, least=1)
 
     def __len__(self) -> int:
-        """The number of texts."""
+        """Return the number of texts."""
         return len(self.offsets) // 8 - 1
 
     def of(self, row: int) -> bytes:
-        """One text. Raises IndexError."""
+        """Return one text. Raises IndexError."""
         first, stop = _bounds(self.offsets, row)
         return self.text[first:stop]
 
     @staticmethod
     def join(texts: Iterable[str | bytes]) -> TextColumn:
-        """Makes a column of these texts. Lone surrogates of a `str` become U+FFFD.
+        """Make a column of these texts. Lone surrogates of a `str` become U+FFFD.
 
         >>> from rdc.similarity import TextColumn
         >>> column = TextColumn.join(["one text", b"another one"])
@@ -86,17 +86,17 @@ class FeatureColumn(Record):
         check_whole("FeatureColumn", self.offsets, 8, least=1)
 
     def __len__(self) -> int:
-        """The number of texts."""
+        """Return the number of texts."""
         return len(self.offsets) // 8 - 1
 
     def of(self, row: int) -> array[int]:
-        """The features of one text. Raises IndexError."""
+        """Return the features of one text. Raises IndexError."""
         first, stop = _bounds(self.offsets, row)
         return array("Q", self.features[8 * first : 8 * stop])
 
     def resemblance(self, one: int, other: int) -> float:
-        """The Jaccard resemblance of two texts, exact: the share of common features. Two texts without any
-        resemble each other fully."""
+        """Return the Jaccard resemblance of two texts, exact: the share of common features. Two texts without
+        any resemble each other fully."""
         a, b = set(self.of(one)), set(self.of(other))
         return len(a & b) / len(a | b) if a or b else 1.0
 
@@ -109,7 +109,7 @@ def shingles(
     unit: Literal["words", "chars"] = "words",
     wrap: bool = False,
 ) -> FeatureColumn:
-    """All runs of `k` words of each text, or of `k` characters, as features.
+    """Return all runs of `k` words of each text, or of `k` characters, as features.
 
     Case, compatibility forms and accents' encodings do not matter: texts are folded as Unicode's
     compatibility caseless match does. Words are runs of letters, digits, marks and underscores. In scripts
@@ -171,14 +171,14 @@ _URL_SPACES = bytes([ord(" ") if byte in b"0123456789_" else byte for byte in ra
 
 @cache
 def _stop_words() -> frozenset[int]:
-    """The features of the words of URLs that say nothing about a site."""
+    """Return the features of the words of URLs that say nothing about a site."""
     words = b"bin cgi ftp home htm html http https index main txt"
     features, _ = shingle_features(words, array("q", [0, len(words)]), 1, False, False)
     return frozenset(array("Q", features))
 
 
 def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
-    """The text of HTML pages, without markup, scripts and styles.
+    """Return the text of HTML pages, without markup, scripts and styles.
 
     Lexbor reads a page as browsers do, and its text is that of the tree, in order: character references are
     decoded, and comments, `script`, `style` and `template` are left out. Each element leaves a space before

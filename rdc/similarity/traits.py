@@ -45,20 +45,20 @@ class Accidents(Record):
         checked_share("Accidents", "c2", self.c2, below=True)
 
     def agreement(self, jaccard: float) -> float:
-        """The probability that two reduced samples agree. Raises ValueError for a resemblance outside 0 to
-        1."""
+        """Return the probability that two reduced samples agree. Raises ValueError for a resemblance outside
+        0 to 1."""
         jaccard = checked_share("Accidents.agreement", "jaccard", jaccard)
         return self.c1 + (1 - self.c2) * jaccard
 
     def standard_error(self, agreement: float, samples: int) -> float:
-        """The standard error of an estimate from `samples` samples that each agree with probability
+        """Return the standard error of an estimate from `samples` samples that each agree with probability
         `agreement`. Raises ValueError for numbers that cannot be."""
         samples = checked_count("Accidents.standard_error", "samples", samples, 1)
         agreement = checked_share("Accidents.standard_error", "agreement", agreement)
         return math.sqrt(agreement * (1 - agreement) / samples) / (1 - self.c2)
 
     def estimate(self, matches: int, samples: int) -> Estimate:
-        """The estimate from `matches` agreeing samples of `samples`.
+        """Return the estimate from `matches` agreeing samples of `samples`.
 
         Its error is taken at (matches + 1) / (samples + 2), Laplace's rule, so that none or all agreeing
         still leave doubt. Raises ValueError for numbers that cannot be.
@@ -79,7 +79,7 @@ def accidents(bits: int, density1: float = 0.0, density2: float = 0.0) -> Accide
 
 
 def _accident(bits: int, density: float) -> float:
-    """A of theorem 1; its limit 2^-b at density 0."""
+    """Return a of theorem 1; its limit 2^-b at density 0."""
     if not density:
         return 2.0**-bits
     # Of the smallest densities 1 - density is 1, so the powers go by logarithms.
@@ -88,7 +88,7 @@ def _accident(bits: int, density: float) -> float:
 
 
 def probability_of_matches(jaccard: float, least: int, samples: int = 12, bits: int = 6) -> float:
-    """The probability that at least `least` of `samples` reduced samples agree. At `jaccard` it is the
+    """Return the probability that at least `least` of `samples` reduced samples agree. At `jaccard` it is the
     recall; at 0, the share of unrelated files that pass for similar."""
     p = accidents(bits).agreement(jaccard)
     return sum(math.comb(samples, m) * p**m * (1 - p) ** (samples - m) for m in range(least, samples + 1))
@@ -98,7 +98,7 @@ _ACCIDENTS = accidents(TRAIT_BITS)
 
 
 def estimate_of(matches: int) -> Estimate:
-    """The estimate from `matches` equal traits, 0 to 12: J = (64 m/12 - 1)/63."""
+    """Return the estimate from `matches` equal traits, 0 to 12: J = (64 m/12 - 1)/63."""
     return _ACCIDENTS.estimate(matches, TRAIT_COUNT)
 
 
@@ -135,18 +135,18 @@ class Traits(Record):
         return tuple(number >> TRAIT_BITS * t & 63 for t in range(TRAIT_COUNT))
 
     def matches(self, other: Traits) -> int:
-        """The number of samples that agree. Unrelated files: 0.19 on average, 4 or more once in 37,000
+        """Return the number of samples that agree. Unrelated files: 0.19 on average, 4 or more once in 37,000
         pairs."""
         return sum(a == b for a, b in zip(self.samples, other.samples, strict=True))
 
     def jaccard(self, other: Traits) -> float:
-        """The estimated resemblance, (64 m/12 - 1)/63 for m matches. It is unbiased, so no match gives
+        """Return the estimated resemblance, (64 m/12 - 1)/63 for m matches. It is unbiased, so no match gives
         -0.016."""
         return self.estimate(other).jaccard
 
     def estimate(self, other: Traits) -> Estimate:
-        """The estimated resemblance with its standard error. The error is about 0.14 in the middle, so it is
-        a hint and no measurement."""
+        """Return the estimated resemblance with its standard error. The error is about 0.14 in the middle, so
+        it is a hint and no measurement."""
         return estimate_of(self.matches(other))
 
 
@@ -154,7 +154,8 @@ _ZEROS = bytes(FEW_FEATURES_BELOW)
 
 
 def coarse_traits(data: Buffer) -> bytes:
-    """Traits made of the features that a stream of 64 KiB or more would have: nine bytes, or b"" without any.
+    """Return the traits made of the features that a stream of 64 KiB or more would have: nine bytes, or b""
+    without any.
 
     A smaller file samples four times as many features. So a file of 60 KiB and its next version of 66 KiB
     would share few traits. Zeros after the data make it a large stream. A window of zeros alone is no feature

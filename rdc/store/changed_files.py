@@ -16,10 +16,11 @@ from rdc.errors import FileChangedError, FileError, RdcError
 from rdc.files.base.paths import changed, join
 from rdc.files.base.spool import Spool
 from rdc.files.bulk.open_many import read_contents
-from rdc.lean.records import Record, field
+from rdc.kernel.blake3_many import equal_parts
+from rdc.lean.records import Record
 from rdc.model.entries import Kind, Listing, little_endian_integers, strings
 from rdc.progress import Problem, Progressed
-from rdc.signature.tree import TRAITS_BYTES
+from rdc.signature.tree import DIGEST_BYTES, NO_TRAITS, TRAITS_BYTES
 from rdc.store.directory import split_keys
 from rdc.store.snapshot_tree import SnapshotTree
 from rdc.store.tree_rows import DirectoryRows, FileRef
@@ -28,13 +29,14 @@ from rdc.tree.walk import WalkedDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from typing_extensions import Buffer
 
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.progress import Reporter
+    from rdc.signature.codec import ShortSignatures
     from rdc.similarity.index import SimilarityIndex
 
 BATCH_BYTES = 8 << 20
@@ -61,16 +63,16 @@ class IdentityColumns(Record):
     ctimes: array[int]
 
     @classmethod
-    def joined(cls, parts: Iterable[tuple[IdentityColumns, Sequence[int]]]) -> IdentityColumns:
-        """Return some rows of several directories, one after another."""
-        joined = cls(array("Q"), array("Q"), array("Q"), array("q"), array("q"))
-        for columns, rows in parts:
-            joined.devices.extend([columns.devices[row] for row in rows])
-            joined.inodes.extend([columns.inodes[row] for row in rows])
-            joined.sizes.extend([columns.sizes[row] for row in rows])
-            joined.mtimes.extend([columns.mtimes[row] for row in rows])
-            joined.ctimes.extend([columns.ctimes[row] for row in rows])
-        return joined
+    def of(cls, rows: Sequence[tuple[WaitingDirectory, int]]) -> IdentityColumns:
+        """Return some rows of waiting directories."""
+        found = [(waiting.columns, row) for waiting, row in rows]
+        return cls(
+            array("Q", [columns.devices[row] for columns, row in found]),
+            array("Q", [columns.inodes[row] for columns, row in found]),
+            array("Q", [columns.sizes[row] for columns, row in found]),
+            array("q", [columns.mtimes[row] for columns, row in found]),
+            array("q", [columns.ctimes[row] for columns, row in found]),
+        )
 
     def files(self, root: Root, paths: Sequence[bytes]) -> SmallFiles:
         """Return the rows as files at `paths`."""
@@ -90,25 +92,50 @@ def identity_columns(walked: WalkedDirectory) -> IdentityColumns:
     )
 
 
-class WaitingDirectory(Record, frozen=False):
+class WaitingDirectory:
     """A walked directory whose files are being read."""
 
-    walked: WalkedDirectory
-    listing: Listing
-    columns: IdentityColumns
-    groups: list[int]
-    """The number of each row's group of hard links; 0 for a file with one name."""
-    attributes: list[bytes]
-    old: DirectoryRows | None
-    refs: dict[int, FileRef] = field(default_factory=dict)
-    """By row."""
-    left_out: set[int] = field(default_factory=set)
-    is_as_walked: bool = True
-    """Whether all rows have what the walk found."""
+    __slots__ = (
+        "attributes",
+        "columns",
+        "groups",
+        "is_as_walked",
+        "left_out",
+        "names",
+        "old",
+        "refs",
+        "restated",
+        "walked",
+    )
+
+    def __init__(self, walked: WalkedDirectory, groups: dict[int, int], old: DirectoryRows | None) -> None:
+        """`groups`: the number of the group of hard links of each row that is in one. `old`: the directory at
+        this path in the last snapshot."""
+        self.walked = walked
+        self.names = strings(walked.listing.names)
+        self.columns = identity_columns(walked)
+        self.groups = groups
+        self.old = old
+        self.attributes: dict[int, bytes] = {}
+        """The packed extended attributes of each row that has any."""
+        self.refs: dict[int, FileRef] = {}
+        """By row."""
+        self.left_out: set[int] = set()
+        self.restated: Listing | None = None
+        """All rows, if one has no longer what the walk found."""
+        self.is_as_walked = True
+        """Whether all rows have what the walk found."""
 
     @property
     def path(self) -> bytes:
         return self.walked.path
+
+    def restate(self) -> Listing:
+        """Return the columns of the rows, to be changed."""
+        self.is_as_walked = False
+        if self.restated is None:
+            self.restated = self.walked.listing.unpacked()
+        return self.restated
 
 
 class ChangedFiles:
@@ -153,7 +180,7 @@ class ChangedFiles:
             if row in waiting.refs:
                 continue
             size = sizes[row]
-            if size > BULK_BYTES or ((group := waiting.groups[row]) and group in self._linked):
+            if size > BULK_BYTES or (waiting.groups and waiting.groups.get(row) in self._linked):
                 self.flush()
                 self._read_alone(waiting, row)
                 continue
@@ -172,9 +199,9 @@ class ChangedFiles:
         batch, self._batch, self._batch_bytes = self._batch, [], 0
         if not batch:
             return
-        paths = [join(waiting.path, waiting.listing.names[row]) for waiting, row in batch]
-        columns = IdentityColumns.joined([(waiting.columns, (row,)) for waiting, row in batch])
-        files = columns.files(self._root, paths)
+        files = IdentityColumns.of(batch).files(
+            self._root, [join(waiting.walked.path, waiting.names[row]) for waiting, row in batch]
+        )
         wanted = array("Q", bytes(24 * len(batch)))
         wanted[0::3], wanted[1::3], wanted[2::3] = files.devices, files.inodes, files.sizes
         began = self._catalog.now()
@@ -183,24 +210,39 @@ class ChangedFiles:
         )
         signed, failed = sign_contents(found, array("I", range(len(batch))), files.sizes, SYNC_PARAMS)
         self._catalog.put_small(files, signed, range(len(signed.rows)), began)
-        data, signatures = signed.data or b"", signed.signatures
+        self._store([batch[row] for row in signed.rows], signed.data or b"", signed.signatures)
+        for row, _ in failed:
+            self._read_alone(*batch[row])
+
+    def _store(
+        self, batch: Sequence[tuple[WaitingDirectory, int]], data: bytes, signatures: ShortSignatures
+    ) -> None:
+        """Store files that were read and signed together, one after the other in `data`."""
+        # long because it runs once for each file, where calls cost more than the work
         cut = cut_streams(data, signatures.sizes, self._params, self._reader.store.head.key)
+        all_traits = equal_parts(signatures.traits, TRAITS_BYTES)
+        roots = equal_parts(signatures.roots, DIGEST_BYTES)
         view, offset, chunk = memoryview(data), 0, 0
-        for number, row in enumerate(signed.rows):
-            (waiting, own), size, count = batch[row], signatures.sizes[number], cut.counts[number]
-            traits = signatures.traits_of(number)
+        looks = self._deltas and self._similar is not None
+        for (waiting, row), size, count, root, traits in zip(
+            batch, signatures.sizes, cut.counts, roots, all_traits, strict=True
+        ):
             ref = self._writer.put_content(
                 cut.keys[chunk : chunk + count],
                 cut.lengths[chunk : chunk + count],
                 view[offset : offset + size],
-                self._similar_keys(waiting, own, traits, size),
+                self._similar_keys(waiting, row, traits, size) if looks else (),
             )
-            self._keep(waiting, own, FileRef(signatures.root_of(number), _kept_traits(traits, size), ref))
+            self._keep(waiting, row, FileRef(root, traits if size >= SIMILAR_BYTES else NO_TRAITS, ref))
             offset += size
             chunk += count
-        self._note_read(len(signed.rows), offset)
-        for row, _ in failed:
-            self._read_alone(*batch[row])
+        self._note_read(len(batch), offset)
+
+    def finish(self) -> None:
+        """Read all files that wait, and report the end: the progress has a total from then on."""
+        self.flush()
+        if self.files_read:
+            self._reporter(Progressed("compare", self.bytes_read, self.bytes_read))
 
     def _note_read(self, files: int, size: int) -> None:
         self.files_read += files
@@ -209,16 +251,16 @@ class ChangedFiles:
 
     def _keep(self, waiting: WaitingDirectory, row: int, ref: FileRef) -> None:
         waiting.refs[row] = ref
-        if group := waiting.groups[row]:
+        if waiting.groups and (group := waiting.groups.get(row)) is not None:
             self._linked[group] = ref
 
     def _read_alone(self, waiting: WaitingDirectory, row: int) -> None:
         """Read one file, again if it changes meanwhile. A failure is reported."""
-        known = self._linked.get(waiting.groups[row]) if waiting.groups[row] else None
-        if known is not None and known.content.size == waiting.listing.sizes[row]:
+        known = self._linked.get(waiting.groups.get(row, 0))
+        if known is not None and known.content.size == waiting.columns.sizes[row]:
             waiting.refs[row] = known
             return
-        path = join(waiting.path, waiting.listing.names[row])
+        path = join(waiting.path, waiting.names[row])
         for attempt in (1, 2):
             try:
                 with self._root.open_read(path) as source:
@@ -255,10 +297,13 @@ class ChangedFiles:
                 keys.append(reader.key_of(chunk))
                 lengths.append(chunk.nbytes)
 
+        read = self.bytes_read
         for span in source.spans(READ_BYTES):
             columns = signing.feed_columns(span)
             builder.add(columns.digests, columns.lengths)
             take(cutting.chunk_views(span))
+            read += len(span)
+            self._reporter(Progressed("compare", read, None))
             self._check_stop()
         columns = signing.finish_columns()
         builder.add(columns.digests, columns.lengths)
@@ -281,7 +326,7 @@ class ChangedFiles:
         if self._similar is None or not self._deltas:
             return ()
         ref = _old_ref(waiting, row)
-        if ref is None and size >= SIMILAR_BYTES and traits:
+        if ref is None and size >= SIMILAR_BYTES and traits not in (b"", NO_TRAITS):
             ref = self._similar.find(traits, size)
         if ref is None:
             return ()
@@ -290,15 +335,15 @@ class ChangedFiles:
 
     def _fail(self, waiting: WaitingDirectory, row: int, error: RdcError) -> None:
         """Report a file that cannot be read, and take its row of the last snapshot or leave it out."""
-        path = join(waiting.path, waiting.listing.names[row])
+        path = join(waiting.path, waiting.names[row])
         ref = _old_ref(waiting, row)
         waiting.is_as_walked = False
         if ref is None or waiting.old is None or self._root.kind(path) is not Kind.FILE:
             waiting.left_out.add(row)
             said = "it is not in the snapshot"
         else:
-            listing, old = waiting.listing, waiting.old.listing.unpacked()
-            known = old.names.index(listing.names[row])
+            listing, old = waiting.restate(), waiting.old.listing.unpacked()
+            known = old.names.index(waiting.names[row])
             for column, other in (
                 (listing.sizes, old.sizes),
                 (listing.mtimes, old.mtimes),
@@ -307,7 +352,7 @@ class ChangedFiles:
                 (listing.gids, old.gids),
             ):
                 column[row] = other[known]
-            waiting.groups[row] = 0
+            waiting.groups.pop(row, None)
             waiting.refs[row] = ref
             said = "the snapshot has it as the last one does"
         self._reporter(Problem(error.code, path, f"{error}; {said}"))
@@ -315,13 +360,27 @@ class ChangedFiles:
 
 def _restate(waiting: WaitingDirectory, row: int, source: SourceFile) -> None:
     """Give a row the state in which its file was read."""
-    listing, now = waiting.listing, source.metadata
+    now = source.metadata
     found = source.size, now.mtime_ns, now.mode, now.uid, now.gid
-    columns = listing.sizes, listing.mtimes, listing.modes, listing.uids, listing.gids
-    if found != tuple([column[row] for column in columns]):
-        waiting.is_as_walked = False
+    if found != _state(waiting, row):
+        listing = waiting.restate()
+        columns = listing.sizes, listing.mtimes, listing.modes, listing.uids, listing.gids
         for column, value in zip(columns, found, strict=True):
             column[row] = value
+
+
+def _state(waiting: WaitingDirectory, row: int) -> tuple[int, int, int, int, int]:
+    """Return size, mtime, mode, uid and gid of a row."""
+    if (known := waiting.restated) is not None:
+        return known.sizes[row], known.mtimes[row], known.modes[row], known.uids[row], known.gids[row]
+    listing, columns = waiting.walked.listing, waiting.columns
+    return (
+        columns.sizes[row],
+        columns.mtimes[row],
+        int.from_bytes(listing.modes[2 * row : 2 * row + 2], "little"),
+        int.from_bytes(listing.uids[4 * row : 4 * row + 4], "little"),
+        int.from_bytes(listing.gids[4 * row : 4 * row + 4], "little"),
+    )
 
 
 def _old_ref(waiting: WaitingDirectory, row: int) -> FileRef | None:
@@ -330,7 +389,7 @@ def _old_ref(waiting: WaitingDirectory, row: int) -> FileRef | None:
     if old is None:
         return None
     try:
-        known = strings(old.listing.names).index(waiting.listing.names[row])
+        known = strings(old.listing.names).index(waiting.names[row])
     except ValueError:
         return None
     number = old.file_numbers().get(known)
@@ -339,7 +398,7 @@ def _old_ref(waiting: WaitingDirectory, row: int) -> FileRef | None:
 
 def _kept_traits(traits: bytes, size: int) -> bytes:
     """Return the traits that a snapshot keeps of a file: none of one that is too small to be looked for."""
-    return traits if traits and size >= SIMILAR_BYTES else bytes(TRAITS_BYTES)
+    return traits if traits and size >= SIMILAR_BYTES else NO_TRAITS
 
 
 class _SimilarFiles:

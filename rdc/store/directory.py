@@ -1,16 +1,18 @@
 """The directory of a pack: columns of its frames and of the chunks in them, to bytes and back.
 
 Every number is checked when a directory is read: the columns are as long as the head says, the lengths of
-chunks add up to their frames', the frames' to the pack's, and only a delta has bases.
+chunks add up to their frames', the frames' to the pack's, and only a delta has bases. A large store has
+millions of frames, most of which nobody asks for: C checks them, and offsets are added up when they are
+needed.
 """
 
 from __future__ import annotations
 
 import struct
 from array import array
-from itertools import accumulate, compress, islice
-from operator import ne, sub
+from itertools import accumulate
 
+from rdc.kernel import frames_are_sound
 from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
 from rdc.model.entries import little_endian, little_endian_integers
@@ -65,17 +67,17 @@ class Directory:
     """The frames of a pack as columns, a row each, and their chunks in their order."""
 
     __slots__ = (
+        "_first_bases",
+        "_first_chunks",
+        "_offsets",
         "base_counts",
         "bases",
         "counts",
         "depths",
-        "first_bases",
-        "first_chunks",
         "generations",
         "keys",
         "kinds",
         "lengths",
-        "offsets",
         "sizes",
         "stored_sizes",
     )
@@ -104,11 +106,30 @@ class Directory:
         self.bases = bases
         self.keys = keys
         self.lengths = lengths
-        self.offsets: array[int] = array("Q", accumulate(stored_sizes, initial=FIRST_OFFSET))
+        self._offsets: array[int] | None = None
+        self._first_chunks: array[int] | None = None
+        self._first_bases: array[int] | None = None
+
+    @property
+    def offsets(self) -> array[int]:
         """The offset of each frame in the pack, and of the directory after them."""
-        self.first_chunks: array[int] = array("I", accumulate(counts, initial=0))
+        if self._offsets is None:
+            self._offsets = array("Q", accumulate(self.stored_sizes, initial=FIRST_OFFSET))
+        return self._offsets
+
+    @property
+    def first_chunks(self) -> array[int]:
         """The number of each frame's first chunk, and the number of all."""
-        self.first_bases: array[int] = array("I", accumulate(base_counts, initial=0))
+        if self._first_chunks is None:
+            self._first_chunks = array("I", accumulate(self.counts, initial=0))
+        return self._first_chunks
+
+    @property
+    def first_bases(self) -> array[int]:
+        """The number of each frame's first base, and the number of all."""
+        if self._first_bases is None:
+            self._first_bases = array("I", accumulate(self.base_counts, initial=0))
+        return self._first_bases
 
     @property
     def frames(self) -> int:
@@ -123,7 +144,7 @@ class Directory:
     @property
     def stored(self) -> int:
         """Bytes of all frames in the pack."""
-        return self.offsets[-1] - FIRST_OFFSET
+        return sum(self.stored_sizes)
 
     @property
     def memory(self) -> int:
@@ -271,58 +292,49 @@ def _checked(columns: bytes, frames: int, chunks: int, bases: int, stored: int) 
         *((width, frames) for width in _FRAME_WIDTHS),
         (KEY_BYTES, bases),
         (KEY_BYTES, chunks),
+        (4, chunks),
     ):
         parts.append(columns[at : at + width * rows])
         at += width * rows
-    lengths = little_endian_integers("I", columns[at:])
-    kinds, depths = parts[0], parts[5]
-    stored_sizes, sizes, counts = (little_endian_integers("I", part) for part in parts[1:4])
-    generations, base_counts = little_endian_integers("H", parts[4]), little_endian_integers("H", parts[6])
-    if kinds and max(kinds) > max(FrameKind):
-        raise ValueError(f"expected a kind of frame, found {max(kinds)}")
-    if sum(counts) != chunks or sum(base_counts) != bases or sum(stored_sizes) != stored:
-        raise ValueError("expected numbers of chunks, bases and bytes that add up, found others")
-    if depths and max(depths) > DEPTH_MOST:
-        raise ValueError(f"expected a depth of at most {DEPTH_MOST}, found {max(depths)}")
-    if frames and not (min(sizes) > 0 and max(sizes) <= FRAME_BYTES and min(stored_sizes) > 0):
-        raise ValueError(f"expected frames of 1 to {FRAME_BYTES} bytes, found others")
-    if base_counts and max(base_counts) > BASES_MOST:
-        raise ValueError(f"expected at most {BASES_MOST} bases of a frame, found {max(base_counts)}")
-    if lengths and not min(lengths):
-        raise ValueError("expected chunks of at least one byte, found an empty one")
+    kinds, stored_sizes, sizes, counts, generations, depths, base_counts, joined_bases, keys, lengths = parts
     found = Directory(
         kinds,
-        stored_sizes,
-        sizes,
-        counts,
-        generations,
+        little_endian_integers("I", stored_sizes),
+        little_endian_integers("I", sizes),
+        little_endian_integers("I", counts),
+        little_endian_integers("H", generations),
         depths,
-        base_counts,
-        parts[7],
-        parts[8],
-        lengths,
+        little_endian_integers("H", base_counts),
+        joined_bases,
+        keys,
+        little_endian_integers("I", lengths),
     )
-    _check_frames(found)
+    numbers = (kinds, stored_sizes, sizes, counts, generations, depths, base_counts, lengths)
+    if not frames_are_sound(numbers, bases, stored, (FRAME_BYTES, DEPTH_MOST, BASES_MOST)):
+        raise ValueError(_fault(found, bases, stored))
     return found
 
 
-_IS_STORED, _IS_DELTA = (
-    bytes([value == kind for value in range(256)]) for kind in (FrameKind.STORED, FrameKind.DELTA)
-)
-
-
-def _check_frames(found: Directory) -> None:
-    # A large store has millions of frames, so nothing here is a step of Python for each.
-    ends: array[int] = array("Q", accumulate(found.lengths, initial=0))
-    at: array[int] = array("Q", map(ends.__getitem__, found.first_chunks))
-    if any(map(ne, map(sub, islice(at, 1, None), at), found.sizes)):
-        raise ValueError("expected chunks as long as their frame, found others")
-    is_delta = found.kinds.translate(_IS_DELTA)
-    for column in (found.base_counts, found.depths, found.generations):
-        if bytes(map(bool, column)) != is_delta:
-            raise ValueError("expected bases, a depth and a generation of each delta and of nothing else")
-    stored, sizes = found.stored_sizes, found.sizes
-    if stored and max(stored) > FRAME_BYTES:
-        raise ValueError(f"expected at most {FRAME_BYTES} stored bytes of a frame, found {max(stored)}")
-    if any(compress(map(ne, stored, sizes), found.kinds.translate(_IS_STORED))):
-        raise ValueError("expected as many stored bytes as a frame has that is not compressed, found others")
+def _fault(found: Directory, bases: int, stored: int) -> str:
+    """Say what is wrong with the rows of a directory that a reader does not take."""
+    sums = sum(found.counts), sum(found.base_counts), sum(found.stored_sizes)
+    if sums != (found.chunks, bases, stored):
+        return "expected numbers of chunks, bases and bytes that add up, found others"
+    for column, most, what in (
+        (found.kinds, max(FrameKind), "a kind of frame"),
+        (found.sizes, FRAME_BYTES, "a frame's bytes"),
+        (found.stored_sizes, FRAME_BYTES, "a frame's stored bytes"),
+        (found.depths, DEPTH_MOST, "a depth"),
+        (found.base_counts, BASES_MOST, "a number of bases"),
+    ):
+        if max(column) > most:
+            return f"expected {what} of at most {most}, found {max(column)}"
+    if 0 in found.sizes or 0 in found.stored_sizes or 0 in found.lengths:
+        return "expected frames and chunks of at least one byte, found an empty one"
+    deltas = [kind == FrameKind.DELTA for kind in found.kinds]
+    if any(deltas != list(map(bool, one)) for one in (found.base_counts, found.depths, found.generations)):
+        return "expected bases, a depth and a generation of each delta and of nothing else"
+    rows = zip(found.kinds, found.stored_sizes, found.sizes, strict=True)
+    if any(kind == FrameKind.STORED and packed != size for kind, packed, size in rows):
+        return "expected as many stored bytes as a frame has that is not compressed, found others"
+    return "expected chunks as long as their frame, found others"

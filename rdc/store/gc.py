@@ -149,10 +149,12 @@ class _Collecting:
     def _chosen(self, reader: StoreReader, kept: Sequence[Snapshot]) -> tuple[list[PackFacts], int]:
         """Return the packs that are not needed, and the bytes of packs that were written for that."""
         marking, content = Marking(reader), bytearray(reader.frames)
-        for number, snapshot in enumerate(kept, 1):
+        read, trees = 0, sum([snapshot.tree.size for snapshot in kept])
+        for snapshot in kept:
             self._check_stop()
             content = united(content, marking.content(snapshot))
-            self._reporter(Progressed("read", number, len(kept)))
+            read += snapshot.tree.size
+            self._reporter(Progressed("read", read, trees))
         needed = bytearray(content)
         marking.add_bases(needed)
         gone = [pack for pack in reader.packs if not any(_own(needed, pack))]

@@ -19,6 +19,8 @@ from rdc.model.entries import LINKED, little_endian_integers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.store.snapshots import Snapshot
     from rdc.tree.walk import WalkedDirectory
 
@@ -30,6 +32,7 @@ STATE_BYTES = 16
 
 _TREE_BYTES = 32
 _UNKNOWN = bytes(STATE_BYTES)
+_ONE_NAME = (1).to_bytes(4, "little")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -129,7 +132,7 @@ class SeenDirectories:
     def _final_state(self, walked: WalkedDirectory, began: int) -> bytes:
         """Return the state of a directory that no change leaves as it is; else _UNKNOWN."""
         newest = max(little_endian_integers("q", walked.inodes.ctimes), default=began - (1 << 62))
-        if is_racy(newest, began, self._times) or _has_links(walked):
+        if is_racy(newest, began, self._times) or linked_rows(walked):
             return _UNKNOWN
         device = self._device.to_bytes(8, "little")
         if walked.inodes.devices != device * walked.listing.count:
@@ -166,8 +169,10 @@ def _tree_digest(snapshot: Snapshot) -> bytes:
     return blake3(b"%d %d " % (tree.size, tree.level) + tree.keys).digest()
 
 
-def _has_links(walked: WalkedDirectory) -> bool:
+def linked_rows(walked: WalkedDirectory) -> Sequence[int]:
+    """Return the rows of a directory whose files have several names."""
+    count, kinds = walked.listing.count, walked.listing.kinds
+    if walked.inodes.links == _ONE_NAME * count:  # most directories
+        return ()
     links = little_endian_integers("I", walked.inodes.links)
-    if max(links, default=0) < 2:
-        return False
-    return any(names > 1 and kind in LINKED for names, kind in zip(links, walked.listing.kinds, strict=True))
+    return [row for row, names in enumerate(links) if names > 1 and kinds[row] in LINKED]

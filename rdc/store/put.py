@@ -11,7 +11,6 @@ whose chunks the next one finds.
 from __future__ import annotations
 
 import os
-import socket
 import time
 from array import array
 
@@ -24,7 +23,7 @@ from rdc.files.base.store_guard import store_above
 from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes, read_entry_attributes
 from rdc.files.root.root import Root
 from rdc.lean.records import Record, replace
-from rdc.model.entries import LINKED, NODES, Kind, little_endian, little_endian_integers, strings
+from rdc.model.entries import NODES, Kind, little_endian, little_endian_integers, strings
 from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.progress import Problem
 from rdc.store.changed_files import (
@@ -32,10 +31,9 @@ from rdc.store.changed_files import (
     ChangedFiles,
     IdentityColumns,
     WaitingDirectory,
-    identity_columns,
 )
 from rdc.store.directory import split_keys
-from rdc.store.notes import SeenDirectories
+from rdc.store.notes import SeenDirectories, linked_rows
 from rdc.store.place import PackStore, make_store
 from rdc.store.publish import is_published, publish
 from rdc.store.reader import StoreReader
@@ -172,7 +170,7 @@ class _Put:
                 0,
                 began,
                 series,
-                os.fsencode(socket.gethostname()),
+                os.fsencode(os.uname().nodename),
                 path,
                 self._entries,
                 self._files,
@@ -259,7 +257,7 @@ class _Put:
                 self._take_group(group)
                 group, files = [], 0
         self._take_group(group)
-        self._changed.flush()
+        self._changed.finish()
         self._write_waiting()
 
     def _descends(self, top: int, device: int, inode: int) -> bool:
@@ -316,27 +314,17 @@ class _Put:
             self._waiting.append(_Unchanged(number, number + 1))
 
     def _looked_at(self, walked: WalkedDirectory) -> WaitingDirectory:
-        waiting = WaitingDirectory(
-            walked,
-            walked.listing.unpacked(),
-            identity_columns(walked),
-            self._groups_of(walked),
-            [b""] * walked.listing.count,
-            None if self._old is None else self._old.rows(walked.path),
-        )
+        old = None if self._old is None else self._old.rows(walked.path)
+        waiting = WaitingDirectory(walked, self._groups_of(walked), old)
         self._read_attributes(waiting)
         return waiting
 
-    def _groups_of(self, walked: WalkedDirectory) -> list[int]:
-        """Return the number of each row's group of hard links; 0 for a file with one name."""
-        found = [0] * walked.listing.count
-        links = little_endian_integers("I", walked.inodes.links)
-        if max(links, default=0) < 2:
-            return found
-        for row, names in enumerate(links):
-            if names > 1 and walked.listing.kinds[row] in LINKED:
-                found[row] = self._groups.setdefault(walked.inodes.identity(row), len(self._groups) + 1)
-        return found
+    def _groups_of(self, walked: WalkedDirectory) -> dict[int, int]:
+        """Return the number of the group of hard links of each row that is in one."""
+        return {
+            row: self._groups.setdefault(walked.inodes.identity(row), len(self._groups) + 1)
+            for row in linked_rows(walked)
+        }
 
     def _read_attributes(self, waiting: WaitingDirectory) -> None:
         """Read the extended attributes of a directory's entries. Those that cannot be read are reported."""
@@ -356,17 +344,12 @@ class _Put:
         """Give files their refs of the last snapshot if their sizes, mtimes and roots in the catalog are
         equal."""
         found = [_candidates(waiting) for waiting in group]
-        paths = [
-            join(waiting.path, waiting.listing.names[row])
-            for waiting, refs in zip(group, found, strict=True)
-            for row in refs
-        ]
-        if not paths:
+        rows = [(waiting, row) for waiting, refs in zip(group, found, strict=True) for row in refs]
+        if not rows:
             return
-        columns = IdentityColumns.joined(
-            [(waiting.columns, list(refs)) for waiting, refs in zip(group, found, strict=True)]
-        )
-        known = dict(self._catalog.find_roots(columns.files(self._root, paths), SYNC_PARAMS))
+        paths = [join(waiting.path, waiting.names[row]) for waiting, row in rows]
+        files = IdentityColumns.of(rows).files(self._root, paths)
+        known = dict(self._catalog.find_roots(files, SYNC_PARAMS))
         at = 0
         for waiting, refs in zip(group, found, strict=True):
             for row, ref in refs.items():
@@ -399,26 +382,25 @@ class _Put:
 
     def _rows_of(self, waiting: WaitingDirectory) -> DirectoryRows:
         """Return a directory whose files are read."""
-        listing, packed = waiting.listing, waiting.walked.listing
-        kept: Sequence[int] = range(len(listing.names))
+        listing, refs = waiting.walked.listing, waiting.refs
+        if waiting.restated is not None:
+            listing = waiting.restated.packed()
+        kept: Sequence[int] = range(listing.count)
         if waiting.left_out:
             kept = [row for row in kept if row not in waiting.left_out]
             listing = listing.rows(kept)
-        if not waiting.is_as_walked:
-            packed = listing.packed()
-        self._entries += len(kept)
-        self._files += packed.kinds.count(Kind.FILE)
-        self._bytes += packed.total_size
-        sets = tuple(sorted({waiting.attributes[row] for row in kept} - {b""}))
-        numbers = {one: number for number, one in enumerate(sets, 1)}
-        column = [numbers.get(waiting.attributes[row], 0) for row in kept] if sets else []
+        self._entries += listing.count
+        self._files += listing.kinds.count(Kind.FILE)
+        self._bytes += listing.total_size
+        groups = waiting.groups
+        sets, attributes = _attribute_column(waiting.attributes, kept)
         return DirectoryRows(
             waiting.path,
-            packed,
-            link_groups([waiting.groups[row] for row in kept]),
+            listing,
+            link_groups([groups.get(row, 0) for row in kept]) if groups else b"",
             sets,
-            little_endian(array("I", column)),
-            tuple([waiting.refs[row] for row in kept if row in waiting.refs]),
+            attributes,
+            tuple([refs[row] for row in kept if row in refs]) if refs else (),
         )
 
     def _put_tree(self) -> StreamRef:
@@ -438,6 +420,16 @@ class _Put:
         return self._writer.put_content(cut.keys, cut.lengths, view, before)
 
 
+def _attribute_column(attributes: dict[int, bytes], kept: Sequence[int]) -> tuple[tuple[bytes, ...], bytes]:
+    """Return the sets of attributes that these rows have, and the number of the set of each row."""
+    if not attributes:
+        return (), b""
+    found = [attributes.get(row, b"") for row in kept]
+    sets = tuple(sorted({*found} - {b""}))
+    numbers = {one: number for number, one in enumerate(sets, 1)}
+    return sets, little_endian(array("I", [numbers.get(one, 0) for one in found])) if sets else b""
+
+
 def _candidates(waiting: WaitingDirectory) -> dict[int, FileRef]:
     """Return the files of a directory that have the size and mtime of the last snapshot, by row."""
     found: dict[int, FileRef] = {}
@@ -446,7 +438,7 @@ def _candidates(waiting: WaitingDirectory) -> dict[int, FileRef]:
         return found
     rows = {name: row for row, name in enumerate(strings(old.listing.names))}
     numbers = old.file_numbers()
-    names, sizes, mtimes = waiting.listing.names, waiting.columns.sizes, waiting.columns.mtimes
+    names, sizes, mtimes = waiting.names, waiting.columns.sizes, waiting.columns.mtimes
     old_sizes = little_endian_integers("Q", old.listing.sizes)
     old_times = little_endian_integers("q", old.listing.mtimes)
     for row in waiting.walked.listing.rows_of(Kind.FILE):

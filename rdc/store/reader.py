@@ -17,11 +17,13 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from contextlib import contextmanager
+from itertools import accumulate
 
 from blake3 import blake3
 
 from rdc.errors import FileError, printable
 from rdc.kernel import KeyTable
+from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.store.directory import DEPTH_MOST, KEY_BYTES, Directory, chunks_at_most, split_keys
@@ -31,7 +33,7 @@ from rdc.store.tree_rows import LIST_PARAMS, StreamRef
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from rdc.store.pack_file import FinishedPack
     from rdc.store.place import PackStore
@@ -274,6 +276,8 @@ class StoreReader:
     # Chunks.
 
     def __contains__(self, key: bytes) -> bool:
+        if not self._table.find(key):  # a put asks for each new chunk
+            return False
         with self._lock:
             return self._best(key) is not None
 
@@ -315,12 +319,67 @@ class StoreReader:
 
     def lengths(self, keys: bytes) -> list[int]:
         """Return the bytes of the chunks with these keys. Raises FileError if the store lacks one."""
-        found, last, length = list[int](), b"", 0
-        for key in split_keys(keys):
-            if key != last:  # the zeros of a sparse file are one chunk many times
-                last, length = key, self.length(key)
-            found.append(length)
+        split, found = split_keys(keys), list[int]()
+        with self._lock:
+            while len(found) < len(split):
+                key = split[len(found)]
+                if found and key == split[len(found) - 1]:
+                    found.append(found[-1])  # the zeros of a sparse file are one chunk many times
+                elif self._elsewhere is not None:
+                    found.append(self.length(key))
+                else:
+                    directory, _, first, stop = self._run(split, len(found), *self._place_of(key))
+                    found += directory.lengths[first:stop]
         return found
+
+    def read_many(self, keys: Sequence[bytes]) -> list[bytes | memoryview]:
+        """Return the chunks with these keys, which their bytes have, as `chunk` does one by one.
+
+        Neighbours of one frame, as nearly all of a file are, take one search. Raises FileError.
+        """
+        found: list[bytes | memoryview] = []
+        with self._lock:
+            while len(found) < len(keys):
+                run = () if self._elsewhere is not None else self._read_run(keys, len(found))
+                found += run or (self.chunk(keys[len(found)]),)
+        return found
+
+    def _read_run(self, keys: Sequence[bytes], at: int) -> Sequence[memoryview]:
+        """Return the chunks with keys[at] and those after it, as far as they follow one another in a frame.
+        None if any is damaged, so that whoever asks looks for each in other places, too."""
+        number, frame = self._place_of(keys[at])
+        try:
+            content = self._content(frame)
+        except FileError:
+            return ()
+        directory, own, first, stop = self._run(keys, at, number, frame)
+        lengths = array("Q", directory.lengths[first:stop])
+        start = sum(directory.lengths[own:first])
+        part = memoryview(content)[start : start + sum(lengths)]
+        names = name_parts(part, lengths, self.store.head.key)
+        if any(
+            names[NAME_BYTES * row : NAME_BYTES * row + KEY_BYTES] != key
+            for row, key in enumerate(keys[at : at + len(lengths)])
+        ):
+            return ()
+        ends = accumulate(lengths)
+        return [part[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+    def _run(
+        self, keys: Sequence[bytes], at: int, number: int, frame: int
+    ) -> tuple[Directory, int, int, int]:
+        """Return where keys[at], of chunk `number`, and those after it follow one another in a frame: the
+        directory, and in it the numbers of the frame's first chunk, the run's first and the one after it."""
+        pack = self.pack_of(frame)
+        directory = self._directory(pack.place)
+        own, place = frame - pack.first_frame, number - pack.first_chunk
+        most = min(directory.first_chunks[own + 1], place + len(keys) - at)
+        stop = place + 1
+        while stop < most and (
+            directory.keys[KEY_BYTES * stop : KEY_BYTES * (stop + 1)] == keys[at + stop - place]
+        ):
+            stop += 1
+        return directory, directory.first_chunks[own], place, stop
 
     def chunk(self, key: bytes) -> bytes:
         """Return the chunk with this key, which its bytes have. Raises FileError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from itertools import accumulate, islice
 
@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError
 from rdc.limits import PATH_BYTES
-from rdc.store.directory import KEY_BYTES
+from rdc.store.directory import KEY_BYTES, split_keys
 from rdc.store.pack_file import damaged
 from rdc.store.reader import check_list
 from rdc.store.tree_rows import (
@@ -27,7 +27,7 @@ from rdc.store.tree_rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rdc.store.reader import StoreReader
     from rdc.store.snapshots import Snapshot
@@ -37,6 +37,9 @@ CACHED_ROWS = 1 << 14
 
 PART_BYTES = 4 << 20
 """Most bytes of records that are read at once."""
+
+_HEADS_BYTES = 64 << 10
+"""Bytes that are read at once for the heads of records."""
 
 BLOCK_KEYS = 256
 """Keys of a stream whose lengths are added up together. Of each block its end is kept, and of one block the
@@ -70,7 +73,7 @@ class StoredStream:
         """The end of each block in the stream."""
         self._last_block = -1, b"", array("Q")
         """The number, the keys and the ends of the chunks of the block that was read last."""
-        self._last = b"", b""
+        self._last: tuple[bytes, bytes | memoryview] = b"", b""
         """The key and bytes of the chunk that was read last: records of a tree are shorter than chunks."""
         end, least = 0, reader.least_chunk
         count = self._keys_bytes // KEY_BYTES
@@ -107,23 +110,31 @@ class StoredStream:
 
     def pread(self, offset: int, length: int) -> bytes:
         """Return the bytes of a range, which lies in the stream. Raises FileError."""
-        parts = []
+        parts: list[bytes | memoryview] = []
         end = offset + length
         while offset < end:
             keys, ends = self._block_at(offset)
-            number = bisect_right(ends, offset)
-            chunk = self._chunk(keys[KEY_BYTES * number : KEY_BYTES * (number + 1)])
-            start = ends[number] - len(chunk)
-            parts.append(chunk[offset - start : end - start])
-            offset = ends[number]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            first = bisect_right(ends, offset)
+            stop = min(len(ends), bisect_left(ends, end, first) + 1)
+            chunks = self._chunks(split_keys(keys[KEY_BYTES * first : KEY_BYTES * stop]))
+            start = ends[first] - len(chunks[0])
+            if start + sum(map(len, chunks)) != ends[stop - 1]:
+                raise damaged(self._reader.store.label, "chunks as long as their packs say", "others")
+            last = ends[stop - 1]
+            chunks[-1] = chunks[-1][: len(chunks[-1]) - max(0, last - end)]
+            chunks[0] = chunks[0][offset - start :]
+            parts += chunks
+            offset = last
+        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
-    def _chunk(self, key: bytes) -> bytes:
-        last, chunk = self._last
-        if key != last:
-            chunk = self._reader.chunk(key)
-            self._last = key, chunk
-        return chunk
+    def _chunks(self, keys: Sequence[bytes]) -> list[bytes | memoryview]:
+        """Return the chunks with these keys, and keep the last one: the next part often begins in it."""
+        known, chunk = self._last
+        found = [chunk] if keys[0] == known else []
+        if len(keys) > len(found):
+            found += self._reader.read_many(keys[len(found) :])
+            self._last = keys[-1], found[-1]
+        return found
 
 
 class SnapshotTree:
@@ -142,18 +153,19 @@ class SnapshotTree:
         self._cached_rows = 0
         """The rows of the cached directories, and one more for each."""
         at, size = 0, self._stream.size
+        part, start = b"", 0
         while at < size:
             if at + _PATH_AT > size:
                 raise self._damaged(f"{size - at} bytes after the last directory")
-            # One read has the head and most paths.
-            head = self._stream.pread(at, min(_PATH_AT + 128, size - at))
-            length, path_bytes = _LENGTHS.unpack_from(head)
+            # One read has the heads of many small records. A long record is passed over.
+            if min(at + _PATH_AT + PATH_BYTES, size) > start + len(part):
+                part, start = self._stream.pread(at, min(_HEADS_BYTES, size - at)), at
+            length, path_bytes = _LENGTHS.unpack_from(part, at - start)
             most = min(RECORD_BYTES, size - at - LENGTH.size)
             if path_bytes > PATH_BYTES or not 32 + path_bytes <= length <= most:
                 raise self._damaged(f"a record of {length} bytes")
-            path = head[_PATH_AT : _PATH_AT + path_bytes]
-            if len(path) < path_bytes:
-                path = self._stream.pread(at + _PATH_AT, path_bytes)
+            path_at = at - start + _PATH_AT
+            path = part[path_at : path_at + path_bytes]
             if path in self._numbers or _leads_out(path):
                 raise self._damaged(f"a directory {path[:80]!r}")
             self._numbers[path] = len(self._offsets)

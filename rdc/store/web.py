@@ -1,22 +1,29 @@
 """Reads ranges of the files that a static web server has. Nothing that a server sends is believed.
 
 A request ends within a time that follows from the bytes that come, whatever the server does: a timer ends its
-connection. No body is read beyond what was asked for. Redirects are not followed and compressed
+connection. Only bytes of the body put that off, so one that sends heads for ever, between parts of a body
+too, gains nothing. No body is read beyond what was asked for. Redirects are not followed and compressed
 bodies are refused, so a signature covers what was fetched from the address that the user named.
+
+A proxy is used if the environment names one, by the names and rules of curl and urllib. It is no more trusted
+than a server: TLS goes through it.
 """
 
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import socket
 import ssl
 import threading
 import time
+from base64 import b64encode
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.lean.records import Record
 from rdc.version import __version__
 
 TYPE_CHECKING = False
@@ -27,28 +34,121 @@ TIMEOUT_SECONDS = 60.0
 """How long a server may be silent, unless the user says otherwise."""
 
 SLOWEST = 16 << 10
-"""Bytes a second below which a server is given up."""
+"""Bytes of a body a second, below which a server is given up. It has the timeout once on top."""
 
 PIECE_BYTES = 256 << 10
 
 _RANGE = re.compile(r"bytes ([0-9]{1,15})-([0-9]{1,15})/(?:[0-9]{1,15}|\*)")
+_PROXY_PORT = 1080
+"""Of a proxy whose address has none, as in curl."""
+
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 
 class _SecureConnection(http.client.HTTPSConnection):
     """A connection whose handshake another thread can end."""
 
-    def __init__(self, host: str, port: int | None, timeout: float, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, host: str, port: int | None, timeout: float, context: ssl.SSLContext, name: str
+    ) -> None:
+        """`name`: of the server, also if `host` is a proxy."""
         super().__init__(host, port, timeout=timeout, context=context)
         self._own_context = context
+        self._name = name
 
     def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
+        http.client.HTTPConnection.connect(self)  # asks a proxy for the way through it, too
         secured = self._own_context.wrap_socket(
-            self.sock, server_hostname=self.host, do_handshake_on_connect=False
+            self.sock, server_hostname=self._name, do_handshake_on_connect=False
         )
         self.sock = secured
         secured.do_handshake()
+
+
+class _Deadline:
+    """The time at which a connection is ended unless that is put off. `begin` and `stop` are called in
+    turns."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        """`end`: ends the connection, in another thread."""
+        self._end = end
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._at = 0.0
+        self.is_past = False
+        """Whether the connection was ended."""
+
+    def begin(self, seconds: float) -> None:
+        with self._lock:
+            self.is_past = False
+            self._at = time.monotonic() + seconds
+            self._wait(seconds)
+
+    def put_off(self, seconds: float) -> None:
+        """End it that long from now. Raises TimeoutError if it is too late."""
+        now = time.monotonic()
+        with self._lock:
+            if self.is_past or now > self._at:
+                raise TimeoutError
+            self._at = now + seconds
+
+    def stop(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = None
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._look)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look(self) -> None:
+        with self._lock:
+            if self._timer is not threading.current_thread():
+                return  # it was stopped meanwhile
+            left = self._at - time.monotonic()
+            if left > 0:
+                self._wait(left)
+                return
+            self.is_past = True
+            self._end()
+
+
+class _Proxy(Record):
+    """The proxy between here and a server."""
+
+    host: str
+    port: int
+    headers: dict[str, str]
+    """What it is told of the user."""
+
+
+def _proxy_for(scheme: str, host: str, port: int) -> _Proxy | None:
+    """Return the proxy that the environment names for a server; None for none. Raises UsageError for one that
+    cannot be used."""
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None  # the module takes a while to load
+    from urllib.request import getproxies_environment, proxy_bypass
+
+    proxies = getproxies_environment()
+    said = proxies.get(scheme) or proxies.get("all")
+    if not said or proxy_bypass(f"{host}:{port}"):
+        return None
+    advice = f"rdc speaks to proxies of http://HOST:PORT; no_proxy={host} goes without one"
+    try:
+        found = urlsplit(said if "://" in said else f"http://{said}")
+        name, port = found.hostname, found.port or _PROXY_PORT
+    except ValueError as error:
+        raise UsageError(f"{scheme}_proxy: no address of a proxy: {error}; {advice}") from error
+    if found.scheme.lower() != "http" or not name:
+        kind = printable(found.scheme[:20])
+        raise UsageError(f"{scheme}_proxy: expected a proxy of http://, found {kind}://; {advice}")
+    headers = {}
+    if found.username is not None:
+        user = f"{unquote(found.username)}:{unquote(found.password or '')}".encode()
+        headers["Proxy-Authorization"] = "Basic " + b64encode(user).decode()
+    return _Proxy(name, port, headers)
 
 
 class WebFiles:
@@ -76,14 +176,13 @@ class WebFiles:
             )
         self._secure = found.scheme.lower() == "https"
         self._path = found.path
+        self._proxy = _proxy_for(found.scheme.lower(), self.host, self.port or self.default_port)
         self._connection: http.client.HTTPConnection | None = None
         self.requests = 0
         self.received = 0
         """Bytes of all bodies and heads."""
         self._lacks_ranges = False
-        self._timer: threading.Timer | None = None
-        self._late = False
-        """Whether the timer ended the connection."""
+        self._deadline = _Deadline(self._abort)
 
     @property
     def default_port(self) -> int:
@@ -116,12 +215,11 @@ class WebFiles:
         shown = f"{self.url}/{path.decode()}"
         began = self._connection is not None
         while True:
-            self._late = False
-            self._limit(self._timeout)
+            self._deadline.begin(self._timeout)
             try:
                 self._exchange(path, wanted, most, shown, take)
             except (http.client.HTTPException, OSError, ValueError) as error:
-                late = self._late
+                late = self._deadline.is_past
                 self.close()
                 # A server may have closed a connection that nobody used for a while.
                 if began and not late and isinstance(error, ConnectionError):
@@ -132,21 +230,10 @@ class WebFiles:
                 self.close()
                 raise
             finally:
-                self._limit(None)
+                self._deadline.stop()
             return
 
-    def _limit(self, seconds: float | None) -> None:
-        """End the connection after this time, in place of what was said before; None: never."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if seconds is not None:
-            self._timer = threading.Timer(seconds, self._abort)
-            self._timer.daemon = True
-            self._timer.start()
-
     def _abort(self) -> None:
-        self._late = True
         connection = self._connection
         with suppress(OSError, AttributeError):
             if connection is not None:
@@ -165,16 +252,20 @@ class WebFiles:
             )
         code = ExitCode.UNREACHABLE if self.received == 0 else ExitCode.STREAM
         why = printable(str(error)[:200]) or type(error).__name__
-        return RdcError(f"{shown}: cannot read it: {why}; run again", code=code)
+        by = "" if self._proxy is None else f" by proxy {self._proxy.host}:{self._proxy.port}"
+        return RdcError(f"{shown}: cannot read it{by}: {why}; run again", code=code)
 
     def _open(self) -> http.client.HTTPConnection:
         if self._connection is None:
-            port, timeout = self.port or self.default_port, self._timeout
-            self._connection = (
-                _SecureConnection(self.host, port, timeout, ssl.create_default_context())
-                if self._secure
-                else http.client.HTTPConnection(self.host, port, timeout=timeout)
-            )
+            proxy, port, timeout = self._proxy, self.port or self.default_port, self._timeout
+            where = (self.host, port) if proxy is None else (proxy.host, proxy.port)
+            if self._secure:
+                context = ssl.create_default_context()
+                self._connection = _SecureConnection(*where, timeout, context, self.host)
+                if proxy is not None:
+                    self._connection.set_tunnel(self.host, port, proxy.headers)
+            else:
+                self._connection = http.client.HTTPConnection(*where, timeout=timeout)
         return self._connection
 
     def _exchange(
@@ -191,8 +282,12 @@ class WebFiles:
             headers["Cache-Control"] = "no-cache"
         else:
             headers["Range"] = f"bytes={wanted[0]}-{wanted[1] - 1}"
+        target = f"{self._path}/{path.decode()}"
+        if self._proxy is not None and not self._secure:
+            headers |= self._proxy.headers
+            target = f"{self.url}/{path.decode()}"
         self.requests += 1
-        connection.request("GET", f"{self._path}/{path.decode()}", headers=headers)
+        connection.request("GET", target, headers=headers)
         with connection.getresponse() as response:
             self.received += sum([len(name) + len(value) + 4 for name, value in response.getheaders()]) + 20
             self._check_head(response, shown)
@@ -248,16 +343,18 @@ class WebFiles:
             raise self._wrong_length(shown, length, most, f"{said}")
         length = said if length is None else length
         limit = most if length is None else length
-        self._limit(self._timeout + limit / SLOWEST)
         began, left = time.monotonic(), limit
+        self._deadline.put_off(self._timeout)
         while data := response.read1(min(PIECE_BYTES, left + 1)):
-            if time.monotonic() - began > self._timeout + (limit - left) / SLOWEST:
-                raise TimeoutError
+            ends = began + self._timeout + (limit - left + len(data)) / SLOWEST
+            self._deadline.put_off(min(self._timeout, ends - time.monotonic()))
             self.received += len(data)
             if len(data) > left:
                 raise self._wrong_length(shown, length, most, "more")
             take(at, data)
             at, left = at + len(data), left - len(data)
+        if self._deadline.is_past:
+            raise TimeoutError  # a connection that was ended looks like one that has
         if length is not None and left:
             raise self._wrong_length(shown, length, most, f"{length - left}")
 

@@ -255,6 +255,10 @@ class StoreWriter:
         self, keys: Sequence[bytes], lengths: Sequence[int], content: memoryview, old: Sequence[bytes] = ()
     ) -> StreamRef:
         """Store a stream that is in memory as it was cut, and return where it is. See put_stream."""
+        if len(keys) == 1 and not old:  # most small files
+            if keys[0] not in self:
+                self.add(keys, (bytes(content),))
+            return StreamRef(len(content), 0, keys[0])
         self.put_chunks(keys, lengths, lambda at, length: bytes(content[at : at + length]), old, again=False)
         return self._ref(len(content), keys)
 
@@ -281,11 +285,6 @@ class StoreWriter:
         again: bool = False,
     ) -> None:
         """Store those chunks of a stream that are new. `again`: it is read another time here."""
-        if len(keys) == 1 and not old:
-            # most small files
-            if keys[0] not in self:
-                self._add_run(keys, [read(0, lengths[0])], (), again=again)
-            return
         new, met = [], set[bytes]()
         for key in keys:
             new.append(key not in self and key not in met)

@@ -28,7 +28,7 @@ class PartError(RdcError):
 
 
 def section(head: Struct, tag: bytes, sizes: Sequence[int], spans: Sequence[bytes]) -> Iterator[bytes]:
-    """Encodes a section of these stored bytes. `head`: of the tag, the sizes and the digest."""
+    """Encode a section of these stored bytes. `head`: of the tag, the sizes and the digest."""
     digest = blake3(tag)
     for span in spans:
         digest.update(span)
@@ -45,15 +45,15 @@ class SectionReader:
         self.name = name
         self.magic = stream.read(MAGIC_BYTES)
         self.at = len(self.magic)
-        """Where damage is, if there is any. The caller counts on."""
+        """The place of damage, for its message. The caller counts on."""
         self.head_bytes = head.size
         self.digest = b""
-        """That of the section that was begun."""
+        """The digest of the section that was begun."""
         self._head = head
         self._verb = verb
 
     def begin(self) -> tuple[bytes, list[int]]:
-        """The tag and the sizes of the next section. Raises PartError at the end of the file."""
+        """Return the tag and the sizes of the next section. Raises PartError at the end of the file."""
         head = self.stream.read(self._head.size)
         if len(head) < self._head.size:
             raise self.damaged("more sections", "the end of the file")
@@ -61,19 +61,19 @@ class SectionReader:
         return tag, sizes
 
     def stored(self, tag: bytes, size: int) -> bytes:
-        """The stored bytes of the section that was begun. Raises PartError for others."""
+        """Return the stored bytes of the section that was begun. Raises PartError for others."""
         content = self.stream.read(size)
         if len(content) < size or blake3(tag + content).digest() != self.digest:
             raise self.damaged("a section that has its digest", "other bytes")
         return content
 
     def check_end(self) -> None:
-        """Raises PartError unless the file ends here."""
+        """Raise PartError unless the file ends here."""
         if self.stream.read(1):
             raise self.damaged("nothing behind the last section", "more bytes")
 
     def damaged(self, expected: str, found: str) -> PartError:
-        """The error for damage."""
+        """Return the error for damage."""
         return PartError(
             f"{self.name}: damaged at byte {self.at}: expected {expected}, found {found};"
             f" {self._verb} again on the machine it is from"

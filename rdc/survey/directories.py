@@ -44,7 +44,7 @@ class EqualDirectories(Record):
 
 
 class Fold(Record):
-    """Which files groups of directories stand for."""
+    """The files that groups of directories stand for."""
 
     groups: tuple[EqualDirectories, ...]
     """Each covers a file."""

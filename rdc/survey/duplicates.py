@@ -111,7 +111,7 @@ def find_duplicates(
     *,
     directories: bool = False,
 ) -> Duplicates:
-    """The groups of identical regular files at and below `paths`; with `directories`, also those of
+    """Return the groups of identical regular files at and below `paths`; with `directories`, also those of
     directories.
 
     With `options.reference`, each group is one file there and then those of `paths`. With `options.across`, a
@@ -222,8 +222,8 @@ def _places_asked_for(places: Iterable[int], options: DuplicateOptions) -> bool:
 
 
 def _trimmed(groups: Groups, files: FileColumns, options: DuplicateOptions) -> Groups:
-    """The groups that `options` ask for. Of the reference, each has its first file alone, so that what is
-    wasted are the files outside."""
+    """Return the groups that `options` ask for. Of the reference, each has its first file alone, so that what
+    is wasted are the files outside."""
     if not (options.reference or options.across):
         return groups
     known = len(options.reference)
@@ -238,8 +238,8 @@ def _trimmed(groups: Groups, files: FileColumns, options: DuplicateOptions) -> G
 def _selected(
     tree: FileColumns, rows: array[int], names: OtherNames, *, listed: bool
 ) -> tuple[FileColumns, Sequence[int], OtherNames]:
-    """The files of these rows, renumbered. `listed`: include other names of files, and files whose only
-    equals they are."""
+    """Return the files of these rows, renumbered. `listed`: include other names of files, and files whose
+    only equals they are."""
     if not listed or not len(names):
         return tree.chosen(rows), range(len(rows)), OtherNames([])
     pairs = list(names.pairs())
@@ -268,7 +268,7 @@ class _Search:
         self.bytes_read = 0
 
     def groups(self, rows: Sequence[int]) -> Groups:
-        """The groups among `rows`, which must increase. The rows of each group increase too."""
+        """Return the groups among `rows`, which must increase. The rows of each group increase too."""
         keyed = self._reader.ends(rows)
         self.files_read = len(keyed.rows)
         alike = _equal(keyed)
@@ -283,8 +283,8 @@ class _Search:
         return _sorted(found)
 
     def _of_size(self, groups: Groups, above: int, most: int) -> Groups:
-        """The groups of files with more than `above` and at most `most` bytes. `above` = 0 includes empty
-        files."""
+        """Return the groups of files with more than `above` and at most `most` bytes. `above` = 0 includes
+        empty files."""
         sizes = self._files.sizes
         return Groups.of_rows(
             group for group in groups if above < sizes[group[0]] <= most or sizes[group[0]] == above == 0
@@ -309,8 +309,8 @@ class _Search:
                     yield _equal(self._reader.large(unknown))
 
     def _by_roots(self, groups: Groups, catalog: SignatureStore) -> _Known | None:
-        """The groups by signature roots; None if the catalog knows none of these files. If the catalog knows
-        one file of a group, the others are signed too. That reads less than digesting every file."""
+        """Return the groups by signature roots; None if the catalog knows none of these files. If the catalog
+        knows one file of a group, the others are signed too. That reads less than digesting every file."""
         known = self._reader.known(groups.members, catalog)
         roots = dict(zip(known.rows, known.digests(), strict=True))
         if not any(root != UNKNOWN for root in roots.values()):
@@ -338,7 +338,7 @@ class _Search:
 
     @contextlib.contextmanager
     def _opened_catalog(self) -> Iterator[SignatureStore | None]:
-        """The catalog, or None if it cannot know any file."""
+        """Yield the catalog, or None if it cannot know any file."""
         if self._catalog is None:
             yield None
             return
@@ -364,12 +364,12 @@ class _Known(Record):
 
 
 def _waste(files: FileColumns, group: Sequence[int]) -> int:
-    """Bytes on disk of all files of a group but the first."""
+    """Return the bytes on disk of all files of a group but the first."""
     return sum([_room(files, row) for row in group[1:]])
 
 
 def _room(files: FileColumns, row: int) -> int:
-    """Bytes of a file on disk, without holes."""
+    """Return the bytes of a file on disk, without holes."""
     return min(files.sizes[row], files.allocated[row])
 
 

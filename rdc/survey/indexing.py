@@ -38,7 +38,7 @@ class IndexedFiles(Record):
     files: int
     bytes: int
     known: bool = False
-    """Whether the catalog knew them, so that they were not read."""
+    """True if the catalog knew them, so that they were not read."""
     error: FileError | None = None
 
 
@@ -54,7 +54,7 @@ class TreeIndexer:
         self._alone: list[SignTask[bytes]] = []
 
     def run(self) -> Iterator[IndexedFiles]:
-        """Yields what was done. A file that fails is part of that; what ends the run is raised: RdcError."""
+        """Yield what was done. A file that fails is part of that; what ends the run is raised: RdcError."""
         for done in in_order(self._sign, self._batches(), self._signer.workers):
             yield from self._counted(done)
             if len(self._alone) >= ALONE_FILES:
@@ -74,7 +74,7 @@ class TreeIndexer:
             yield batch.taken()
 
     def _small(self, directory: WalkedDirectory, batch: _Batch) -> Iterator[SmallFiles]:
-        """Adds the small files of a directory to the batch, and yields it when it is full. Others wait."""
+        """Add the small files of a directory to the batch, and yield it when it is full. Others wait."""
         listing, inodes = directory.listing, directory.inodes
         sizes = little_endian_integers("Q", listing.sizes)
         columns = (
@@ -147,7 +147,7 @@ class _Batch:
         return len(self.paths) >= BATCH_FILES or self._bytes >= BATCH_BYTES
 
     def taken(self) -> SmallFiles:
-        """The files of the batch, which is empty then."""
+        """Return the files of the batch, which is empty then."""
         paths = b"\0".join(self.paths) + b"\0"
         devices, inodes, sizes, mtimes, ctimes = self._columns
         self._start()

@@ -77,7 +77,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc merge` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc merge` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc merge")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -86,7 +86,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
             "rdc merge needs parts, which rdc scan -o and rdc similar --text -o write (see rdc merge --help)"
         )
     if _are_documents(parsed.operands):
-        return _merge_documents(parsed, environment)
+        return _merge_documents(parsed, environment, shlex.join(["rdc", "merge", *words]))
     refuse_document_options(parsed, MERGED_DOCUMENT_GROUP, "these are parts of scans; it is for documents")
     from rdc.survey.parts.sections import MERGED_SCAN
 
@@ -103,7 +103,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _are_documents(names: Sequence[str]) -> bool:
-    """Returns True if the parts hold documents. Raises UsageError if some are and others are not."""
+    """Return True if the parts hold documents. Raises UsageError if some are and others are not."""
     from rdc.documents.parts.part_file import is_document_part
 
     kinds = [is_document_part(name) for name in names]
@@ -116,7 +116,7 @@ def _are_documents(names: Sequence[str]) -> bool:
     return any(kinds)
 
 
-def _merge_documents(words: Words, environment: Environment) -> ExitCode:
+def _merge_documents(words: Words, environment: Environment, command: str) -> ExitCode:
     for key in _SCANS_ONLY:
         if words.has(key):
             raise UsageError(f"{key}: these are parts of documents; it is for scans")
@@ -128,4 +128,4 @@ def _merge_documents(words: Words, environment: Environment) -> ExitCode:
 
         return merge_claimed(words.operands, options, output.part, claims, reporter=reporter)
 
-    return print_documents(search, output, environment)
+    return print_documents(search, output, environment, command)

@@ -54,7 +54,7 @@ thread takes some milliseconds."""
 
 
 def usable_workers() -> int:
-    """Number of threads worth starting in this process."""
+    """Return the number of threads worth starting in this process."""
     try:
         cpus = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
@@ -65,7 +65,7 @@ def usable_workers() -> int:
 def in_order(
     work: Callable[[T], R], tasks: Iterable[T], workers: int, waits: Callable[[], bool] = lambda: False
 ) -> Generator[R, None, None]:
-    """Yields `work(task)` for each task, in the order of tasks.
+    """Yield `work(task)` for each task, in the order of tasks.
 
     `waits`: asked after each task of a single worker; once True, a second one takes the next task while the
     first waits for storage. Twice as many tasks as workers are in progress then. Leaving early, also by an
@@ -134,7 +134,7 @@ class Keyed(Record):
     """The keys one after another; DIGEST_BYTES each unless the maker says otherwise."""
 
     def digests(self) -> Iterator[bytes]:
-        """The key of each row."""
+        """Yield the key of each row."""
         for at in range(0, len(self.keys), DIGEST_BYTES):
             yield bytes(self.keys[at : at + DIGEST_BYTES])
 
@@ -161,7 +161,7 @@ class ContentReader:
         return self._stopped
 
     def expect(self, more: int) -> None:
-        """Announces that `more` bytes are still to be read, so that progress has a total."""
+        """Announce that `more` bytes are still to be read, so that progress has a total."""
         self._total = self.bytes_read + more
 
     def ends(self, rows: Sequence[int]) -> Keyed:
@@ -169,16 +169,17 @@ class ContentReader:
         return self.batched(rows, END_BYTES, END_BYTES, _digests)
 
     def whole(self, rows: Sequence[int]) -> Keyed:
-        """Keys of whole contents. `rows` must increase; no file may be larger than BATCHED_BYTES."""
+        """Return the keys of whole contents. `rows` must increase; no file may be larger than
+        BATCHED_BYTES."""
         return self.batched(rows, BATCHED_BYTES, 0, _digests)
 
     def large(self, rows: Sequence[int]) -> Keyed:
-        """Keys of whole contents, for files of any size."""
+        """Return the keys of whole contents, for files of any size."""
         return self.each(self.disk_order(rows), self._digest)
 
     def each(self, rows: Iterable[int], key: Callable[[SourceFile], bytes]) -> Keyed:
-        """Keys that `key` computes from each open file. Each file is checked against its listing before, and
-        for changes after."""
+        """Return the keys that `key` computes from each open file. Each file is checked against its listing
+        before, and for changes after."""
 
         def work(row: int) -> tuple[int, bytes | FileError]:
             try:
@@ -231,7 +232,8 @@ class ContentReader:
         return self.each(self.disk_order(rows), root)
 
     def sign(self, source: SourceFile, signer: FileSigner) -> SignatureTree | None:
-        """The file's signature, from the signer's catalog or by reading. None if the search has ended."""
+        """Return the file's signature, from the signer's catalog or by reading. None if the search has
+        ended."""
         work = signer.signing(source)
         before = 0
         while not self._stopped:
@@ -255,13 +257,13 @@ class ContentReader:
         return digest.digest()
 
     def disk_order(self, rows: Sequence[int]) -> list[int]:
-        """Sorts rows by inode, which on most file systems is near the order on disk."""
+        """Sort rows by inode, which on most file systems is near the order on disk."""
         files = self._files
         return sorted(rows, key=lambda row: (files.devices[row], files.inodes[row]))
 
     def batched(self, rows: Sequence[int], head: int, tail: int, keys: KeysOf) -> Keyed:
-        """Keys that `keys` computes from the first `head` and last `tail` bytes; from the whole content of
-        shorter files.
+        """Return the keys that `keys` computes from the first `head` and last `tail` bytes; from the whole
+        content of shorter files.
 
         Threads read; this thread hashes. Short pieces are hashed under the interpreter's lock, so more
         hashing threads would only wait for it.
@@ -303,7 +305,7 @@ class ContentReader:
 
 
 def _digests(data: bytes, sizes: Sequence[int], head: int, tail: int) -> list[bytes]:
-    """The key of each file from its part of `data`.
+    """Return the key of each file from its part of `data`.
 
     A file read whole gets BLAKE3 of its content. If the middle is missing, the size is hashed with the ends,
     under another key, so that no whole file can have the digest of another file's ends.
@@ -328,7 +330,7 @@ def _digests(data: bytes, sizes: Sequence[int], head: int, tail: int) -> list[by
 
 
 def _named(inputs: list[Buffer]) -> list[bytes]:
-    """The BLAKE3 digest of each piece."""
+    """Return the BLAKE3 digest of each piece."""
     if len(inputs) < MANY_INPUTS:
         return [blake3(content).digest() for content in inputs]
     from rdc.kernel.blake3_many import name_many
@@ -350,7 +352,7 @@ class Comparison:
         self.bytes_read = 0
 
     def classes(self, rows: Iterable[int]) -> list[list[int]]:
-        """Divides `rows` into classes of files with equal bytes.
+        """Divide `rows` into classes of files with equal bytes.
 
         Each file is compared with the first file of each class so far. There is one class, unless different
         files have equal digests or a file has changed since.

@@ -161,12 +161,12 @@ class ScanRequest(Record):
 
 
 def parse_scan(words: list[str]) -> Words:
-    """Parses the words after `rdc scan`. Raises UsageError."""
+    """Parse the words after `rdc scan`. Raises UsageError."""
     return parse_words(words, OPTIONS, {}, command="rdc scan")
 
 
 def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
-    """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
+    """Read the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     if not words.operands:
         raise UsageError("rdc scan needs a directory or a file (see rdc scan --help)")
     levels = tuple(dict.fromkeys(words.values("--level")))
@@ -201,7 +201,7 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
 
 
 def read_output(words: Words) -> Output:
-    """Reads where the report goes. Raises UsageError."""
+    """Read where the report goes. Raises UsageError."""
     # long because each combination of options that makes no sense is one test with its message
     csv, parquet, page = words.last("--csv"), words.last("--parquet"), words.last("--html")
     if csv is not None and csv.value not in TABLES:
@@ -239,7 +239,7 @@ def _price(text: str) -> float:
 
 
 def read_memory(words: Words) -> int:
-    """Returns the bytes of --memory. Raises UsageError."""
+    """Return the bytes of --memory. Raises UsageError."""
     return _last(words, "--memory", _memory, DEFAULT_MEMORY)
 
 
@@ -276,7 +276,7 @@ def _rate(text: str) -> float:
 
 
 def read_part(words: Words) -> str | None:
-    """Returns the file of --output, or None if it is absent. Raises UsageError."""
+    """Return the file of --output, or None if it is absent. Raises UsageError."""
     given = words.last("--output")
     if given is None:
         return None
@@ -322,7 +322,7 @@ help_text = HelpText(
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc scan` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc scan` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_scan(list(words))
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -397,7 +397,7 @@ def _page(output: Output) -> OutputFile | None:
 
 
 def print_report(report: ScanReport, output: Output, environment: Environment, command: str) -> None:
-    """Writes the report to the outputs that `output` names. `command`: what was typed.
+    """Write the report to the outputs that `output` names. `command`: what was typed.
 
     stdout comes first, so that an error of an output file does not lose it.
     """

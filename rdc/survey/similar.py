@@ -63,15 +63,15 @@ class FileTraits(Record):
     """The files identical to each row."""
 
     def of(self, position: int) -> bytes:
-        """Traits of rows[position]; b'' for a file without features."""
+        """Return the traits of rows[position]; b'' for a file without features."""
         return traits_at(self.traits, position)
 
 
 def read_traits(
     files: FileColumns, rows: Sequence[int], reader: ContentReader, catalog: SignatureStore
 ) -> FileTraits:
-    """Traits of `rows` (increasing), equal to those in their signatures. Large files are looked up in
-    `catalog`, which stores the signatures of those that had to be read."""
+    """Return the traits of `rows` (increasing), equal to those in their signatures. Large files are looked up
+    in `catalog`, which stores the signatures of those that had to be read."""
     small = [row for row in rows if files.sizes[row] <= BATCHED_BYTES]
     large = [row for row in rows if files.sizes[row] > BATCHED_BYTES]
     reader.expect(sum([files.sizes[row] for row in rows]))
@@ -193,7 +193,7 @@ def window_set(spans: Iterable[bytes], size: int) -> WindowSet:
 
 
 def _thinned(gathered: bytearray, shift: int) -> tuple[bytearray, int]:
-    """Sorts them, and samples half as many until few are left."""
+    """Sort them, and sample half as many until few are left."""
     found = WindowSet(sorted_pairs(gathered), shift)
     while len(found.upto(shift)) > FEW_WINDOWS:
         shift += 1
@@ -201,8 +201,8 @@ def _thinned(gathered: bytearray, shift: int) -> tuple[bytearray, int]:
 
 
 def resemblance(first: WindowSet, second: WindowSet) -> Resemblance:
-    """The part of both files' windows that is common. A file without windows is contained in every file and
-    equals another one without."""
+    """Return the part of both files' windows that is common. A file without windows is contained in every
+    file and equals another one without."""
     shift = max(first.shift, second.shift)
     one, other = first.upto(shift), second.upto(shift)
     common = shared_numbers(one, other)
@@ -228,14 +228,14 @@ class WindowSets:
     def compare(
         self, files: FileColumns, first: int, second: int, others: FileColumns | None = None
     ) -> Resemblance | None:
-        """Compares row `first` of `files` with row `second` of `others` (default: `files`). None if one of
+        """Compare row `first` of `files` with row `second` of `others` (default: `files`). None if one of
         them cannot be read as listed any more; this is reported once per file."""
         one = self.of(files, first)
         other = self.of(files if others is None else others, second)
         return None if one is None or other is None else resemblance(one, other)
 
     def of(self, files: FileColumns, row: int) -> WindowSet | None:
-        """The windows of one row. None if it cannot be read as listed any more."""
+        """Return the windows of one row. None if it cannot be read as listed any more."""
         key = (id(files), row)
         cached = self._cached.get(key)
         if cached is not None:
@@ -272,7 +272,7 @@ class WindowSets:
 
 
 def _spans(source: SourceFile) -> Iterator[bytes]:
-    """The content in spans, with short holes: the windows of zeros are one however many there are."""
+    """Yield the content in spans, with short holes: the windows of zeros are one however many there are."""
     if source.taken is None:
         yield from source.spans(SPAN_BYTES)
         return
@@ -421,8 +421,8 @@ def read_files(
     catalog: SignatureStore,
     stop: StopSignal | None = None,
 ) -> ReadFiles:
-    """Traits of all files at and below `paths` whose sizes `options` allow. Files that cannot be read are
-    reported."""
+    """Return the traits of all files at and below `paths` whose sizes `options` allow. Files that cannot be
+    read are reported."""
     tree, searched = walk_paths(
         sorted(paths),
         options.rules,
@@ -452,7 +452,7 @@ def find_similar(
     more_pairs: bool = False,
     stop: StopSignal | None = None,
 ) -> Similar:
-    """Groups of files in which each resembles another by at least `options.threshold`.
+    """Return the groups of files in which each resembles another by at least `options.threshold`.
 
     `more_pairs`: pairs inside one group are compared too, up to PAIRS_A_FILE per file. Raises
     StoppedError once `stop` is set.
@@ -608,7 +608,7 @@ class _Overlaps:
         return FolderOverlaps(tuple(tops), boilerplate, self._dropped)
 
     def _match_copies(self) -> int:
-        """Counts identical files. Returns the number of contents with too many copies."""
+        """Count identical files. Returns the number of contents with too many copies."""
         boilerplate = 0
         for row in self._traits.rows:
             copies = self._traits.copies.of(row)

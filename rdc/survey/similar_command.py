@@ -111,14 +111,16 @@ help_text = HelpText(_INTRODUCTION + _ABOUT_TEXTS, OPTIONS, short=short_help("si
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc similar` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc similar` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc similar")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
     if parsed.has("--text"):
-        return run_text(parsed, environment)
+        import shlex
+
+        return run_text(parsed, environment, shlex.join(["rdc", "similar", *words]))
     refuse_document_options(parsed, DOCUMENT_GROUP, "it needs --text (see rdc similar --help)")
     form = parsed.only(_FORMATS, "rdc similar")
     parsed.only(("--to", "--folders"), "rdc similar")

@@ -42,7 +42,7 @@ def _texts(report: SimilarReport) -> Iterator[str]:
 
 
 def _names(report: SimilarReport) -> Iterator[bytes]:
-    """Names ended by NUL. Groups and pairs of folders end with one more, matches do not."""
+    """Yield the names ended by NUL. Groups and pairs of folders end with one more, matches do not."""
     yield b"".join(file.path_bytes + b"\0" for file in report.matches)
     for group in report.groups:
         yield null_names(name for file in group.files for name in (file.path_bytes, *file.copies_bytes))
@@ -51,7 +51,7 @@ def _names(report: SimilarReport) -> Iterator[bytes]:
 
 
 def _tables(report: SimilarReport, *, folders: bool) -> Iterator[str]:
-    """The rows of a table below its heads. Each match is a group of its own."""
+    """Yield the rows of a table below its heads. Each match is a group of its own."""
     yield FOLDERS_HEAD if folders else FILES_HEAD
     yield from map(folder_rows, report.folders)
     matches = (SimilarGroup((file,)) for file in report.matches)
@@ -60,7 +60,7 @@ def _tables(report: SimilarReport, *, folders: bool) -> Iterator[str]:
 
 
 def files_text(files: Iterable[SimilarFile]) -> str:
-    """One file per line: resemblance in per cent, size, name. Copies follow, indented after an equals
+    """Return one file per line: resemblance in per cent, size, name. Copies follow, indented after an equals
     sign."""
     lines = []
     for file in files:
@@ -79,7 +79,7 @@ def folders_text(pair: SimilarFolders) -> str:
 
 
 def file_rows(number: int, group: SimilarGroup) -> Iterator[str]:
-    """One file per row. A copy has the resemblance of the file that it equals."""
+    """Yield one file per row. A copy has the resemblance of the file that it equals."""
     for file in group.files:
         for path in (file.path_bytes, *file.copies_bytes):
             like = csv_name(file.like_bytes)

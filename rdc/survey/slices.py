@@ -37,7 +37,7 @@ NAMED = 10
 
 
 def name_rank(name: bytes) -> int:
-    """The number by which a name goes to a slice, on every machine."""
+    """Return the number by which a name goes to a slice, on every machine."""
     return int.from_bytes(name_ranks(SLICE_KEY, name + b"\0"), "little")
 
 
@@ -55,7 +55,8 @@ class SliceDivision:
         self._by_inode = by_inode
 
     def of_directory(self, operand: int, path: bytes) -> int:
-        """The slice, from 1 on, of the directory at `path` below the path number `operand` of the job."""
+        """Return the slice, from 1 on, of the directory at `path` below the path number `operand` of the
+        job."""
         return self._of_name(b"%d/%b" % (operand, path))
 
     def of_inode(self, inode: int) -> int:
@@ -115,7 +116,7 @@ class SliceSet(Record):
 
     @classmethod
     def one(cls, slice_: ScanSlice, options: str, roots: Sequence[int], totals: WalkTotals) -> SliceSet:
-        """One slice, after its walk."""
+        """Return one slice, after its walk."""
         return cls(slice_.of, (slice_.number,), options, tuple(roots), totals, totals)
 
     @classmethod
@@ -128,7 +129,7 @@ class SliceSet(Record):
 def option_lines(
     rules: Sequence[FilterRule | DirectoryRules], one_file_system: bool, *others: tuple[str, object]
 ) -> str:
-    """The options in which all slices of a job must agree, one line each: a name, a space, a value."""
+    """Return the options in which all slices of a job must agree, one line each: a name, a space, a value."""
     digest = blake3(repr(rules).encode()).hexdigest()[:16] if rules else "none"
     first = (("filters", digest), ("-x", "on" if one_file_system else "off"))
     return "".join([f"{name} {value}\n" for name, value in (*first, *others)])
@@ -164,7 +165,7 @@ class SlicedHead(Protocol):
 
 
 class JobWords(Record):
-    """How messages call a job."""
+    """The words by which messages call a job."""
 
     one: str
     several: str
@@ -178,7 +179,7 @@ SEARCH = JobWords("search", "searches", "search", "rdc similar --text")
 
 
 def check_slices(heads: Sequence[SlicedHead], job: JobWords) -> None:
-    """Raises UsageError, with the part's name, unless the parts are all whole or all different slices of one
+    """Raise UsageError, with the part's name, unless the parts are all whole or all different slices of one
     job."""
     first = heads[0]
     owner: dict[int, str] = {}
@@ -223,7 +224,7 @@ def _check_one_job(
 
 
 def check_equal(one: str, other: str, what: str, a: str, b: str, job: JobWords) -> None:
-    """Raises UsageError if the parts `one` and `other` have different values `a` and `b` of an option."""
+    """Raise UsageError if the parts `one` and `other` have different values `a` and `b` of an option."""
     if a != b:
         raise UsageError(
             f"{other}: made with other parameters than {one}: {what} differs"
@@ -232,7 +233,7 @@ def check_equal(one: str, other: str, what: str, a: str, b: str, job: JobWords) 
 
 
 def check_complete(heads: Sequence[SlicedHead], job: JobWords = SCAN) -> None:
-    """Raises UsageError unless no slice is missing."""
+    """Raise UsageError unless no slice is missing."""
     sets = [head.slices for head in heads if head.slices is not None]
     if not sets:
         return
@@ -250,7 +251,7 @@ def check_complete(heads: Sequence[SlicedHead], job: JobWords = SCAN) -> None:
 
 
 def joined_slices(heads: Sequence[SlicedHead]) -> SliceSet | None:
-    """The slices of all parts together, or None if these are all, or if the parts are whole scans."""
+    """Return the slices of all parts together, or None if these are all, or if the parts are whole scans."""
     joined = _joined(heads)
     return None if joined is None or len(joined.numbers) == joined.of else joined
 
@@ -270,7 +271,8 @@ def _joined(heads: Sequence[SlicedHead]) -> SliceSet | None:
 
 
 def tree_change(heads: Sequence[SlicedHead]) -> ScanProblem | None:
-    """A problem of the first path if the slices did not find the same files. All walks must be finished."""
+    """Return a problem of the first path if the slices did not find the same files. All walks must be
+    finished."""
     joined = _joined(heads)
     if joined is None:
         return None

@@ -58,7 +58,7 @@ class DirectoryRuleText(Record):
 
     rules: tuple[Rule, ...]
     cleared: bool
-    """Whether a '!' removes the rules of the directories above."""
+    """True if a '!' removes the rules of the directories above."""
 
 
 def parse_rule_file(
@@ -111,7 +111,8 @@ CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 
 
 def cache_rules(reader: RuleFileReader, directory: bytes, rules: DirectoryRules) -> list[FilterRule] | None:
-    """The rules for what is in a directory: of a cache only the tag takes part. None for other directories.
+    """Return the rules for what is in a directory: of a cache only the tag takes part. None for other
+    directories.
 
     A tag that is no regular file, or cannot be read, is none: then nothing is left out.
     """
@@ -203,11 +204,11 @@ class RuleFileReader:
         self._above = above
 
     def shown(self, path: bytes) -> str:
-        """The path of a file as messages name it."""
+        """Return the path of a file as messages name it."""
         return os.fsdecode(self._root.shown(path))
 
     def read(self, directory: bytes, name: bytes) -> bytes | None:
-        """The content of the file; None if there is none. Raises FileError if it cannot be read."""
+        """Return the content of the file; None if there is none. Raises FileError if it cannot be read."""
         path = join(directory, name)
         try:
             found = self._root.perform(path, "read its filter rules", _opened, reading=True)
@@ -238,7 +239,7 @@ class RuleFileReader:
                 return False
 
     def above(self, directory: bytes) -> Iterator[bytes]:
-        """The directories above `directory`, from the top of the file system, as absolute paths."""
+        """Yield the directories above `directory`, from the top of the file system, as absolute paths."""
         if not self._above:
             return
         parts = [part for part in os.path.join(self._base, self._root.real(directory)).split(b"/") if part]
@@ -266,7 +267,7 @@ class RuleFileReader:
 
 
 def _opened(name: bytes, parent: int) -> int | str | None:
-    """A descriptor of a regular file, what else is there, or None for nothing."""
+    """Return a descriptor of a regular file, what else is there, or None for nothing."""
     try:
         fd = os.open(name, _FLAGS, dir_fd=parent)
     except FileNotFoundError:
@@ -288,14 +289,14 @@ class FilterRole(Record):
     delete_excluded: bool = False
 
     def rules(self, rules: Iterable[Rule], *, emptied: bool = False) -> list[Rule]:
-        """The rules that count. `emptied`: in a directory that is being deleted."""
+        """Return the rules that count. `emptied`: in a directory that is being deleted."""
         if not self.protects:
             return source_rules(rules)
         return destination_rules(rules, delete_excluded=self.delete_excluded, emptied=emptied)
 
 
 class _Slot:
-    """Where per-directory rules stand in a list. Two slots are never equal."""
+    """The position of per-directory rules in a list. Two slots are never equal."""
 
     def __init__(self, rules: DirectoryRules) -> None:
         self.rules = rules
@@ -387,7 +388,7 @@ class DirectoryFilters(FilterList):
             return  # it is reported when something would be deleted
 
     def state(self, directory: bytes) -> _State:
-        """The rules that hold in a directory. Raises FileError."""
+        """Return the rules that hold in a directory. Raises FileError."""
         found = self._states.get(directory)
         if found is None:
             found = self._enter_from_above(directory)
@@ -416,7 +417,7 @@ class DirectoryFilters(FilterList):
         return above
 
     def _forget_beside(self, directory: bytes | None) -> None:
-        """Keeps only the states of a directory and of those above it."""
+        """Keep only the states of a directory and of those above it."""
         kept: dict[bytes, _State | FileError] = {}
         while directory is not None and directory in self._states:
             kept[directory] = self._states[directory]
@@ -425,7 +426,7 @@ class DirectoryFilters(FilterList):
         self._files = self._file_bytes = 0
 
     def _entered(self, directory: bytes, above: _State) -> _State:
-        """The state of a directory. Raises FileError."""
+        """Return the state of a directory. Raises FileError."""
         if not self._scope.counts(directory):
             return above
         is_first = self._scope.begins(directory)
@@ -451,7 +452,7 @@ class DirectoryFilters(FilterList):
             raise self._refused(directory, b"", str(error)) from error
 
     def _from_above(self, slot: _Slot, directory: bytes) -> Iterator[_Compiled]:
-        """The rules of the directories above the tree, the nearest first."""
+        """Yield the rules of the directories above the tree, the nearest first."""
         if not slot.rules.inherited:
             return
         found: list[_Compiled] = []
@@ -465,7 +466,8 @@ class DirectoryFilters(FilterList):
     def _read(
         self, rules: DirectoryRules, directory: bytes, known: Iterable[_Slot]
     ) -> tuple[_Compiled, bool] | None:
-        """The rules of a directory's file, and whether they remove inherited ones; None without a file."""
+        """Return the rules of a directory's file, and whether they remove inherited ones; None without a
+        file."""
         if rules.syntax is RuleSyntax.CACHE_TAG:
             inside = cache_rules(self._reader, directory, rules)
             return None if inside is None else (self._compiled(inside, directory, from_top=False), False)
@@ -686,7 +688,7 @@ class _Protecting(FilterList):
 
 
 def _base(tree: FilteredTree, rules: Sequence[Rule]) -> bytes:
-    """The absolute path of the tree's root, without symlinks; b"/" if no rule needs it."""
+    """Return the absolute path of the tree's root, without symlinks; b"/" if no rule needs it."""
     if tree.served is not None:
         return tree.served
     if not any(map(_needs_base, rules)):

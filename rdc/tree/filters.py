@@ -23,12 +23,12 @@ Rule: TypeAlias = "FilterRule | DirectoryRules"
 
 
 def source_rules(rules: Iterable[Rule]) -> list[Rule]:
-    """The rules that count at the source, where they say which entries take part."""
+    """Return the rules that count at the source, where they say which entries take part."""
     return [rule for rule in rules if rule.side is not RuleSide.DESTINATION]
 
 
 def destination_rules(rules: Iterable[Rule], *, delete_excluded: bool, emptied: bool = False) -> list[Rule]:
-    """The rules that count at the destination, where they say which entries stay.
+    """Return the rules that count at the destination, where they say which entries stay.
 
     `emptied`: without the perishable ones, which protect nothing in a directory that is being deleted.
     """
@@ -47,7 +47,7 @@ def _perishes(rule: Rule) -> bool:
 
 
 def provable_rules(rules: Iterable[Rule]) -> list[FilterRule]:
-    """The rules before the first one that depends on files or on absolute paths: what these exclude is
+    """Return the rules before the first one that depends on files or on absolute paths: what these exclude is
     excluded in every tree."""
     found: list[FilterRule] = []
     for rule in rules:
@@ -252,17 +252,18 @@ class FilterList:
         return None if first == NO_RULE else self._rules[first].action is RuleAction.EXCLUDE
 
     def for_operands(self, root: Root, origin: bytes) -> FilterList:
-        """The rules for selected names below the directory `origin` of `root`. No rule file counts there."""
+        """Return the rules for selected names below the directory `origin` of `root`. No rule file counts
+        there."""
         return self
 
     def at_source(self, tree: FilteredTree) -> FilterList:
-        """The rules that say which entries of a tree take part. Raises UsageError for too many."""
+        """Return the rules that say which entries of a tree take part. Raises UsageError for too many."""
         return self
 
     def at_destination(
         self, tree: FilteredTree, *, delete: bool, delete_excluded: bool
     ) -> DestinationFilters:
-        """The rules as they count at the destination. Raises UsageError for too many."""
+        """Return the rules as they count at the destination. Raises UsageError for too many."""
         listed = FilterList(()) if delete_excluded else self
         return DestinationFilters(announced=self, listed=listed, protected=listed)
 
@@ -282,7 +283,7 @@ class FilterList:
         return self
 
     def renew(self) -> None:
-        """Forgets which rule files were read: from now on they count as they are at the next look."""
+        """Forget which rule files were read: from now on they count as they are at the next look."""
 
     def prepare(self, directory: bytes) -> None:
         """Called before a sync changes anything in `directory`: its rule files count as they are now."""
@@ -414,7 +415,7 @@ class RuleMatcher(FilterList):
         self._tables: list[_Other] = []
 
     def __len__(self) -> int:
-        """The number of rules."""
+        """Return the number of rules."""
         return len(self._rules)
 
     def excluded(self, path: bytes, is_directory: bool) -> bool:
@@ -446,7 +447,7 @@ class RuleMatcher(FilterList):
         return table
 
     def _anchored(self, table: RuleTable, absolute: RuleTable) -> tuple[bytes, RuleTable]:
-        """The table of the rules that begin with '/', and what of a path is left out for it."""
+        """Return the table of the rules that begin with '/', and what of a path is left out for it."""
         if not self._at:
             return b"", absolute if self._from_top else table
         above = self._at + b"/"

@@ -50,14 +50,14 @@ _OF_FILES = b"-+Cenwsrp/x"
 
 
 class RuleDefaults(Record):
-    """How the rules of a file are read, and what a rule that does not say it has from the file."""
+    """The syntax of a file of rules, and the defaults that the file gives its rules."""
 
     action: RuleAction | None = None
     """The action of the file's patterns; None if each line is a rule of --filter."""
     words: bool = False
-    """Whether spaces separate rules, too. Comments then have no meaning."""
+    """True if spaces separate rules, too. Comments then have no meaning."""
     clears: bool = False
-    """Whether '!' removes the rules before it in a file of patterns."""
+    """True if '!' removes the rules before it in a file of patterns."""
     side: RuleSide = RuleSide.DEFAULT
     perishable: bool = False
     absolute: bool = False
@@ -75,7 +75,7 @@ class RuleDefaults(Record):
                 yield number, line
 
     def pattern_rule(self, pattern: bytes) -> FilterRule:
-        """The rule for a line of a file of patterns."""
+        """Return the rule for a line of a file of patterns."""
         modifiers = RuleModifiers(self.side, False, self.perishable, self.absolute)
         return FilterRule(self.action or RuleAction.EXCLUDE, pattern, modifiers)
 
@@ -86,7 +86,7 @@ class MergeRule(Record):
     name: bytes
     defaults: RuleDefaults
     leaves_itself_out: bool
-    """Whether files with the last component of `name` are excluded."""
+    """True if files with the last component of `name` are excluded."""
 
     @property
     def own_exclusion(self) -> tuple[FilterRule, ...]:
@@ -136,7 +136,7 @@ def parse_rule(text: bytes, where: str, defaults: RuleDefaults) -> tuple[ParsedR
 
 
 def _split(rest: bytes) -> tuple[bytes, bytes]:
-    """The modifiers, and what follows the first space or underscore."""
+    """Return the modifiers, and what follows the first space or underscore."""
     at = next((at for at, code in enumerate(rest) if code in b" _"), len(rest))
     return rest[:at], rest[at + 1 :]
 
@@ -223,8 +223,8 @@ def _check(modifiers: bytes, allowed: bytes, where: str) -> None:
 
 
 def _side(side: RuleSide, modifiers: bytes, where: str, defaults: RuleDefaults) -> RuleSide:
-    """The side of a rule, by its name, its modifiers or its file. Raises UsageError if rule and file name
-    one."""
+    """Return the side of a rule, by its name, its modifiers or its file. Raises UsageError if rule and file
+    name one."""
     named = "".join(letter for letter in "sr" if ord(letter) in modifiers)
     side = RuleSide(named) if named else side
     if defaults.side is RuleSide.DEFAULT:
@@ -245,7 +245,8 @@ CVS_PATTERNS = (
 
 
 def cvs_rules(defaults: RuleDefaults, own: Iterable[bytes]) -> list[FilterRule]:
-    """The rules for all patterns. `own`: what the user's ~/.cvsignore and CVSIGNORE hold, in this order.
+    """Return the rules for all patterns. `own`: what the user's ~/.cvsignore and CVSIGNORE hold, in this
+    order.
 
     The fixed ones are perishable. '!' among the user's removes all before it.
     """
@@ -290,7 +291,7 @@ class RuleListBuilder:
         self._merged_bytes = 0
         self._quotes = quotes
         self.cleared = False
-        """Whether a '!' was there."""
+        """True if a '!' was there."""
 
     def rules(self) -> tuple[FilterRule | DirectoryRules, ...]:
         return tuple(self._rules)

@@ -30,9 +30,9 @@ class Selection:
         """`selected`: names that `check_name` takes. Raises UsageError for too many directories."""
         self._recursive = recursive
         self.top_counts = False
-        """Whether the root directory itself takes part, with its metadata."""
+        """True if the root directory itself takes part, with its metadata."""
         self._selects_top = False
-        """Whether the root directory is selected."""
+        """True if the root directory is selected."""
         self._opened: set[bytes] = set()
         """Selected directories whose contents count, without recursion."""
         self._growing: dict[bytes, bytearray] = {b"": bytearray()}

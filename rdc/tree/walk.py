@@ -525,7 +525,8 @@ _DIRECTORY = int(Kind.DIRECTORY)
 def lasting_directories(
     walk: Iterable[WalkedDirectory], filters: FilterList, tree: FilteredTree
 ) -> set[bytes]:
-    """The paths of directories with something below them that is no directory, or that a rule protects.
+    """Return the paths of directories with something below them that is no directory, or that a rule
+    protects.
 
     `walk`: all directories of `tree`, parents first. `filters`: the rules of the run.
     """

@@ -84,7 +84,7 @@ class SyncUndo:
         self._held: dict[int, int] = {}
         """By number, the names that kept files had when they were kept, until they have lost one."""
         self._look_at = HELD_AT_ONCE
-        """How many of them there are when they are looked at next."""
+        """Their number at which they are looked at next."""
 
     # The steps of UndoKeeper
 
@@ -208,8 +208,8 @@ class SyncUndo:
             self._shared[now.st_ino] = path, now.st_size, now.st_mtime_ns
 
     def _ctimes(self, record: StoredSync, *, last: bool = False) -> list[Line]:
-        """The lines about what is done, so that a kill loses those about the last step only. `last`: nothing
-        more is done."""
+        """Return the lines about what is done, so that a kill loses those about the last step only. `last`:
+        nothing more is done."""
         if last:
             for inode, (path, size, mtime_ns) in self._shared.items():
                 with suppress(RdcError, OSError):
@@ -257,7 +257,7 @@ class SyncUndo:
     # One step
 
     def _begin(self) -> StoredSync:
-        """The record, which the first step makes."""
+        """Return the record, which the first step makes."""
         if self._record is None:
             top = os.fstat(self._root.fileno())
             self._store = store = UndoStore.make(self._root, fsync=self._fsync)
@@ -285,7 +285,7 @@ class SyncUndo:
     def _removed_directory(
         self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None
     ) -> list[Line]:
-        """The records of a directory that goes, with the attributes that it has to get again."""
+        """Return the records of a directory that goes, with the attributes that it has to get again."""
         attributes = self._attributes(path, name, parent, needed=False)
         old = Changed(path, facts_of(found), metadata_of(found), attributes, None)
         return [old, RemovedDirectory(path, new)]
@@ -319,7 +319,7 @@ class SyncUndo:
         return Saved(path, number, facts_of(found), new)
 
     def _attributes(self, path: bytes, name: bytes, parent: int, *, needed: bool) -> Attributes | None:
-        """The extended attributes of an entry; None if they cannot be read and are not `needed`."""
+        """Return the extended attributes of an entry; None if they cannot be read and are not `needed`."""
         kinds = AttributeKinds.USER | AttributeKinds.ACL
         if os.geteuid() == 0:
             kinds |= AttributeKinds.ROOT

@@ -37,7 +37,7 @@ class UndoableSync(Record):
     bytes: int
     """Space that its old versions take."""
     complete: bool
-    """Whether the sync came to its end."""
+    """True if the sync came to its end."""
     left_alone: int | None
     """Entries that an undo left alone because of newer work; None: no undo came to its end."""
 

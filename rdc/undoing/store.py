@@ -194,7 +194,7 @@ Line: TypeAlias = "Head | Step | Left | Held | Own | Finished | Undoing | Ended"
 
 
 class _Form(Record):
-    """How one value of a line is written, and how it is read, which raises RecordError for any other."""
+    """The writer and the reader of one value of a line. The reader raises RecordError for any other."""
 
     write: Callable[[Any], object]
     read: Callable[[object], Any]
@@ -360,13 +360,14 @@ class StoredSync:
             raise self._damaged("a line about each kept entry", f"none about {os.fsdecode(unnamed)}")
 
     def _named(self) -> set[int]:
-        """The numbers of the kept entries that the journal names. Raises FileError for a damaged journal."""
+        """Return the numbers of the kept entries that the journal names. Raises FileError for a damaged
+        journal."""
         return {record.number for record in self.backwards() if isinstance(record, Saved)}
 
     def _unnamed(self, kept: set[int]) -> bytes:
-        """The name of a kept entry that has no other name, and whose number is not in `kept`; b"" for none.
-        An entry that was kept right before a kill has no line yet, but another name, unless a user removed
-        it."""
+        """Return the name of a kept entry that has no other name, and whose number is not in `kept`; b"" for
+        none. An entry that was kept right before a kill has no line yet, but another name, unless a user
+        removed it."""
         for name in map(os.fsencode, os.listdir(self.saved)):
             if not (name.isdigit() and len(name) < 19 and int(name) in kept):
                 found = os.stat(name, dir_fd=self.saved, follow_symlinks=False)
@@ -427,7 +428,7 @@ class StoredSync:
         return int(os.fstat(self.saved).st_mtime)
 
     def size(self) -> int:
-        """Bytes of disk space that the kept entries take. Raises RdcError."""
+        """Return the bytes of disk space that the kept entries take. Raises RdcError."""
         total = 0
         with _failing(self.shown, "look at it"), os.scandir(self.saved) as entries:
             for entry in entries:
@@ -486,7 +487,7 @@ class UndoStore(Closing):
             before = os.fstat(top)
             with suppress(FileExistsError):
                 os.mkdir(UNDO_NAME, 0o700, dir_fd=top)
-                with suppress(PermissionError):  # a directory of another user keeps the new time
+                with suppress(OSError):  # a directory of another user keeps the new time
                     os.utime(b".", dir_fd=top, ns=(before.st_atime_ns, before.st_mtime_ns))
                 if fsync:
                     sync_directory_at(b".", top)
@@ -496,7 +497,7 @@ class UndoStore(Closing):
         return store
 
     def numbers(self) -> list[int]:
-        """The numbers of the records, in increasing order. Raises RdcError."""
+        """Return the numbers of the records, in increasing order. Raises RdcError."""
         with _failing(self.shown, "list it"):
             names = [os.fsencode(name) for name in os.listdir(self._fd)]
         return sorted(int(name) for name in names if name.isdigit() and len(name) < 19 and name[:1] != b"0")
@@ -682,7 +683,7 @@ class Bounds:
             record.close()
 
     def _age(self, number: int) -> int:
-        """Seconds since the sync began; negative if the clock was set back."""
+        """Return the seconds since the sync began; negative if the clock was set back."""
         record = self._store.stored(number)
         try:
             head = record.head()

@@ -73,7 +73,7 @@ class TreeState:
         self._asked: set[bytes] = set()
 
     def look(self, path: bytes) -> os.stat_result | None:
-        """The stat of an entry as it is; None if nothing is there. Raises FileError."""
+        """Return the stat of an entry as it is; None if nothing is there. Raises FileError."""
         try:
             directory, name = self.root.locate(path, fresh=True)
         except FileError as error:
@@ -143,7 +143,7 @@ class TreeState:
             self._borrowed[path] = stat.S_IMODE(found.st_mode)
 
     def mode_before(self, path: bytes) -> int | None:
-        """The mode that a directory had before `lend`; None if it has it still."""
+        """Return the mode that a directory had before `lend`; None if it has it still."""
         return self._borrowed.get(path)
 
     def finished(self, path: bytes) -> None:
@@ -240,7 +240,7 @@ class Steps:
         `was_before`: whether an interrupted undo may have brought a path to this state already."""
         self._own = own
         self._all_noted = finished
-        """Whether the sync has noted what its steps so far led to. Before a kill it may have no time for the
+        """True if the sync has noted what its steps so far led to. Before a kill it may have no time for the
         last of them."""
         self._left: dict[int, int] = {}
         """The ctimes that the sync left files with, by inode number, until a step is about the file."""
@@ -564,7 +564,7 @@ class Steps:
         return differs
 
     def _opened(self, path: bytes) -> tuple[Directory, bytes]:
-        """The directory of a path, in which the owner may work, and the name. Raises FileError."""
+        """Return the directory of a path, in which the owner may work, and the name. Raises FileError."""
         self._tree.lend(path.rpartition(b"/")[0])
         return self._root.locate(path, fresh=True)
 
@@ -586,7 +586,7 @@ class Steps:
 
 
 def _kinds() -> AttributeKinds:
-    """The kinds of attributes that come back."""
+    """Return the kinds of attributes that come back."""
     kinds = AttributeKinds.USER | AttributeKinds.ACL
     return kinds | AttributeKinds.ROOT if os.geteuid() == 0 else kinds
 
@@ -726,7 +726,7 @@ def _older(store: UndoStore, numbers: list[int]) -> int:
 
 
 def _next(store: UndoStore, numbers: list[int]) -> StoredSync | None:
-    """The record of the sync that is undone next; None for none, or one that has no ctimes."""
+    """Return the record of the sync that is undone next; None for none, or one that has no ctimes."""
     for number in reversed(numbers):
         record = store.stored(number)
         try:

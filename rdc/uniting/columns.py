@@ -15,7 +15,7 @@ from blake3 import blake3
 
 from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
-from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, SYMLINK, Ancestor, Stamp
+from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, SYMLINK, Ancestor, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ STAMP_CODES = "qHqQq"
 _STAMP_BYTES = (8, 2, 8, 8, 8)
 _SIZE_BYTES = 8
 _IS_DIRECTORY = bytes(kind == DIRECTORY for kind in range(256))
-_ALL_MODE_BITS = 0o777
 
 UNKNOWN_DIGEST = bytes(DIGEST_BYTES)
 """The digest of a directory that no walk finds: the next run looks at each of its entries."""
@@ -260,7 +259,7 @@ def listed_columns(directory: WalkedDirectory) -> list[bytes]:
 def _agreed_columns(directory: WalkedDirectory) -> tuple[bytes, bytes]:
     """The permissions of all entries, and the times of files, as two sides agree on them."""
     listing = directory.listing
-    modes = _wide_and(listing.modes, _ALL_MODE_BITS.to_bytes(2, "little") * listing.count)
+    modes = _wide_and(listing.modes, MODE_BITS.to_bytes(2, "little") * listing.count)
     mtimes = listing.mtimes
     if listing.kinds != bytes([FILE]) * listing.count:
         others = [row for row, kind in enumerate(listing.kinds) if kind != FILE]

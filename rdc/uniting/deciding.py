@@ -14,6 +14,7 @@ from rdc.model.preserved import nearest_time, packed_time
 from rdc.progress import Problem
 from rdc.uniting.columns import SharedRow
 from rdc.uniting.conflicts import Choices
+from rdc.uniting.file_systems import PLAIN
 from rdc.uniting.pair_rules import NO_RULES
 from rdc.uniting.plan import UNITS, Rules
 from rdc.uniting.records import UniteConflict, UniteReport
@@ -65,6 +66,8 @@ class Deciding:
         self._merged = merged
         self._held = 0
         self._rules_now = self._rules_before = NO_RULES
+        self._kept = PLAIN
+        """What both file systems keep."""
 
     def _report(self, event: UniteEvent | Event | WatchEvent, /) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
@@ -81,6 +84,7 @@ class Deciding:
                 unfinished[path] = (*unfinished.get(path, ()), intent)
         return Rules(
             units=UNITS.union(self._rules_now.units),
+            kept=self._kept,
             choose=Choices(self._options, self._merged).choose,
             unfinished=unfinished,
             begun=frozenset(begun),

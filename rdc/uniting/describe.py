@@ -18,7 +18,7 @@ from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.lean.records import Record
 from rdc.model.entries import Identity, little_endian_integers, strings
-from rdc.model.preserved import packed_time
+from rdc.model.preserved import packed_time, real_time
 from rdc.progress import Problem
 from rdc.tree.walk import Walk
 from rdc.uniting.ancestor_file import encode_table, whole_digest
@@ -29,19 +29,26 @@ from rdc.uniting.columns import (
     next_digests,
     parents,
     replaced,
+    rows_of_kind,
     table_of_directories,
     with_parents,
 )
+from rdc.uniting.file_systems import PLAIN, lasting_walk
 from rdc.uniting.rows import (
     BARRED,
     DIGEST_BYTES,
     DIRECTORY,
     FILE,
+    FUTURE_NS,
     LEFT,
+    MODE_BITS,
     NO_STAMP,
+    PROCESS_CLOCK,
     RIGHT,
     SYMLINK,
+    WHOLE_SECOND,
     Ancestor,
+    Clock,
     Doubt,
     Node,
     Row,
@@ -59,14 +66,7 @@ if TYPE_CHECKING:
     from rdc.tree.walk import WalkedDirectory
     from rdc.uniting.ancestor_file import Head, StoredAncestor
     from rdc.uniting.columns import Table
-
-MODE_BITS = 0o777
-"""The permissions that both sides agree on. Other bits of a mode depend on the owner."""
-
-TICK_NS = 10_000_000
-"""Nanoseconds in which a file system may give two changes the same change time: the longest tick of Linux."""
-
-WHOLE_SECOND = 1_000_000_000
+    from rdc.uniting.file_systems import Kept
 
 
 class Described(Record):
@@ -83,9 +83,12 @@ class Described(Record):
 class Listing:
     """One side's tree by path, while it is described."""
 
-    def __init__(self, root: Root, filters: FilterList, reporter: Reporter) -> None:
-        """List the tree. Raises RdcError if its top cannot be listed."""
+    def __init__(
+        self, root: Root, filters: FilterList, reporter: Reporter, clock: Clock = PROCESS_CLOCK
+    ) -> None:
+        """List the tree. `clock`: of its file system. Raises RdcError if its top cannot be listed."""
         self.root = root
+        self._clock = clock
         self._filters = filters
         self._reporter = reporter
         self._directories: dict[bytes, WalkedDirectory] = {}
@@ -105,11 +108,19 @@ class Listing:
             self._barred[event.path_bytes] = "it cannot be read"
         self._reporter(event)
 
+    def leave_links(self) -> None:
+        """Have symlinks take no part, as the other side cannot have any. No rows were made so far."""
+        for path, listing, _ in self._directories.values():
+            if SYMLINK in listing.kinds:
+                names = strings(listing.names)
+                for row in rows_of_kind(listing.kinds, SYMLINK):
+                    self._barred[join(path, names[row])] = "it is a symlink, and the other side can have none"
+
     def _special(self, path: bytes) -> None:
         self._barred[path] = "it is neither file, directory nor symlink"
 
     def _list(self) -> None:
-        self._began = time.time_ns() - TICK_NS
+        self._began = self._clock.now(time.time_ns()) - self._clock.tick_ns
         walk = Walk(
             self.root,
             self._filters,
@@ -118,7 +129,8 @@ class Listing:
             on_special=self._special,
             descend=self._is_of_this_device,
         )
-        self._directories = {directory.path: directory for directory in walk}
+        stable = self.root.stable
+        self._directories = {directory.path: directory for directory in lasting_walk(walk, stable)}
         here = self.device.to_bytes(8, "little")
         for directory in self._directories.values():
             devices = directory.inodes.devices
@@ -224,10 +236,12 @@ class Listing:
             target = next(targets) if kind == SYMLINK else b""
             if kind not in (FILE, DIRECTORY, SYMLINK) or devices[row] != self.device:
                 continue
+            if kind == SYMLINK and path in self._barred:
+                continue
             size = sizes[row] if kind == FILE else 0
             mode = modes[row] if kind != SYMLINK else 0
             stamp = Stamp(size, mode, mtimes[row], numbers[row], ctimes[row])
-            if ctimes[row] > self._began:
+            if self._began < ctimes[row] <= self._began + FUTURE_NS:
                 self.recent.append(path)
             proves = hints and kind != SYMLINK and (kind == DIRECTORY or links[row] == 1)
             rows[path] = Row(
@@ -259,14 +273,17 @@ class Listing:
         """Look once more at entries that changed just now, so that a later change shows in their stamps."""
         if not (self.rows and self.recent):
             return
-        time.sleep(2 * TICK_NS / 1e9)
+        clock, tick = self._clock, self._clock.tick_ns
+        latest = max(real_time(self.rows[path].stamp.ctime_ns) for path in self.recent)
+        time.sleep(min(max(latest + tick - clock.now(time.time_ns()), tick), 2 * tick) / 1e9)
         for path in self.recent:
             row = self.rows[path]
             if row.kind == DIRECTORY:
                 continue
             with suppress(RdcError, OSError):
                 found = self.root.perform(path, "look at it", stat_entry, reading=True)
-                if packed_time(found.st_ctime_ns) > time.time_ns() - TICK_NS:
+                settled = clock.now(time.time_ns()) - tick
+                if settled < found.st_ctime_ns <= settled + FUTURE_NS:
                     self.rows[path] = row._replace(stamp=row.stamp._replace(ctime_ns=0))
         self.recent.clear()
 
@@ -337,7 +354,10 @@ class OwnContents:
     Files of both sides are compared later, once renames are taken (rdc.uniting.plan.Undecided).
     """
 
-    def __init__(self, base: dict[bytes, Ancestor], side: Listing, number: int, *, checksum: bool) -> None:
+    def __init__(
+        self, base: dict[bytes, Ancestor], side: Listing, number: int, *, checksum: bool, kept: Kept = PLAIN
+    ) -> None:
+        self._kept = kept
         self._base = base
         self._side = side
         self._number = number
@@ -360,9 +380,9 @@ class OwnContents:
 
     def _new(self, row: Row) -> bytes:
         """The content of a file without an ancestor: size and time stand for it, unless it is to be read."""
-        if self._checksum:
+        if self._checksum or not self._kept.timed:
             return self._changed(row)
-        return b"new, of %d bytes at %d" % (row.stamp.size, row.mtime_ns)
+        return b"new, of %d bytes at %d" % (row.stamp.size, self._kept.granularity.of(row.mtime_ns))
 
     def _changed(self, row: Row) -> bytes:
         """A content that equals no other one."""
@@ -408,8 +428,11 @@ class OwnContents:
                 return row._replace(content=base.content)
             return row
         doubt, content = Doubt.NONE, base.content
-        # A time of whole seconds may be one that a program sets to all files alike.
-        if known.mtime_ns % WHOLE_SECOND == 0 and not (known == now and known.ctime_ns):
+        # A time of whole seconds may be one that a program sets to all files alike. Where the change time is
+        # unknown, the content that is known may never have been this file's.
+        if (known.mtime_ns % WHOLE_SECOND == 0 or not known.ctime_ns) and not (
+            known == now and known.ctime_ns
+        ):
             if has_digest:
                 content = digest_of(self._side, path, row) or row.content
             else:
@@ -442,7 +465,7 @@ def digest_of(side: Listing, path: bytes, row: Row) -> bytes | None:
             found = os.fstat(source.fileno())
     except RdcError:
         return None
-    if (found.st_ino, found.st_size) != (row.stamp.inode, row.stamp.size):
+    if found.st_size != row.stamp.size or row.stamp.inode not in (0, found.st_ino):
         return None
     if packed_time(found.st_mtime_ns) != row.stamp.mtime_ns:
         return None
@@ -504,15 +527,17 @@ def describe(
     *,
     checksum: bool,
     undone: tuple[bool, bool],
+    kept: Kept = PLAIN,
 ) -> Described:
-    """Return both trees as a plan takes them. `undone`: sides at which the last run was taken back since."""
+    """Return both trees as a plan takes them. `undone`: sides at which the last run was taken back since.
+    `kept`: what both file systems keep."""
     for side in sides:
         side.settle_recent()
     dropped = sum(side.bar_hidden(base, filters) for side in sides)
     for number, taken_back in enumerate(undone):
         if taken_back:
             drop_undone(base, sides[number], number)
-        OwnContents(base, sides[number], number, checksum=checksum).settle()
+        OwnContents(base, sides[number], number, checksum=checksum, kept=kept).settle()
     top = Node(b"", None)
     for path, known in base.items():
         top.make(path, known)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgpack
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rdc.uniting.describe import Listing
+    from rdc.uniting.file_systems import Kept
     from rdc.uniting.plan import Intent
 
 T = TypeVar("T")
@@ -269,6 +270,9 @@ def tell(
         if base.inode(side):
             inodes.setdefault((base.kind, base.inode(side)), numbers[path] + 1)
     changed: dict[bytes, Row] = {}
+    # What cannot be listed has a row of its own, and below it nothing can be said.
+    barred = {path: why for path, why in barred.items() if not any(map(barred.__contains__, _above(path)))}
+    rows = {path: row for path, row in rows.items() if path not in barred}
     linked = list(linked)
     known: dict[Stamp, int] = {}
     for path, row in rows.items():
@@ -290,6 +294,11 @@ def tell(
         barred,
         tuple(_translated(plan, known, common, side) for plan in plans),
     )
+
+
+def _above(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
 
 
 def _is_same(row: Row, base: Ancestor, side: int) -> bool:
@@ -361,6 +370,21 @@ def rows_of(
         if parent and (parent not in rows or rows[parent].kind != DIRECTORY):
             raise ProtocolError("a tree has an entry without its directory")
     return dict(sorted(rows.items())), base
+
+
+def as_both_keep(rows: dict[bytes, Row], side: int, kept: Kept) -> dict[bytes, Row]:
+    """Return the rows of a side, where the times of new files say no more than both file systems keep."""
+    if kept.is_plain:
+        return rows
+    found = dict(rows)
+    for path, row in rows.items():
+        size, mtime_ns = row.stamp.size, row.mtime_ns
+        if row.kind == FILE and row.content == new_content(size, mtime_ns):
+            content = new_content(size, kept.granularity.of(mtime_ns))
+            if not kept.timed:
+                content = b"new, at side %d: %s" % (side, path)
+            found[path] = row._replace(content=content)
+    return found
 
 
 _NEW = b""

@@ -27,6 +27,7 @@ from rdc.model.entries import Metadata
 from rdc.progress import Problem
 from rdc.uniting.conflicts import Merged
 from rdc.uniting.describe import text_of
+from rdc.uniting.file_systems import lasting
 from rdc.uniting.merging import TEXT_BYTES, is_text, merge
 from rdc.uniting.records import UniteConflict, UniteItem, UniteReport
 from rdc.uniting.rows import DIGEST_BYTES, FILE, LEFT, Stamp
@@ -104,10 +105,8 @@ def _text_of(root: Root, path: bytes, stamp: Stamp) -> bytes | None:
             found = source.identity
     except RdcError:
         return None
-    now = (found.size, found.mtime_ns, found.inode, found.ctime_ns)
-    if now != (stamp.size, stamp.mtime_ns, stamp.inode, stamp.ctime_ns) or not is_text(data):
-        return None
-    return data
+    now = Stamp(found.size, stamp.mode, found.mtime_ns, found.inode, found.ctime_ns)
+    return data if lasting(now, root.stable) == stamp and is_text(data) else None
 
 
 class Merging:

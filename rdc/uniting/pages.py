@@ -21,7 +21,7 @@ from rdc.uniting.steps import items_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.root import Root
@@ -109,15 +109,18 @@ class FilesEnd:
         report: Callable[[Problem], None],
         round_: int,
         progress: StepsProgress | None = None,
+        *,
+        declined: Set[bytes] = frozenset(),
     ) -> Conversation[tuple[dict[bytes, Identity | None], int]]:
         """Take files in a turn that the other side begins as the source.
 
         Return those that arrived, each with what it is now if that is known, and the round to go on with.
-        `report` hears why others did not.
+        `declined`: further files that the other side sends and this side does not take. `report` hears why
+        others did not.
         """
         from rdc.session.destination.files_turn import FilesTurn
         from rdc.session.transfer.destination import Destination, Terms
-        from rdc.session.trees.destination_root import DestinationRoot, asked_metadata, known_facts
+        from rdc.session.trees.destination_root import DestinationRoot, asked_metadata
 
         arrived: set[bytes] = set()
         before = 0 if progress is None else progress.arrived
@@ -133,16 +136,16 @@ class FilesEnd:
 
         start = Start(b"", Kind.DIRECTORY, TOP, EVERYTHING)
         terms = Terms(self._options, filter_list(()), self._secret, self._signer)
-        kept = asked_metadata(self._options).also(known_facts(self._root, self._signer.catalog).keeps)
+        kept = asked_metadata(self._options).also(self._root.storage.facts.keeps)
         place = DestinationRoot(self._root, None, new=False)
         context = Destination(terms, place, start, EventRelay(hear), kept)
-        turn = FilesTurn(context, wanted, leftovers, report)
+        turn = FilesTurn(context, wanted, leftovers, report, declined=declined)
         round_ = yield from turn.run(round_)
         return {path: turn.landed.get(path) for path in arrived if path in wanted}, round_
 
     def serve(self, files: Mapping[bytes, Row], round_: int) -> Conversation[Done]:
         """Announce files in a turn that has begun, and answer requests about them until the other side has
-        what it takes."""
+        what it takes. Files come as they are then: see `Steps.served`."""
         from rdc.session.source.turns import Changes, DirectoryChange, TurnSource
         from rdc.session.trees.source_tree import SourceTree
 
@@ -182,6 +185,7 @@ def do_late_steps(
 
     writes = next((at for at in range(len(late), 0, -1) if isinstance(late[at - 1], Write)), 0)
     wanted: dict[bytes, Write] = {}
+    planned = {step.path for step in late[:writes] if isinstance(step, Write) and step.row.kind == FILE}
     for step in late[:writes]:
         if isinstance(step, Write) and step.row.kind == FILE:
             if steps.needs_failed(side, step):
@@ -202,7 +206,9 @@ def do_late_steps(
             for path, step in wanted.items()
         }
         before = 0 if steps.progress is None else steps.progress.arrived
-        arrived, round_ = yield from files.bring(asked, leftovers, report, round_, steps.progress)
+        arrived, round_ = yield from files.bring(
+            asked, leftovers, report, round_, steps.progress, declined=planned - asked.keys()
+        )
         if steps.progress is not None:
             steps.progress.arrive(before + sum(items_of(wanted[path], side).copied for path in arrived))
         for path, step in wanted.items():

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from rdc.lean.records import Record, replace
 from rdc.lean.typed import NamedTuple
+from rdc.uniting.file_systems import PLAIN, Kept
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename, accept_renames, always
 from rdc.uniting.rows import (
     BARRED,
@@ -155,8 +156,8 @@ class Rules(Record):
     """The rules of one run's decisions, besides the rows."""
 
     units: frozenset[bytes] = UNITS
-    modes: bool = True
-    """Whether both sides keep modes."""
+    kept: Kept = PLAIN
+    """What both file systems keep."""
     choose: Callable[[bytes, str, Row, Row], Choice | None] | None = None
     """Is asked about each conflict: its path, what it is about, both rows. None: it stays a conflict."""
     unfinished: Mapping[bytes, tuple[Intent, ...]] | None = None
@@ -555,15 +556,15 @@ class _Merge:
         if left.content != right.content and base is not None and left.content == base.content:
             content = right.content
         mode, agreed_mode = self._mode(path, base, left, right)
-        mtime_ns = _mtime(base, left, right, content)
+        mtime_ns, agreed_mtime_ns = self._mtime(base, left, right, content)
         for side, row, other in ((LEFT, left, right), (RIGHT, right, left)):
             wanted = row.mode if mode is None else mode
             if row.content != content:
-                final = other._replace(mode=wanted, mtime_ns=mtime_ns)
+                final = other._replace(mode=wanted, mtime_ns=agreed_mtime_ns)
                 self.writes[side].append(Write(path, final, row, returns=False))
             else:
-                self._set(path, side, row, wanted, mtime_ns)
-        self._settle(path, left._replace(content=content), agreed_mode, mtime_ns)
+                self._set(path, side, row, wanted, row.mtime_ns if mtime_ns is None else mtime_ns)
+        self._settle(path, left._replace(content=content), agreed_mode, agreed_mtime_ns)
 
     def _set(self, path: bytes, side: int, row: Row, mode: int, mtime_ns: int) -> None:
         """Set what differs. Times of directories and anything of symlinks take no part."""
@@ -574,7 +575,7 @@ class _Merge:
 
     def _mode(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> tuple[int | None, int]:
         """The mode that both sides get, None if each keeps its own; and the mode of the next ancestor."""
-        if left.mode == right.mode or left.kind == SYMLINK or not self._rules.modes:
+        if left.mode == right.mode or left.kind == SYMLINK or not self._rules.kept.modes:
             mode = left.mode if left.mode == right.mode or base is None else base.mode
             return (left.mode, left.mode) if left.mode == right.mode else (None, mode)
         if base is None:
@@ -590,6 +591,27 @@ class _Merge:
             return mode, mode
         self.conflicts.append(Conflict(path, "mode", (left, right)))
         return None, base.mode
+
+    def _mtime(self, base: Ancestor | None, left: Row, right: Row, content: bytes) -> tuple[int | None, int]:
+        """The time that both sides get of a file, None if each keeps its own; and that of the next ancestor.
+
+        It is that of the content's side, else the changed one, else the older one, as a copy never looks
+        newer than what it is a copy of.
+        """
+        if left.kind != FILE or left.mtime_ns == right.mtime_ns:
+            return left.mtime_ns, left.mtime_ns
+        older = min(left.mtime_ns, right.mtime_ns)
+        if left.content != right.content:
+            found = (left if left.content == content else right).mtime_ns
+        elif self._rules.kept.alike(left.mtime_ns, right.mtime_ns):
+            return None, older if base is None else base.mtime_ns
+        elif base is not None and left.mtime_ns == base.mtime_ns:
+            found = right.mtime_ns
+        elif base is not None and right.mtime_ns == base.mtime_ns:
+            found = left.mtime_ns
+        else:
+            found = older
+        return found, found
 
     def _choice(self, path: bytes, about: str, left: Row, right: Row) -> Choice | None:
         choose = self._rules.choose
@@ -639,10 +661,13 @@ class _Merge:
             elif before.kind != after.kind:
                 self._replace(where, None, required(old), required(new), loser)
             else:
+                kept = self._rules.kept
+                mode = after.mode if kept.modes else before.mode
                 if before.content != after.content:
-                    self.writes[loser].append(Write(where, after, before, returns=False))
+                    self.writes[loser].append(Write(where, after._replace(mode=mode), before, returns=False))
                 else:
-                    self._set(where, loser, before, after.mode, after.mtime_ns)
+                    alike = kept.alike(before.mtime_ns, after.mtime_ns)
+                    self._set(where, loser, before, mode, before.mtime_ns if alike else after.mtime_ns)
                 self._settle(where, after, after.mode, after.mtime_ns)
                 todo += [(where + b"/" + name, _kid(old, name), _kid(new, name)) for name in _names(old, new)]
 
@@ -655,17 +680,3 @@ def _has_to_be_read(left: Row, right: Row) -> bool:
         return False
     digests = len(left.content) == len(right.content) == DIGEST_BYTES
     return left.stamp.size == right.stamp.size and not digests
-
-
-def _mtime(base: Ancestor | None, left: Row, right: Row, content: bytes) -> int:
-    """The modification time of a file that both sides get: that of the content's side, else the changed one,
-    else the older one, as a copy never looks newer than what it is a copy of."""
-    if left.kind != FILE or left.mtime_ns == right.mtime_ns:
-        return left.mtime_ns
-    if left.content != right.content:
-        return (left if left.content == content else right).mtime_ns
-    if base is not None and left.mtime_ns == base.mtime_ns:
-        return right.mtime_ns
-    if base is not None and right.mtime_ns == base.mtime_ns:
-        return left.mtime_ns
-    return min(left.mtime_ns, right.mtime_ns)

@@ -9,32 +9,27 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import time
 from contextlib import ExitStack
 
+from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
-from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError, TrustError, UsageError, printable
-from rdc.files.own.record_log import RecordError
-from rdc.files.root.root import Root
+from rdc.catalog.store import FactsAlone
+from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError, UsageError, printable
 from rdc.lean.records import Record, replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
-from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
-from rdc.protocol.connection import Connection, knows
-from rdc.protocol.messages import Exchange, Hello, Meet, Met, Opened, Role
-from rdc.protocol.messages.uniting import FEATURE, Asked, Subject, Told
-from rdc.protocol.wire.codec import encode as encode_message
-from rdc.session.runtime.commands import Conversation, Flush, Pace, Receive, Send, entries_memory
-from rdc.session.serve import greeting, send_open
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Exchange, Met, Role
+from rdc.protocol.messages.uniting import Subject, Told
+from rdc.session.runtime.commands import Conversation, Flush, Send, entries_memory
+from rdc.session.serve import greeting
 from rdc.tree import filter_list
 from rdc.uniting import exchanged
 from rdc.uniting.ancestor_file import Head, StoredAncestor
 from rdc.uniting.columns import EMPTY, Common, table_of, with_parents
-from rdc.uniting.deciding import Deciding, shared_row
+from rdc.uniting.deciding import shared_row
 from rdc.uniting.describe import (
-    Listing,
     OwnContents,
     digest_of,
     drop_undone,
@@ -45,34 +40,27 @@ from rdc.uniting.describe import (
 )
 from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, SET, Action, Agreed, Order
 from rdc.uniting.guards import check_room, check_share
+from rdc.uniting.meeting import MEETINGS, Again, Ends, Meeting, NearMeeting, ends_of
 from rdc.uniting.merging import TEXT_BYTES
 from rdc.uniting.pages import (
     FilesEnd,
-    decode_page,
     do_late_steps,
-    next_message,
     receive_page,
-    rest_of,
     send_page,
 )
-from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, decode_rules, encode_rules
+from rdc.uniting.pair_rules import NO_RULES
 from rdc.uniting.plan import UNITS, Planning, Remove, SetFields, Write
 from rdc.uniting.records import UniteOptions, UniteReport
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
-from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, RIGHT, SYMLINK, Ancestor, Doubt, Node, Row
+from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, SYMLINK, Ancestor, Doubt, Node, Row
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
-    Known,
     OpenPlan,
-    OwnMemory,
-    PairDirectory,
     Related,
     RootState,
-    pair_name,
-    relate,
 )
-from rdc.uniting.steps import SIDES, Steps, StepsProgress, items_of, writable
+from rdc.uniting.steps import Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,231 +74,19 @@ if TYPE_CHECKING:
     from rdc.uniting.records import UniteReporter
 
 
-MEETINGS = 6
-"""Sessions of one run: each but the last one showed what this side had to say otherwise."""
-
-
-class Again(Record):
-    """The meeting showed what this side has to say otherwise: it dials once more."""
-
-    other: bytes = b""
-    """The id of the other directory."""
-    rules: KeptRules | None = None
-    """The rules that the other side keeps."""
-    probed: bool = False
-    """The other side remembers nothing of this empty directory."""
-
-
-class Ends(Record):
-    """Which directories are united."""
-
-    shown: tuple[bytes, bytes]
-    """Both as the user wrote them."""
-    near: int
-    """The side that is on this machine."""
-    path: bytes
-    """The path of the tree at that side."""
-    far: bytes
-    """The path of the other side, on its machine."""
-    own_place: bytes
-    """The path that the other side shows for this one."""
-
-
-class RemoteRun(Deciding):
+class RemoteRun(NearMeeting):
     """One session, seen from the dialling side."""
-
-    def __init__(
-        self,
-        stack: ExitStack,
-        ends: Ends,
-        options: UniteOptions,
-        reporter: UniteReporter,
-        stop: StopSignal | None,
-        signer: FileSigner,
-        said: Again,
-        *,
-        timeout: int = 0,
-        round_: int | None = None,
-        merged: Mapping[bytes, Merged] | None = None,
-    ) -> None:
-        """`said`: what an earlier meeting of this run showed. `timeout`: seconds of silence that end the
-        session; 0 for no limit. `round_`: of an open session, where the meeting goes on; None: it begins."""
-        super().__init__(ends.shown, options, reporter, stop, merged or {})
-        self.texts: dict[bytes, bytes | None] = {}
-        """The other side's versions of conflicts that may be merged."""
-        self._stack = stack
-        self._ends = ends
-        self._near, self._far = ends.near, 1 - ends.near
-        self._signer = signer
-        self._said = said
-        self._opened = round_
-        self.round = 0
-        """The round in which the session goes on after this meeting."""
-        self.pair = b""
-        """The name of the pair's state at both sides, once both have met."""
-        self._secret = os.urandom(16)
-        self._has_begun = False
-        self._edges: frozenset[bytes] | None = None
-        """What both sides know of other pairs, in a first meeting."""
-        self._root = Root.open(ends.path)
-        stack.callback(self._root.release)
-        self._inode = os.fstat(self._root.fileno()).st_ino
-        bare = not os.listdir(ends.path) and not options.force_empty and not said.probed
-        self._probes = bare
-        """Nothing is written into an empty directory before the other side says that it knows of none."""
-        self._writes = not (options.dry_run or bare)
-        self._options_sent = SyncOptions(owner=False, group=False, fsync=options.fsync, timeout=timeout)
 
     def conversation(self) -> Conversation[UniteReport | Again]:
         """Hold this side of the session. Raises RdcError."""
-        state = RootState(self._root, write=self._writes)
-        self._stack.callback(state.close)
-        other = self._said.other or self._likely_other(state)
-        memory = self._memory(state, other)
-        yield from self._meet(state, other, memory)
-        self._listing = Listing(self._root, filter_list(self._rules_now.filters), self._report)
-        met, round_ = yield from self._met()
-        self.round = round_
-        if met.rules:
-            return Again(other, _rules_in(met), probed=self._said.probed)
-        if self._probes:
-            if met.known:
-                raise self._emptied(self._near, met.known)
-            return Again(met.root, self._said.rules, probed=True)
-        if state.id is not None and met.root == state.id:
-            raise RdcError(f"{printable(self._shown[self._far])}: expected another directory, found this one")
-        if other != met.root:
-            found = self._memory(state, met.root)
-            if found.ancestors and met.root != self._said.other:
-                return Again(met.root, self._said.rules, probed=self._said.probed)
-            memory = self._memory(state, b"")
-        pair = self._opened_pair(state, met.root)
-        if state.id is not None:
-            self.pair = pair_name((state.id, met.root))
-        related = self._related(memory, met, other)
-        return (yield from self._unite(_Meeting(state, pair, memory, met, related), round_))
-
-    # The meeting
-
-    def _likely_other(self, state: RootState) -> bytes:
-        """The id of the other directory, as this side remembers it from its place; b"" if it does not."""
-        latest, found = -1, b""
-        for pair in state.pairs():
-            try:
-                ancestors, _ = pair.ancestors()
-            finally:
-                pair.close()
-            for ancestor in ancestors[:1]:
-                here = ancestor.head.place == self._shown[self._far]
-                seconds = ancestor.head.seconds + (here << 40)
-                if seconds > latest:
-                    latest, found = seconds, ancestor.head.other
-        return found
-
-    def _opened_pair(self, state: RootState, other: bytes) -> PairDirectory | None:
-        if state.id is None or not other:
-            return None
-        pair = PairDirectory.open(state, pair_name((state.id, other)), make=self._writes)
-        if pair is not None:
-            self._stack.callback(pair.close)
-        return pair
-
-    def _memory(self, state: RootState, other: bytes) -> OwnMemory:
-        pair = None
-        if state.id is not None and other:
-            pair = PairDirectory.open(state, pair_name((state.id, other)))
-        try:
-            kept = pair.rules() if pair is not None else None
-            rules, before = chosen_rules(self._options, (kept, self._said.rules))
-            self._rules_now, self._rules_before, self._kept_rules = rules, before, kept
-            return OwnMemory(pair, (state.id, other), self._inode)
-        finally:
-            if pair is not None:
-                pair.close()
-
-    def _rules_line(self) -> KeptRules:
-        """The rules of this run, and when they were given."""
-        for known in (self._kept_rules, self._said.rules):
-            if known is not None and known.rules == self._rules_now:
-                return known
-        return KeptRules(self._rules_now, int(time.time()) if self._rules_now != NO_RULES else 0)
-
-    def _meet(self, state: RootState, other: bytes, memory: OwnMemory) -> Conversation[None]:
-        """Ask for the session, and say what this side is."""
-        options, known = self._options, memory.known
-        self._line = self._rules_line()
-        asked = Asked.DRY if not self._writes else 0
-        asked |= Asked.CHECKSUM if options.checksum else 0
-        asked |= 0 if options.fsync else Asked.NO_FSYNC
-        asked |= Asked.FORCE_EMPTY if options.force_empty else 0
-        given = options.rules is not None or options.units is not None or self._said.rules is not None
-        asked |= Asked.RULES if given else 0
-        asked |= Asked.LEFT if self._far == LEFT else 0
-        asked |= 0 if known.is_whole else Asked.LOST_JOURNAL
-        asked |= Asked.DAMAGED if known.wrong else 0
-        keep = options.keep_undo
-        line = encode_rules(self._line) if self._rules_now != NO_RULES or self._line.seconds else b""
-        path = self._ends.far.rstrip(b"/") + b"/"
-        meet = Meet(
-            state.id or b"",
-            other,
-            tuple(generation + digest for generation, digest in known.marks),
-            known.plans,
-            asked,
-            keep.size if keep is not None else None,
-            keep.days if keep is not None else None,
-            state.known_at(self._shown[self._far]),
-            self._ends.own_place,
-            line,
-        )
-        if self._opened is None:
-            yield Pace(0, self._options_sent.timeout)
-            yield from send_open(Role.SOURCE, path, self._secret, self._options_sent, needs=FEATURE)
-            yield Send(meet, 0)
-        else:
-            yield from send_page(Subject.MEET, encode_message(meet), self._opened)
-        yield Flush()
-
-    def _met(self) -> Conversation[tuple[Met, int]]:
-        """Wait for the other side's Met. Raises RdcError."""
-        while self._opened is not None:
-            subject, page, round_ = yield from rest_of((yield from next_message()))
-            if subject is Subject.MET:
-                return decode_page(Met, page), round_
-            if subject is not Subject.STIRRED:
-                raise ProtocolError(f"expected a page about MET, found {subject.name}")
-        while True:
-            received = yield Receive()
-            if received is None:
-                continue
-            message = received.message
-            if isinstance(message, Hello):
-                if not knows(message, FEATURE):
-                    raise RdcError(
-                        f"{printable(self._shown[self._far])}: the rdc there cannot unite directories with"
-                        " other machines yet; update it",
-                        code=ExitCode.INCOMPATIBLE,
-                    )
-            elif isinstance(message, Met):
-                return message, received.round + 1
-            elif not isinstance(message, Opened):
-                raise ProtocolError(f"expected Met, found {message.name}")
-
-    def _related(self, memory: OwnMemory, met: Met, other: bytes) -> Related:
-        far = Known(
-            tuple((mark[:-MARK_DIGEST_BYTES], mark[-MARK_DIGEST_BYTES:]) for mark in met.marks),
-            met.plans,
-            not met.told & Told.LOST_JOURNAL,
-            f"{printable(self._shown[self._far])}: what it kept of the pair is damaged"
-            if met.told & Told.DAMAGED
-            else "",
-        )
-        near = memory.known if other == met.root else Known((), (), True, "")
-        return relate(*((near, far) if self._near == LEFT else (far, near)))
+        found = yield from self.meet()
+        if isinstance(found, Again):
+            return found
+        return (yield from self._unite(found, self.round))
 
     # The plan
 
-    def _unite(self, meeting: _Meeting, round_: int) -> Conversation[UniteReport]:
+    def _unite(self, meeting: Meeting, round_: int) -> Conversation[UniteReport]:
         self._say_first(meeting.related)
         ancestor, plans = self._ancestor(meeting)
         met = meeting.met
@@ -352,7 +128,7 @@ class RemoteRun(Deciding):
             entries = trees.unloaded + len(rows)
             pending = bool(plans) or bool(meeting.related.notice) or ancestor is None
             pending |= meeting.pair is None or not meeting.pair.has_noted(conflicts, self._near)
-            if pending or rows != trees.original or plan.steps:
+            if pending or plan.steps or self._is_news(rows, trees.original, plan):
                 agreed = self._agreed(rows, plan, trees, ancestor)
                 agreed = replace(agreed, conflicts=tuple(conflicts))
                 yield from self._agree(agreed, rows, meeting, trees, ancestor, round_)
@@ -364,7 +140,7 @@ class RemoteRun(Deciding):
 
     def _check_ring(self, state: RootState, own: bytes, other: bytes, round_: int) -> Conversation[int]:
         """Refuse a first meeting of two directories that other pairs connect."""
-        edges = state.edges()
+        edges = state.edges(self._shown[self._far])
         yield from send_page(Subject.EDGES, pack_edges(edges), round_)
         page, round_ = yield from receive_page(Subject.KNOWN)
         known = exchanged.checked("pairs of the other side", unpack_edges, page)
@@ -388,7 +164,7 @@ class RemoteRun(Deciding):
             text = "other rules than before: what takes no part any more stays at both sides"
             self._report(Problem(ExitCode.OK, b"", text))
 
-    def _ancestor(self, meeting: _Meeting) -> tuple[StoredAncestor | None, tuple[OpenPlan, ...]]:
+    def _ancestor(self, meeting: Meeting) -> tuple[StoredAncestor | None, tuple[OpenPlan, ...]]:
         """The ancestor in use, and this side's plans that began with it."""
         if meeting.related.numbers is None:
             return None, ()
@@ -403,7 +179,7 @@ class RemoteRun(Deciding):
         return ancestor, plans
 
     def _trees(
-        self, meeting: _Meeting, ancestor: StoredAncestor | None, doubts: bool, round_: int
+        self, meeting: Meeting, ancestor: StoredAncestor | None, doubts: bool, round_: int
     ) -> Conversation[tuple[_Trees, int]]:
         """Both trees and what they had in common, ready for a plan. `doubts`: a run was interrupted, so every
         entry is looked at."""
@@ -415,7 +191,7 @@ class RemoteRun(Deciding):
             told, round_ = yield from self._told(common.count)
         elif ancestor is not None:
             told = exchanged.Told((), (), (), {}, {}, ())
-        elif not self._options.checksum:
+        elif not self._options.checksum and self._kept.is_plain:
             same = met.tree == exchanged.tree_digest(listing)
         listed = ancestor.listed() if ancestor is not None else None
         if same:
@@ -432,7 +208,8 @@ class RemoteRun(Deciding):
         listing.bar_hidden(base, filter_list(self._rules_now.filters))
         if was_undone(self._root, ancestor):
             drop_undone(base, listing, near)
-        OwnContents(base, listing, near, checksum=self._options.checksum).settle()
+        checksum = self._options.checksum or ancestor is not None
+        OwnContents(base, listing, near, checksum=checksum, kept=self._kept).settle()
         if same:
             rows = {
                 path: row._replace(inode=0, listed=None, doubt=Doubt.NONE)
@@ -450,6 +227,7 @@ class RemoteRun(Deciding):
         rows, stamped = exchanged.rows_of(
             told, original, common.numbers, far, keeps_inodes=bool(met.told & Told.KEEPS_INODES)
         )
+        rows = exchanged.as_both_keep(rows, far, self._kept)
         for path, reason in told.barred.items():
             if reason == "it cannot be read":
                 shown = printable(self._shown[far] + b"/" + path)
@@ -492,7 +270,7 @@ class RemoteRun(Deciding):
             for path, row in self._listing.rows.items()
         )
 
-    def _check_emptied(self, trees: _Trees, meeting: _Meeting) -> None:
+    def _check_emptied(self, trees: _Trees, meeting: Meeting) -> None:
         if self._options.force_empty:
             return
         near_known, far_known = meeting.met.known, meeting.state.known_at(self._shown[self._far])
@@ -577,13 +355,18 @@ class RemoteRun(Deciding):
         self,
         plan: Plan,
         trees: _Trees,
-        meeting: _Meeting,
+        meeting: Meeting,
         ancestor: StoredAncestor | None,
         round_: int,
     ) -> Conversation[tuple[Steps, int]]:
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
         theirs = [step for side, step in plan.steps if side == far]
+        if mine or theirs:
+            self._storage.learn()
+        self._storage.agree(meeting.met.keeps)
+        if mine and self._options.keep_undo is not None and cannot_undo(self._root):
+            self._report(no_undo_notice(self._root))
         root = writable(self._root, self._options.keep_undo, fsync=self._options.fsync)
         progress = StepsProgress(plan.steps, self._report)
         steps = Steps((root, root), self._report, self._stop, fsync=self._options.fsync, progress=progress)
@@ -635,11 +418,13 @@ class RemoteRun(Deciding):
                         row = node.row if node is not None else None
                         served[step.path] = row if isinstance(row, Row) else step.row
                 yield from files.serve(served, round_)
+                steps.served(near, served)
                 page, round_ = yield from receive_page(Subject.OUTCOME)
                 outcome = exchanged.checked("an outcome", exchanged.unpack_outcome, page)
                 self._take_outcome(outcome, theirs, steps)
             steps.finish()
         steps.close()
+        self._storage.finish()
         return steps, round_
 
     def _take_outcome(self, outcome: exchanged.Outcome, theirs: Sequence[Step], steps: Steps) -> None:
@@ -660,6 +445,26 @@ class RemoteRun(Deciding):
                     steps.progress.done(item)
 
     # The end
+
+    def _is_news(self, rows: Mapping[bytes, Ancestor], before: Mapping[bytes, Ancestor], plan: Plan) -> bool:
+        """Return whether both sides have other things in common than before.
+
+        An entry whose modes are in conflict is told anew by the other side in each run, with a stamp that
+        means nothing here: it is no news if this side's and all that both share are as before.
+        """
+        if rows == before:
+            return False
+        if rows.keys() != before.keys():
+            return True
+        torn = {conflict.path for conflict in plan.conflicts if conflict.about == "mode"}
+        near = self._near
+        return any(
+            path not in torn
+            or row._replace(stamps=before[path].stamps) != before[path]
+            or row.stamps[near] != before[path].stamps[near]
+            for path, row in rows.items()
+            if row != before[path]
+        )
 
     def _agreed(
         self,
@@ -698,7 +503,7 @@ class RemoteRun(Deciding):
         self,
         agreed: Agreed,
         rows: Mapping[bytes, Ancestor],
-        meeting: _Meeting,
+        meeting: Meeting,
         trees: _Trees,
         ancestor: StoredAncestor | None,
         round_: int,
@@ -715,7 +520,7 @@ class RemoteRun(Deciding):
             agreed.generation,
             state.id,
             met.root,
-            self._inode,
+            state.inode,
             int(time.time()),
             self._shown[self._far],
             last_undo(self._root, self._options.keep_undo),
@@ -737,7 +542,7 @@ class RemoteRun(Deciding):
         pair.commit()
         yield from self._close(meeting, round_, closes=True)
 
-    def _keeps_rules(self, meeting: _Meeting) -> bool:
+    def _keeps_rules(self, meeting: Meeting) -> bool:
         """Return whether the rules of this run are not what both sides keep. The other side's are known to be
         the same unless they were given."""
         if self._options.dry_run or self._rules_now == self._rules_before == NO_RULES:
@@ -745,7 +550,7 @@ class RemoteRun(Deciding):
         given = self._options.rules is not None or self._options.units is not None
         return given or self._kept_rules != self._line
 
-    def _close(self, meeting: _Meeting, round_: int, *, closes: bool) -> Conversation[None]:
+    def _close(self, meeting: Meeting, round_: int, *, closes: bool) -> Conversation[None]:
         """End the journals. The other side needs its own until this side keeps what was agreed."""
         pair = meeting.pair
         self.round = round_
@@ -756,16 +561,6 @@ class RemoteRun(Deciding):
                 pair.end()
         if closes:
             yield from send_page(Subject.CLOSE, b"", round_)
-
-
-class _Meeting(Record):
-    """The result of the meeting."""
-
-    state: RootState
-    pair: PairDirectory | None
-    memory: OwnMemory
-    met: Met
-    related: Related
 
 
 class _Trees(Record):
@@ -786,13 +581,6 @@ class _Trees(Record):
     """The directories with entries in these trees; all others are the same at both sides."""
     unloaded: int
     """The number of entries in those others."""
-
-
-def _rules_in(met: Met) -> KeptRules:
-    try:
-        return decode_rules(met.rules)
-    except RecordError as error:
-        raise ProtocolError(f"the rules of a pair: expected {error}") from error
 
 
 def _action(step: Step) -> Action:
@@ -817,21 +605,6 @@ def _action(step: Step) -> Action:
         case Remove(path, row):
             return Action(REMOVE, path, b"", row.kind, b"", row.mode, 0, 0, 0)
     raise UsageError("a step of no known kind")
-
-
-def ends_of(left: Location, right: Location) -> Ends:
-    """Return both ends, one of which has a host. Raises RdcError if this machine's directory is missing."""
-    near, far = (LEFT, right) if left.host is None else (RIGHT, left)
-    here = left if near == LEFT else right
-    if not os.path.isdir(here.path):
-        raise RdcError(
-            f"{printable(here.path)}: cannot unite it: expected a directory at the {SIDES[near]}, found none;"
-            " nothing was done: mount or make it, then run again",
-            code=ExitCode.FILE_IO,
-        )
-    own_place = os.fsencode(f"{socket.gethostname()}:") + os.path.realpath(here.path)
-    shown = os.fsencode(str(left)), os.fsencode(str(right))
-    return Ends(shown, near, here.path, far.path, own_place)
 
 
 def unite_remote(
@@ -903,7 +676,7 @@ def _session(
 
     timeout = DAEMON_TIMEOUT_SECONDS if timed else 0
     with ExitStack() as stack:
-        signer = FileSigner(catalog=NoCatalog())
+        signer = FileSigner(catalog=FactsAlone(user_catalog(os.environ)))
         stack.callback(signer.close)
         run = RemoteRun(stack, ends, options, reporter, stop, signer, said, timeout=timeout, merged=merged)
         wire = host.dial()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple, TypeVar
 from rdc.model.entries import Kind
 
@@ -26,6 +27,11 @@ LEFT, RIGHT = 0, 1
 BARRED = -1
 """The kind of an entry that takes no part: it is neither sent nor replaced nor removed. Its content is the
 reason, as text."""
+
+MODE_BITS = 0o777
+"""The permissions that both sides agree on. Other bits of a mode depend on the owner."""
+
+WHOLE_SECOND = 1_000_000_000
 
 DIGEST_BYTES = 16
 """Bytes of a known content: the start of its BLAKE3 digest."""
@@ -52,6 +58,43 @@ NO_STAMP = Stamp(-1, 0, 0, 0, 0)
 
 ELSEWHERE = Stamp(-2, 0, 0, 0, 0)
 """In a journal: the other side gets a step, and its own journal has the stamp."""
+
+
+TICK_NS = 10_000_000
+"""Nanoseconds in which a file system may give two changes the same change time: the longest tick of Linux."""
+
+COARSE_TICK_NS = 2_000_000_000
+"""The same of a file system that keeps whole seconds, or every other one."""
+
+FUTURE_NS = 5_000_000_000
+"""A change time so far ahead is no recent one: the clock was set back since, and a further change gets
+another change time."""
+
+
+class Clock(Record):
+    """The clock by which a file system sets change times: that of another machine may be days off.
+
+    An entry whose change time is at most `now` - `tick_ns` gets another change time by any later change.
+    """
+
+    ahead_ns: int = 0
+    tick_ns: int = TICK_NS
+
+    def now(self, time_ns: int) -> int:
+        """What the file system says at `time_ns` of the process's clock, or an earlier time."""
+        return time_ns + self.ahead_ns
+
+
+PROCESS_CLOCK = Clock()
+"""For a file system of which nothing is known."""
+
+
+def clock_of(stamp_ns: int, before_ns: int, after_ns: int) -> Clock:
+    """Return the clock of a file system that gave `stamp_ns` to a change between these two times."""
+    tick = COARSE_TICK_NS if stamp_ns % WHOLE_SECOND == 0 else TICK_NS
+    if before_ns - tick <= stamp_ns <= after_ns:
+        return Clock(0, tick)
+    return Clock(stamp_ns - after_ns, tick)
 
 
 class Doubt(Enum):

@@ -11,8 +11,8 @@ import secrets
 import time
 from contextlib import ExitStack
 
+from rdc.catalog.catalog import user_catalog
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.files.root.root import Root
 from rdc.lean.records import Record
 from rdc.model.preserved import nearest_time
 from rdc.progress import Problem, Progressed
@@ -29,6 +29,7 @@ from rdc.uniting.describe import (
     last_undo,
     was_undone,
 )
+from rdc.uniting.file_systems import SideStorage, kept_of, opened_here
 from rdc.uniting.guards import check_share, check_space
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
 from rdc.uniting.plan import Planning
@@ -41,12 +42,13 @@ from rdc.uniting.rows import (
     Row,
 )
 from rdc.uniting.state import OpenPlan, PairDirectory, RootState, common_base, pair_name, pair_of_roots
-from rdc.uniting.steps import SIDES, Steps, StepsProgress, items_of, writable
+from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rdc.files.root.root import Root
     from rdc.progress import StopSignal
     from rdc.uniting.ancestor_file import StoredAncestor
     from rdc.uniting.conflicts import Merged
@@ -97,6 +99,18 @@ def _unite_once(
         return _Run(stack, places, roots, options, reporter, stop, merged).run()
 
 
+def is_bare(path: bytes) -> bool:
+    """Return whether a directory has no entry at all. Raises RdcError if it cannot be listed."""
+    try:
+        return not os.listdir(path)
+    except OSError as error:
+        raise RdcError(
+            f"{printable(path)}: cannot unite it: expected a directory that you can list, found"
+            f" {error.strerror}; nothing was done: run as its owner, or give that user the rights",
+            code=ExitCode.FILE_IO,
+        ) from error
+
+
 def _places(given: tuple[bytes, bytes]) -> tuple[_Place, _Place]:
     """Return the two directories. Raises UsageError if they are the same or nested, RdcError if one is
     missing."""
@@ -125,9 +139,24 @@ def _places(given: tuple[bytes, bytes]) -> tuple[_Place, _Place]:
 
 
 def _opened(stack: ExitStack, path: bytes) -> Root:
-    root = Root.open(path)
+    root = opened_here(path)
     stack.callback(root.release)
     return root
+
+
+class _Decided(Record):
+    """A plan, and what it was made of."""
+
+    sides: tuple[Listing, Listing]
+    common: Common
+    loaded: set[bytes]
+    """The directories of which the plan has the entries."""
+    original: dict[bytes, Ancestor]
+    """The ancestor's rows in them."""
+    described: Described
+    plan: Plan
+    unloaded: int
+    """The number of entries of which the plan says nothing: both sides have them as they are."""
 
 
 class _Run(Deciding):
@@ -147,6 +176,10 @@ class _Run(Deciding):
         self._stack = stack
         self._places = places
         self._roots = roots
+        catalog = user_catalog(os.environ)
+        stack.callback(catalog.close)
+        writes = not options.dry_run
+        self._storages = [SideStorage(root, catalog, self._report, writes=writes) for root in roots]
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
         """What both sides know of other pairs, in a first meeting."""
@@ -158,7 +191,7 @@ class _Run(Deciding):
         states = self._states()
         pairs = self._pairs(states)
         self._choose_rules(pairs)
-        base = common_base(pairs, states, [place.inode for place in self._places])
+        base = common_base(pairs, states, [state.inode for state in states])
         first = base.ancestors is None
         if base.notice:
             what = (
@@ -170,26 +203,16 @@ class _Run(Deciding):
                 Problem(ExitCode.OK, b"", "first time: nothing is deleted; what differs is a conflict")
             )
         self._check_ring(states, first=first)
-        sides = (self._listing(LEFT), self._listing(RIGHT))
+        self._find_kept()
+        sides = self._listings(states)
         if base.ancestors and not base.plans and not base.notice and _are_as(sides, base.ancestors):
             count = base.ancestors[LEFT].count
             self._keep_rules(pairs)
             return UniteReport(0, 0, 0, 0, count, 0, self._held, first, self._code(conflicts=False))
-        left, right = base.ancestors or (None, None)
-        common = Common((left.table, right.table) if left and right else (EMPTY, EMPTY))
-        doubts = self._options.checksum if first else bool(base.plans or base.notice)
-        loaded = in_doubt(sides, base.ancestors, everything=doubts)
-        rows = common.load(loaded)
-        for listed in sides:
-            listed.load(loaded)
-        original = dict(rows)
-        self._check_emptied(states, common, sides)
-        undone = was_undone(self._roots[LEFT], left), was_undone(self._roots[RIGHT], right)
-        described = describe(rows, sides, self._filters, checksum=self._options.checksum, undone=undone)
-        rules = self._rules(base.plans, lambda side: states[side].can_rename())
-        planning = Planning(described.base, *described.views, rules)
-        self._compare(planning.undecided(), sides)
-        plan = planning.plan()
+        decided = self._decide(sides, base, states)
+        if decided.plan.steps and not self._options.dry_run and self._learn():
+            decided = self._decide(self._listings(states), base, states)
+        plan, described = decided.plan, decided.described
         self._name_holds(plan)
         self._guard(plan, described)
         steps = None
@@ -198,21 +221,45 @@ class _Run(Deciding):
                 self._report(items_of(step, side))
         else:
             self._keep_rules(pairs)
-            for each in sides:
+            for each in decided.sides:
                 each.sweep()
             steps = self._do(plan, base, pairs)
         conflicts = self._name_conflicts(plan)
-        unloaded = common.unloaded if not first else sides[LEFT].count - len(sides[LEFT].rows)
+        unloaded = decided.unloaded
         entries = unloaded + len(plan.settled) + len(plan.kept)
         if steps is not None:
-            ancestors = self._next_rows(plan, described.base, described.views, steps, original)
+            ancestors = self._next_rows(plan, described.base, described.views, steps, decided.original)
             entries = unloaded + len(ancestors)
-            if first or ancestors != original or base.plans or base.notice:
-                self._commit(ancestors, common, loaded, base, states, pairs, sides)
+            if first or ancestors != decided.original or base.plans or base.notice:
+                self._commit(ancestors, decided, base, states, pairs)
             for number, pair in enumerate(pairs):
                 if pair is not None:
                     pair.note_conflicts(conflicts, number)
         return self._result(plan, steps, entries, first=first)
+
+    def _decide(
+        self, sides: tuple[Listing, Listing], base: Base, states: tuple[RootState, RootState]
+    ) -> _Decided:
+        """Return the plan of two trees as they were listed. Raises RdcError."""
+        left, right = base.ancestors or (None, None)
+        common = Common((left.table, right.table) if left and right else (EMPTY, EMPTY))
+        doubts = bool(base.plans or base.notice)
+        if base.ancestors is None:
+            doubts = self._options.checksum or not self._kept.is_plain
+        loaded = in_doubt(sides, base.ancestors, everything=doubts)
+        rows = common.load(loaded)
+        for listed in sides:
+            listed.load(loaded)
+        original = dict(rows)
+        self._check_emptied(states, common, sides)
+        undone = was_undone(self._roots[LEFT], left), was_undone(self._roots[RIGHT], right)
+        checksum = self._options.checksum or base.ancestors is not None
+        described = describe(rows, sides, self._filters, checksum=checksum, undone=undone, kept=self._kept)
+        rules = self._rules(base.plans, lambda side: states[side].can_rename())
+        planning = Planning(described.base, *described.views, rules)
+        self._compare(planning.undecided(), sides)
+        unloaded = common.unloaded if base.ancestors else sides[LEFT].count - len(sides[LEFT].rows)
+        return _Decided(sides, common, loaded, original, described, planning.plan(), unloaded)
 
     # State
 
@@ -222,7 +269,8 @@ class _Run(Deciding):
         for side in sorted(
             (LEFT, RIGHT), key=lambda each: (self._places[each].device, self._places[each].inode)
         ):
-            state = RootState(self._roots[side], write=not self._options.dry_run)
+            learn = self._storages[side].learn
+            state = RootState(self._roots[side], write=not self._options.dry_run, learn=learn)
             self._stack.callback(state.close)
             found[side] = state
         if found[LEFT].id is not None and found[LEFT].id == found[RIGHT].id:
@@ -235,7 +283,12 @@ class _Run(Deciding):
         one, other = states[LEFT].id, states[RIGHT].id
         if not first or one is None or other is None:
             return
-        edges = merged_edges(one, states[LEFT].edges(), other, states[RIGHT].edges())
+        edges = merged_edges(
+            one,
+            states[LEFT].edges(self._places[RIGHT].path),
+            other,
+            states[RIGHT].edges(self._places[LEFT].path),
+        )
         if not self._options.ring:
             check_ring([place.given for place in self._places], one, other, edges)
         self._edges = edges
@@ -272,8 +325,29 @@ class _Run(Deciding):
             if pair is not None:
                 pair.keep_rules(found)
 
-    def _listing(self, side: int) -> Listing:
-        return Listing(self._roots[side], self._filters, self._report)
+    # File systems and trees
+
+    def _find_kept(self) -> None:
+        self._kept = kept_of(*(storage.facts.keeps for storage in self._storages))
+
+    def _learn(self) -> bool:
+        """Find out what both file systems keep. Return whether that is not what was known: then the trees are
+        listed again."""
+        before = [storage.facts for storage in self._storages]
+        for storage in self._storages:
+            storage.learn()
+        self._find_kept()
+        return before != [storage.facts for storage in self._storages]
+
+    def _listings(self, states: tuple[RootState, RootState]) -> tuple[Listing, Listing]:
+        left, right = (
+            Listing(root, self._filters, self._report, state.clock)
+            for root, state in zip(self._roots, states, strict=True)
+        )
+        for listing in (left, right):
+            if not self._kept.links:
+                listing.leave_links()
+        return left, right
 
     # Guards
 
@@ -299,7 +373,7 @@ class _Run(Deciding):
         if self._options.force_empty:
             return
         for side in (LEFT, RIGHT):
-            if not os.listdir(self._places[side].path):
+            if is_bare(self._places[side].path):
                 with RootState(self._roots[1 - side], write=False) as other:
                     had = other.known_at(self._places[side].path)
                 if had:
@@ -331,7 +405,13 @@ class _Run(Deciding):
     def _do(self, plan: Plan, base: Base, pairs: list[PairDirectory | None]) -> Steps:
         if plan.steps or plan.journal:
             self._begin(OpenPlan(base.generation, plan.journal, plan.renames), base, pairs)
+        left, right = self._storages
+        left.agree(right.facts.keeps)
+        right.agree(left.facts.keeps)
         keep = self._options.keep_undo
+        for root in self._roots:
+            if keep is not None and cannot_undo(root):
+                self._report(no_undo_notice(root))
         roots = (
             writable(self._roots[LEFT], keep, fsync=self._options.fsync),
             writable(self._roots[RIGHT], keep, fsync=self._options.fsync),
@@ -346,6 +426,8 @@ class _Run(Deciding):
         for root in roots:
             if root.writes.undo is not None:
                 root.writes.undo.close()
+        for storage in self._storages:
+            storage.finish()
         return steps
 
     def _begin(self, plan: OpenPlan, base: Base, pairs: list[PairDirectory | None]) -> None:
@@ -358,15 +440,13 @@ class _Run(Deciding):
     def _commit(
         self,
         rows: dict[bytes, Ancestor],
-        common: Common,
-        loaded: set[bytes],
+        decided: _Decided,
         base: Base,
         states: tuple[RootState, RootState],
         pairs: list[PairDirectory | None],
-        sides: tuple[Listing, Listing],
     ) -> None:
-        """Make what both sides have in common now the ancestor of both. `loaded`: the directories with rows
-        in `rows`; those in all others are as they were, or without an ancestor as both sides have them."""
+        """Make what both sides have in common now the ancestor of both. The entries of directories that the
+        plan says nothing of are as they were, or without an ancestor as both sides have them."""
         left, right = pairs
         if left is None or right is None:
             return
@@ -379,12 +459,13 @@ class _Run(Deciding):
         for side, pair in ((LEFT, left), (RIGHT, right)):
             own, other = states[side].id, states[1 - side].id
             head = Head(
-                generation, own or b"", other or b"", self._places[side].inode, int(time.time()),
+                generation, own or b"", other or b"", states[side].inode, int(time.time()),
                 self._places[1 - side].path, last_undo(self._roots[side], self._options.keep_undo),
             )  # fmt: skip
             added = table_of(paths, shared, [rows[path].stamps[side] for path in paths])
             ancestor = base.ancestors[side] if base.ancestors else None
-            pair.prepare(encode_next(head, added, loaded, ancestor, common.numbers, sides[side]))
+            numbers = decided.common.numbers
+            pair.prepare(encode_next(head, added, decided.loaded, ancestor, numbers, decided.sides[side]))
         for state in states if self._edges is not None else ():
             state.note_edges(self._edges or ())
         for pair in (left, right):

@@ -17,6 +17,7 @@ from rdc.model.entries import little_endian_integers, strings
 from rdc.progress import Problem
 from rdc.tree import filter_list
 from rdc.tree.walk import Walk
+from rdc.uniting.file_systems import lasting_walk
 from rdc.uniting.pair_rules import NO_RULES
 from rdc.uniting.rows import DIRECTORY, FILE, SYMLINK, Stamp
 from rdc.uniting.state import PairDirectory, RootState
@@ -266,7 +267,7 @@ class _Reading:
             descend=self._is_of_this_device,
         )
         try:
-            for directory in walk:
+            for directory in lasting_walk(walk, self._root.stable):
                 self._found[directory.path] = self._entries(directory)
                 if not deep:
                     break

@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import stat
+import time
 from contextlib import suppress
 from zlib import crc32
 
@@ -21,7 +22,7 @@ from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.directory_descriptors import honours_no_replace
 from rdc.files.base.paths import UNITE_NAME
 from rdc.files.base.syscalls import birth_time, rename_no_replace_between
-from rdc.files.base.taking_names import sync_directory_at
+from rdc.files.base.taking_names import create_temporary, flush, sync_directory_at
 from rdc.files.own.record_log import (
     RecordError,
     complete_lines,
@@ -37,13 +38,14 @@ from rdc.lean.records import Record, replace
 from rdc.limits import NAME_BYTES, RULES_BYTES, UNITE_EDGES, UNITE_FILE_BYTES, UNITE_UNITS
 from rdc.model.preserved import nearest_time, packed_time
 from rdc.uniting.ancestor_file import DamagedError, StoredAncestor
+from rdc.uniting.file_systems import is_private
 from rdc.uniting.pair_rules import decode_rules, encode_rules
 from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, unpack_edges
-from rdc.uniting.rows import ELSEWHERE, LEFT, NO_STAMP, RIGHT, Stamp
+from rdc.uniting.rows import ELSEWHERE, LEFT, NO_STAMP, PROCESS_CLOCK, RIGHT, Stamp, clock_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from rdc.files.root.root import Root
@@ -65,6 +67,9 @@ _ANCESTOR, _OLDER, _NEW = b"ancestor", b"ancestor.1", b"ancestor.new"
 _MARK = b"mark"
 _EDGES, _EDGES_MAGIC = b"edges", b"RDCEDGE\x01"
 _JOURNAL, _OPEN, _RULES = b"journal", b"open", b"rules"
+_LOCK = b"lock"
+_NO_JOURNAL = b"not rdc's\nnot rdc's\n"
+"""Stands for what is in the place of a journal: read_plans takes it for damage."""
 _TRIED = b"try", b"try.1"
 RULES_FILE_BYTES = 2 * RULES_BYTES + 2 * UNITE_UNITS * NAME_BYTES
 """The longest file of rules that is read, in base64."""
@@ -123,14 +128,20 @@ class Base(Record):
 class RootState:
     """The directory `.rdc-unite` of one root. A context manager that unlocks and closes it."""
 
-    def __init__(self, root: Root, *, write: bool) -> None:
-        """Open the directory, and make and lock it if the run writes. Raises RdcError."""
+    def __init__(self, root: Root, *, write: bool, learn: Callable[[], None] | None = None) -> None:
+        """Open the directory, and make and lock it if the run writes. Raises RdcError.
+
+        `root` relies on what is known of its file system. `learn`: finds out more, in a first meeting.
+        """
         self._root = root
         self._writes = write
+        self._learn = learn
         self.shown = root.shown(UNITE_NAME)
         self._fd = self._lock = -1
         self.id: bytes | None = None
         """None: the root has none yet, or it is a copy of another one."""
+        self.clock = PROCESS_CLOCK
+        """That of the file system, once the lock is taken."""
         try:
             self._open(write=write)
         except BaseException:
@@ -144,30 +155,56 @@ class RootState:
                 before = os.fstat(top)
                 with suppress(FileExistsError):
                     os.mkdir(UNITE_NAME, 0o700, dir_fd=top)
-                    with suppress(PermissionError):  # a directory of another user keeps the new time
+                    with suppress(OSError):  # a directory of another user keeps the new time
                         os.utime(b".", dir_fd=top, ns=(before.st_atime_ns, before.st_mtime_ns))
                     sync_directory_at(b".", top)
             try:
                 self._fd = os.open(UNITE_NAME, _DIRECTORY, dir_fd=top)
             except FileNotFoundError:
                 return
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
+                raise self._not_usable("something else", "move it away") from error
             found = os.fstat(self._fd)
-            if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-                raise RdcError(
-                    f"{printable(self.shown)}: cannot use it: expected a directory that only you can write,"
-                    f" found one of user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}; run as"
-                    " its owner, or move it away",
-                    code=ExitCode.FILE_IO,
+            if not self._is_private(found):
+                raise self._not_usable(
+                    f"one of user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}",
+                    "run as its owner, or move it away",
                 )
             if write:
                 self._take_lock()
             self.id = self._read_id()
             if self.id is None and write:
+                if self._learn is not None:
+                    self._learn()
                 self.id = self._make_id()
+
+    @property
+    def files(self) -> _Files:
+        """The files of the directory, once it is open."""
+        return self.files_of(self._fd)
+
+    def files_of(self, fd: int) -> _Files:
+        """The files of an open directory in it."""
+        return _Files(fd, self._root)
+
+    def _is_private(self, found: os.stat_result) -> bool:
+        if not is_private(found, self._root) and self._writes and self._learn is not None:
+            self._learn()
+        return is_private(found, self._root)
+
+    def _not_usable(self, found: str, advice: str) -> RdcError:
+        return RdcError(
+            f"{printable(self.shown)}: cannot use it: expected a directory that only you can write, found"
+            f" {found}; {advice}",
+            code=ExitCode.FILE_IO,
+        )
 
     def _take_lock(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._lock = os.open(b"lock", flags, 0o600, dir_fd=self._fd)
+        self.files.make_way(_LOCK)
+        self._lock = os.open(_LOCK, flags, 0o600, dir_fd=self._fd)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -177,11 +214,19 @@ class RootState:
                 f" {holder or 'unknown'}); run again when it has ended",
                 code=ExitCode.BUSY,
             ) from error
+        except OSError as error:
+            raise RdcError(
+                f"{printable(self.shown)}: cannot lock it: {error.strerror}; rdc unite needs a file system"
+                " with locks, so that two runs never work at once",
+                code=ExitCode.FILE_IO,
+            ) from error
         os.ftruncate(self._lock, 0)
+        before = time.time_ns()
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
+        self.clock = clock_of(os.fstat(self._lock).st_ctime_ns, before, time.time_ns())
 
     def _read_id(self) -> bytes | None:
-        data = _read(self._fd, b"root", 64)
+        data = self.files.read(b"root", 64)
         if data is None or len(data) != len(_ROOT_MAGIC) + ID_BYTES + 16 + 4:
             return None
         body, check = data[:-4], data[-4:]
@@ -191,7 +236,10 @@ class RootState:
 
     def _bound_to(self) -> bytes:
         """Return what no copy of the tree has: a copy is a root of its own, also one that got the inode
-        number of a directory that is gone."""
+        number of a directory that is gone. Where nothing of that lasts, a copy has the same id, and is the
+        same directory at an older state."""
+        if not self._root.stable.inode:
+            return bytes(16)
         top = self._root.fileno()
         made = birth_time(top)
         if not made:
@@ -206,11 +254,16 @@ class RootState:
 
     def _make_id(self) -> bytes:
         made = secrets.token_bytes(ID_BYTES)
-        if not birth_time(self._root.fileno()):
-            _replace(self._fd, _MARK, [])
+        if self._root.stable.inode and not birth_time(self._root.fileno()):
+            self.files.replace(_MARK, [])
         body = _ROOT_MAGIC + made + self._bound_to()
-        _replace(self._fd, b"root", [body, crc32(body).to_bytes(4, "little")])
+        self.files.replace(b"root", [body, crc32(body).to_bytes(4, "little")])
         return made
+
+    @property
+    def inode(self) -> int:
+        """The root's inode number; 0 where its file system may give it another one."""
+        return os.fstat(self._root.fileno()).st_ino if self._root.stable.inode else 0
 
     def can_rename(self) -> bool:
         """Return whether the file system renames an entry without replacing another one. It is tried here; a
@@ -219,10 +272,11 @@ class RootState:
             return False
         if not self._writes:
             return True
-        for name in _TRIED:
-            with suppress(FileExistsError):
-                os.close(os.open(name, _WRITE, 0o600, dir_fd=self._fd))
         try:
+            for name in _TRIED:
+                self.files.make_way(name)
+                with suppress(FileExistsError):
+                    os.close(os.open(name, _WRITE, 0o600, dir_fd=self._fd))
             try:
                 rename_no_replace_between(_TRIED[0], self._fd, _TRIED[1], self._fd)
             except FileExistsError:
@@ -258,8 +312,12 @@ class RootState:
                 known = max(known, ancestors[0].count)
         return known
 
-    def edges(self) -> frozenset[bytes]:
-        """The pairs that this root is part of, and those that it heard of. Raises RdcError."""
+    def edges(self, place: bytes) -> frozenset[bytes]:
+        """The pairs that this root is part of, and those that it heard of. Raises RdcError.
+
+        `place`: where the directory is that it meets for the first time. A pair with one at the same place is
+        over: that directory had another id before its state was lost.
+        """
         found: set[bytes] = set()
         if self.id is None:
             return frozenset()
@@ -269,10 +327,12 @@ class RootState:
             finally:
                 pair.close()
             found.update(
-                edge_of(self.id, each.head.other) for each in ancestors[:1] if each.head.own == self.id
+                edge_of(self.id, each.head.other)
+                for each in ancestors[:1]
+                if each.head.own == self.id and each.head.place != place
             )
         with _failing(self.shown, "read the edges in it"):
-            data = _read(self._fd, _EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""
+            data = self.files.read(_EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""
         body, check = data[:-4], data[-4:]
         if body.startswith(_EDGES_MAGIC) and crc32(body).to_bytes(4, "little") == check:
             with suppress(ValueError):
@@ -287,9 +347,9 @@ class RootState:
         body = _EDGES_MAGIC + heard
         data = body + crc32(body).to_bytes(4, "little")
         with _failing(self.shown, "note the edges in it"):
-            before = _read(self._fd, _EDGES, len(data))
+            before = self.files.read(_EDGES, len(data))
             if before != data and (heard or before is not None):
-                _replace(self._fd, _EDGES, [data])
+                self.files.replace(_EDGES, [data])
 
     @property
     def fd(self) -> int:
@@ -326,11 +386,12 @@ def pair_of_roots(paths: Iterable[bytes]) -> bytes:
 class PairDirectory:
     """The state of a pair that one root keeps."""
 
-    def __init__(self, shown: bytes, name: bytes, fd: int, above: int) -> None:
+    def __init__(self, shown: bytes, name: bytes, fd: int, above: int, files: _Files) -> None:
         self.shown = shown
         self._name = name
         self._fd = fd
         self._above = above
+        self._files = files
 
     @classmethod
     def open(cls, state: RootState, name: bytes, *, make: bool = False) -> Self | None:
@@ -338,13 +399,14 @@ class PairDirectory:
         shown = state.shown + b"/" + name
         with _failing(shown, "use it"):
             if make:
+                state.files.make_way(name, directory_wanted=True)
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=state.fd)
             try:
                 fd = os.open(name, _DIRECTORY, dir_fd=state.fd)
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            return cls(shown, name, fd, state.fd)
+            return cls(shown, name, fd, state.fd, state.files_of(fd))
 
     # Ancestors
 
@@ -358,7 +420,7 @@ class PairDirectory:
         for name in (_ANCESTOR, _OLDER):
             try:
                 with _failing(self.shown + b"/" + name, "read it"):
-                    data = _read(self._fd, name, UNITE_FILE_BYTES)
+                    data = self._files.read(name, UNITE_FILE_BYTES)
                 if data is not None:
                     found.append(StoredAncestor(data))
             except DamagedError as error:
@@ -372,14 +434,16 @@ class PairDirectory:
     def prepare(self, data: bytes) -> None:
         """Write the next ancestor beside the present one, on disk. Raises RdcError."""
         with _failing(self.shown, "write in it"):
-            _replace(self._fd, _NEW, [data])
+            self._files.replace(_NEW, [data])
 
     def commit(self) -> None:
         """Make the prepared ancestor the present one. Raises RdcError."""
         with _failing(self.shown, "write in it"):
+            self._files.make_way(_ANCESTOR)
+            self._files.make_way(_OLDER)
             with suppress(FileNotFoundError):
-                os.rename(_ANCESTOR, _OLDER, src_dir_fd=self._fd, dst_dir_fd=self._fd)
-            os.rename(_NEW, _ANCESTOR, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+                self._files.rename(_ANCESTOR, _OLDER)
+            self._files.rename(_NEW, _ANCESTOR)
             sync_directory_at(b".", self._fd)
 
     # The journal
@@ -399,12 +463,13 @@ class PairDirectory:
         lines.append(signed(_json(["begin"])))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with _failing(self.shown, "write the journal in it"):
+            self._files.make_way(_JOURNAL)
             fd = os.open(_JOURNAL, flags, 0o600, dir_fd=self._fd)
             try:
                 # Empty lines are between two plans, also where the last one was cut off in a line.
                 os.lseek(fd, 0, os.SEEK_END)
                 _write(fd, [b"\n\n", *lines])
-                os.fsync(fd)
+                flush(fd)
             finally:
                 os.close(fd)
             sync_directory_at(b".", self._fd)
@@ -416,7 +481,7 @@ class PairDirectory:
         A plan that was not written whole was not begun.
         """
         with _failing(self.shown, "read the journal in it"):
-            data = _read(self._fd, _JOURNAL, UNITE_FILE_BYTES)
+            data = self._files.read(_JOURNAL, UNITE_FILE_BYTES, instead=_NO_JOURNAL)
         if data is None:
             return [], True
         return read_plans(data)
@@ -424,6 +489,7 @@ class PairDirectory:
     def end(self) -> None:
         """Remove the journal: both sides have the new ancestor. Raises RdcError."""
         with _failing(self.shown, "end the journal in it"), suppress(FileNotFoundError):
+            self._files.make_way(_JOURNAL)
             os.unlink(_JOURNAL, dir_fd=self._fd)
 
     # Conflicts, for --status
@@ -431,7 +497,7 @@ class PairDirectory:
     def open_conflicts(self) -> list[OpenConflict]:
         """The conflicts that the last run left."""
         with _failing(self.shown, "read the conflicts in it"):
-            data = _read(self._fd, _OPEN, UNITE_FILE_BYTES) or b""
+            data = self._files.read(_OPEN, UNITE_FILE_BYTES) or b""
         found = []
         for line in complete_lines(data):
             with suppress(RecordError):
@@ -444,12 +510,12 @@ class PairDirectory:
         lines = _conflict_lines(conflicts, side)
         with _failing(self.shown, "note the conflicts in it"):
             if not self.has_noted(conflicts, side):
-                _replace(self._fd, _OPEN, lines)
+                self._files.replace(_OPEN, lines)
 
     def has_noted(self, conflicts: Sequence[OpenConflict], side: int) -> bool:
         """Return whether these are the conflicts that are kept. Raises RdcError."""
         with _failing(self.shown, "read the conflicts in it"):
-            before = _read(self._fd, _OPEN, UNITE_FILE_BYTES) or b""
+            before = self._files.read(_OPEN, UNITE_FILE_BYTES) or b""
         return before == b"".join(_conflict_lines(conflicts, side))
 
     # Rules
@@ -457,7 +523,7 @@ class PairDirectory:
     def rules(self) -> KeptRules | None:
         """The rules of the pair as this side keeps them; None: none, or none that can be read."""
         with _failing(self.shown, "read the rules in it"):
-            data = _read(self._fd, _RULES, RULES_FILE_BYTES)
+            data = self._files.read(_RULES, RULES_FILE_BYTES)
         try:
             return decode_rules(data) if data else None
         except RecordError:
@@ -466,7 +532,7 @@ class PairDirectory:
     def keep_rules(self, kept: KeptRules) -> None:
         """Keep the rules of the pair, on disk. Raises RdcError."""
         with _failing(self.shown, "keep the rules in it"):
-            _replace(self._fd, _RULES, [encode_rules(kept)])
+            self._files.replace(_RULES, [encode_rules(kept)])
 
     # Texts, for merges
 
@@ -478,24 +544,31 @@ class PairDirectory:
     def kept(self, name: bytes, most: int) -> bytes | None:
         """The content of a file, of at most `most` bytes; None if there is none. Raises RdcError."""
         with _failing(self.shown, "read it"):
-            return _read(self._fd, name, most)
+            return self._files.read(name, most)
 
     def keep(self, name: bytes, parts: Sequence[bytes]) -> None:
         """Write a file. Raises RdcError."""
         with _failing(self.shown, "write in it"):
-            _replace(self._fd, name, parts)
+            self._files.replace(name, parts)
 
     def drop(self, name: bytes) -> None:
         """Remove a file. Raises RdcError."""
         with _failing(self.shown, "write in it"), suppress(FileNotFoundError):
+            self._files.make_way(name)
             os.unlink(name, dir_fd=self._fd)
 
     def forget(self) -> None:
-        """Remove everything that is kept of the pair. Raises RdcError."""
+        """Remove everything that is kept of the pair. A directory that somebody put there stays. Raises
+        RdcError."""
         with _failing(self.shown, "remove it"):
             for name in os.listdir(self._fd):
-                os.unlink(name, dir_fd=self._fd)
-            os.rmdir(self._name, dir_fd=self._above)
+                with suppress(IsADirectoryError):
+                    os.unlink(name, dir_fd=self._fd)
+            try:
+                os.rmdir(self._name, dir_fd=self._above)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
 
     def close(self) -> None:
         """Close the directory. May be called again."""
@@ -580,7 +653,8 @@ class OwnMemory:
     def __init__(
         self, pair: PairDirectory | None, ids: tuple[bytes | None, bytes | None], inode: int
     ) -> None:
-        """`ids`: of this root and of the other one. `inode`: of this root. Raises RdcError."""
+        """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last. Raises
+        RdcError."""
         self.ancestors: list[StoredAncestor] = []
         self.plans: list[OpenPlan] = []
         wrong: list[str] = []
@@ -694,39 +768,86 @@ def _json(items: list[object]) -> bytes:
     return json.dumps(items, separators=(",", ":")).encode()
 
 
-def _read(directory: int, name: bytes, most: int) -> bytes | None:
-    """The content of a file that only the effective user can have written; None if there is none."""
-    try:
-        fd = os.open(name, _READ, dir_fd=directory)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return b""  # a link in its place is worth nothing
-        raise
-    try:
-        found = os.fstat(fd)
-        mine = found.st_uid == os.geteuid() and not found.st_mode & 0o022
-        if not (stat.S_ISREG(found.st_mode) and mine) or found.st_size > most:
-            return b""
-        with open(fd, "rb", closefd=False) as file:
-            return file.read(found.st_size)
-    finally:
-        os.close(fd)
+class _Files:
+    """The files of one open directory of the state."""
 
+    def __init__(self, fd: int, root: Root) -> None:
+        self._fd = fd
+        self._root = root
 
-def _replace(directory: int, name: bytes, parts: Sequence[bytes]) -> None:
-    aside = name + b".part"
-    with suppress(FileNotFoundError):
-        os.unlink(aside, dir_fd=directory)
-    fd = os.open(aside, _WRITE, 0o600, dir_fd=directory)
-    try:
-        _write(fd, parts)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.rename(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
-    sync_directory_at(b".", directory)
+    def is_own(self, found: os.stat_result) -> bool:
+        """Return whether an entry is a file that only the effective user can have written, as far as its file
+        system can tell."""
+        return stat.S_ISREG(found.st_mode) and is_private(found, self._root)
+
+    def read(self, name: bytes, most: int, *, instead: bytes = b"") -> bytes | None:
+        """The content of a file that only the effective user can have written; None if there is none, and
+        `instead` if it is anything else."""
+        try:
+            fd = os.open(name, _READ, dir_fd=self._fd)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                return instead  # a link, or a socket
+            raise
+        try:
+            found = os.fstat(fd)
+            if not self.is_own(found) or found.st_size > most:
+                return instead
+            with open(fd, "rb", closefd=False) as file:
+                return file.read(found.st_size)
+        finally:
+            os.close(fd)
+
+    def make_way(self, name: bytes, *, directory_wanted: bool = False) -> None:
+        """Take away what is at a name of the state and is not the state's: nothing that somebody put there
+        stops a run. A directory with entries in it gets a free name beside instead. Raises OSError."""
+        try:
+            found = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        is_directory = stat.S_ISDIR(found.st_mode)
+        if is_directory if directory_wanted else self.is_own(found):
+            return
+        if not is_directory:
+            os.unlink(name, dir_fd=self._fd)
+            return
+        try:
+            os.rmdir(name, dir_fd=self._fd)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            aside = b"%s.aside-%s" % (name, secrets.token_hex(8).encode())
+            os.rename(name, aside, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def replace(self, name: bytes, parts: Sequence[bytes]) -> None:
+        """Write a file, on disk, in place of one that is there. Raises OSError."""
+        aside = name + b".part"
+        with suppress(FileNotFoundError):
+            self.make_way(aside)
+            os.unlink(aside, dir_fd=self._fd)
+        fd = create_temporary(aside, self._fd)
+        try:
+            _write(fd, parts)
+            flush(fd)
+        finally:
+            os.close(fd)
+        self.make_way(name)
+        self.rename(aside, name)
+        sync_directory_at(b".", self._fd)
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """Rename a file, in place of another one. Where the file system refuses that, the other one goes
+        first: after a kill in between, what it held counts as lost. Raises OSError."""
+        try:
+            os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=self._fd)
+            os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
 
 def _write(fd: int, parts: Sequence[bytes]) -> None:
@@ -746,6 +867,18 @@ class _failing:  # noqa: N801 - reads as a statement
 
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         if isinstance(error, OSError):
+            advice = _ADVICE.get(error.errno or 0, "mend what it tells, then run again")
             raise RdcError(
-                f"{printable(self._shown)}: cannot {self._doing}: {error.strerror}", code=ExitCode.FILE_IO
+                f"{printable(self._shown)}: cannot {self._doing}: {error.strerror}; {advice}",
+                code=ExitCode.FILE_IO,
             ) from error
+
+
+_ADVICE = {
+    errno.EACCES: "run as its owner, or give that user the rights to write there",
+    errno.EPERM: "run as its owner, or give that user the rights to write there",
+    errno.EROFS: "mount it so that it can be written",
+    errno.ENOSPC: "make room there, then run again",
+    errno.EDQUOT: "make room there, then run again",
+}
+"""What helps against an error, by its number."""

@@ -13,7 +13,7 @@ from functools import partial
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.metadata import ANYTHING, identity_of, stat_entry
 from rdc.files.base.syscalls import rename_no_replace_between
 from rdc.files.names.entry_names import Moved, make_durable, move_directory, move_file
@@ -22,16 +22,17 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
-from rdc.model.preserved import packed_time
+from rdc.model.preserved import granularity_of, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed
+from rdc.uniting.file_systems import is_open_to_all, keeps_permissions, lasting
 from rdc.uniting.plan import Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
-from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, Row, Stamp
+from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, Row, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -59,12 +60,25 @@ def writable(root: Root, keep: KeepUndo | None, *, fsync: bool) -> Root:
     """Return `root` as the steps write it: it keeps what undoing the run needs, and sets no times of
     directories and links."""
     reads = replace(root.reads, untimed=_UNTIMED)
-    if keep is None:
+    if keep is None or cannot_undo(root):
         return root.having(reads=reads, writes=replace(root.writes, undo=None))
     from rdc.undoing.keeper import SyncUndo
 
     undo = SyncUndo(root, keep, fsync=fsync)
     return root.having(reads=reads, writes=replace(root.writes, undo=undo))
+
+
+def cannot_undo(root: Root) -> bool:
+    """Return whether nothing can be kept for an undo: old versions are kept under a second name, in a
+    directory in which nobody else can write."""
+    return not root.storage.facts.hard_links or is_open_to_all(root)
+
+
+def no_undo_notice(root: Root) -> Problem:
+    """Return the notice that what a run replaces at a side is not kept."""
+    what = "owners and permissions" if root.storage.facts.hard_links else "hard links"
+    text = f"{printable(root.label)}: its file system has no {what}: nothing is kept for rdc undo there"
+    return Problem(ExitCode.OK, b"", text)
 
 
 def items_of(step: Step, side: int) -> UniteItem:
@@ -278,7 +292,9 @@ class Steps:
         row = step.row
         if row.kind == DIRECTORY:
             found = root.identity(step.old)
-            if row.listed is None or (found.inode, found.kind) != (row.listed.inode, Kind.DIRECTORY):
+            listed = row.listed
+            same = listed is not None and (found.inode == listed.inode or not root.stable.inode)
+            if not same or found.kind != Kind.DIRECTORY:
                 raise root.another(step.old, None, row.listed, "rename it")
             if not move_directory(root, step.old, step.new):
                 raise self._impossible(side, step)
@@ -396,13 +412,42 @@ class Steps:
     def landed(self, side: int, step: Write | CopyHere, path: bytes, identity: Identity | None) -> None:
         """Note that a file is in its place. `identity`: what it is there; None: that was not noted."""
         if identity is not None:
-            self.stamps[side][path] = Stamp(
-                identity.size, step.row.mode, identity.mtime_ns, identity.inode, identity.ctime_ns
-            )
+            root = self._roots[side]
+            mode = step.row.mode
+            if not root.storage.is_plain:
+                mode = root.perform(path, "look at it", stat_entry, reading=True).st_mode & 0o7777
+            stamp = Stamp(identity.size, mode, identity.mtime_ns, identity.inode, identity.ctime_ns)
+            stamp = lasting(stamp, root.stable)
+            timed = root.storage.facts.keeps.is_timed(Kind.FILE)
+            if timed and not _is_kept(step.row.mtime_ns, identity.mtime_ns):
+                # Another version came than the one that both sides are to have: see `served`.
+                stamp = stamp._replace(mtime_ns=step.row.mtime_ns, ctime_ns=0)
+            self.stamps[side][path] = stamp
         else:
-            self._note(side, path, None)
+            self._note(side, path, None, Metadata(step.row.mode, step.row.mtime_ns, 0, 0))
             self.stamps[side][path] = self.stamps[side][path]._replace(ctime_ns=0)
         self._done(side, step)
+
+    def served(self, side: int, files: Mapping[bytes, Row]) -> None:
+        """Note which of the files that the other side was to take are not those that were listed any more.
+
+        What arrived may have been another file's content by then. So the stamps of these vouch for nothing.
+        """
+        root, stamps = self._roots[side], self.stamps[side]
+        for path, row in files.items():
+            known = stamps.get(path)
+            try:
+                now = root.identity(path)
+            except FileError:
+                is_still = False
+            else:
+                if known is not None:  # a step of this run was here
+                    same = now.size, now.mtime_ns, now.inode, now.ctime_ns
+                    is_still = same == (known.size, known.mtime_ns, known.inode, known.ctime_ns)
+                else:
+                    is_still = row.listed is not None and root.check.is_still(row.listed, now)
+            if not is_still:
+                stamps[path] = (known or row.stamp)._replace(ctime_ns=0)
 
     def know(self, side: int, path: bytes, identity: Identity | None) -> None:
         """Read a file that has just come, so that a later run knows whether it was edited. Not more than
@@ -434,7 +479,7 @@ class Steps:
             self._modes.append((side, step.path, step.mode | special))
             return
         root.set_metadata(step.path, kind, wanted, owner=False, expected=row.listed or ANYTHING)
-        self._note(side, step.path, row)
+        self._note(side, step.path, row, wanted)
 
     def _remove(self, side: int, path: bytes, row: Row) -> None:
         root = self._roots[side]
@@ -446,27 +491,36 @@ class Steps:
     def _set_modes(self) -> None:
         """Set the modes of directories, the deepest first: one that excludes its owner closes the way."""
         for side, path, mode in sorted(self._modes, key=lambda each: each[1], reverse=True):
+            root = self._roots[side]
             try:
-                self._roots[side].set_metadata(
-                    path, Kind.DIRECTORY, Metadata(mode, 0, 0, 0), owner=False, expected=ANYTHING
-                )
-                self._note(side, path, None)
+                wanted = Metadata(mode, 0, 0, 0)
+                if keeps_permissions(root.storage.preserved):
+                    root.set_metadata(path, Kind.DIRECTORY, wanted, owner=False, expected=ANYTHING)
+                self._note(side, path, None, wanted)
             except FileError as error:
                 self._report(Problem(ExitCode.PARTIAL, path, str(error)))
 
-    def _note(self, side: int, path: bytes, row: Row | None) -> None:
-        """Note what an entry is after a step. `row`: what it was, if its content has to be the same."""
-        found = self._roots[side].perform(path, "look at it", stat_entry, reading=True)
+    def _note(self, side: int, path: bytes, row: Row | None, wanted: Metadata | None = None) -> None:
+        """Note what an entry is after a step. `row`: what it was, if its content has to be the same.
+
+        `wanted`: what the step set. Anything else there now was set by somebody in the moment since, and
+        shows as a change in the next run.
+        """
+        root = self._roots[side]
+        keeps = root.storage.facts.keeps
+        found = root.perform(path, "look at it", stat_entry, reading=True)
         now = identity_of(found)
-        ctime_ns = now.ctime_ns
-        if (
-            row is not None
-            and row.kind == FILE
-            and (now.inode, now.size) != (row.stamp.inode, row.stamp.size)
-        ):
-            ctime_ns = 0  # somebody was there: the next run looks at the content
         mode = found.st_mode & 0o7777 if now.kind != Kind.SYMLINK else 0
-        self.stamps[side][path] = Stamp(now.size, mode, now.mtime_ns, now.inode, ctime_ns)
+        stamp = lasting(Stamp(now.size, mode, now.mtime_ns, now.inode, now.ctime_ns), root.stable)
+        known = None if row is None or row.kind != FILE else (row.stamp.inode, row.stamp.size)
+        if known is not None and known != (stamp.inode, stamp.size):
+            stamp = stamp._replace(ctime_ns=0)  # somebody was there: the next run looks at the content
+        timed = now.kind == Kind.FILE and keeps.is_timed(Kind.FILE)
+        if wanted is not None and timed and not _is_kept(wanted.mtime_ns, now.mtime_ns):
+            stamp = stamp._replace(mtime_ns=wanted.mtime_ns, ctime_ns=0)
+        if wanted is not None and keeps_permissions(keeps) and (mode ^ wanted.mode) & MODE_BITS:
+            stamp = stamp._replace(mode=wanted.mode, ctime_ns=0)
+        self.stamps[side][path] = stamp
 
     def _note_renamed(self, side: int, path: bytes, row: Row) -> None:
         """Note what a file is under its new name. A rename changes nothing but its change time: what else
@@ -475,6 +529,12 @@ class Steps:
         now, before = self.stamps[side][path], row.stamp
         if row.kind == FILE and now._replace(ctime_ns=before.ctime_ns) != before:
             self.stamps[side][path] = before._replace(ctime_ns=0)
+
+
+def _is_kept(wanted_ns: int, found_ns: int) -> bool:
+    """Return whether a file system may have made `found_ns` of a time that it was given."""
+    granularity = granularity_of([(wanted_ns, found_ns)])
+    return granularity is not None and not granularity.is_vague
 
 
 def _has_above(path: bytes, failed: set[bytes]) -> bool:

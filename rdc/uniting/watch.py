@@ -12,8 +12,9 @@ import select
 import time
 from contextlib import ExitStack
 
+from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
+from rdc.catalog.store import FactsAlone
 from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, TrustError, UsageError
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
@@ -24,10 +25,12 @@ from rdc.protocol.messages.uniting import Subject
 from rdc.session.runtime import driver
 from rdc.session.runtime.commands import Conversation, Flush, Idle, entries_memory
 from rdc.session.serve import greeting
+from rdc.uniting.file_systems import opened_here
+from rdc.uniting.meeting import MEETINGS, Again, ends_of
 from rdc.uniting.merged_texts import Merging
 from rdc.uniting.pages import rest_of, send_page
 from rdc.uniting.records import UniteConflict, United, UniteReport
-from rdc.uniting.remote import MEETINGS, Again, RemoteRun, ends_of
+from rdc.uniting.remote import RemoteRun
 from rdc.uniting.run import unite
 from rdc.uniting.sentry import Sentry
 from rdc.uniting.state import pair_of_roots
@@ -265,7 +268,7 @@ class LocalWatch(Watch):
 
 
 def _opener(path: bytes) -> Callable[[], Root]:
-    return lambda: Root.open(path)
+    return lambda: opened_here(path)
 
 
 class RemoteWatch(Watch):
@@ -294,7 +297,7 @@ class RemoteWatch(Watch):
         # Made for each session: its keys may have changed meanwhile.
         host = far_host(self._location, self._shell, self._keys, self._reporter)
         with ExitStack() as stack:
-            signer = FileSigner(catalog=NoCatalog())
+            signer = FileSigner(catalog=FactsAlone(user_catalog(os.environ)))
             stack.callback(signer.close)
             wire = host.dial()
             stack.callback(wire.close)

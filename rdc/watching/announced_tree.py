@@ -34,7 +34,7 @@ class InodeStamps(Record):
         return cls(listing.names, inodes.inodes, inodes.ctimes)
 
     def chosen(self, rows: Sequence[int]) -> InodeStamps:
-        """The stamps of these rows only; `rows` increases."""
+        """Return the stamps of these rows only; `rows` increases."""
         names = strings(self.names)
         columns = (b"".join([column[8 * row : 8 * row + 8] for row in rows]) for column in self._columns)
         return InodeStamps(b"".join([names[row] + b"\0" for row in rows]), *columns)
@@ -56,7 +56,7 @@ def possibly_changed(
     found: InodeStamps,
     renamed: Collection[bytes],
 ) -> list[bytes]:
-    """Names of files whose size and mtime are unchanged but whose content may differ.
+    """Return the names of files whose size and mtime are unchanged but whose content may differ.
 
     Either another file took the name (a swap, or a replacement with the old times), or the file changed and
     its mtime was set back. A new ctime alone proves nothing if mode or owner changed, or if the file came by
@@ -86,7 +86,7 @@ def possibly_changed(
 
 
 def _differing(one: InodeStamps, other: InodeStamps) -> list[int]:
-    """The rows in which two InodeStamps with equal names differ."""
+    """Return the rows in which two InodeStamps with equal names differ."""
     columns = (array("Q", column) for column in (one.inodes, other.inodes, one.ctimes, other.ctimes))
     pairs = enumerate(zip(*columns, strict=True))
     return [row for row, (inode, now, ctime, then) in pairs if inode != now or ctime != then]
@@ -139,12 +139,12 @@ class AnnouncedTree:
         return self._directories.get(path, _EMPTY)
 
     def kind(self, path: bytes) -> Kind | None:
-        """The announced kind of `path`; None if nothing was announced there."""
+        """Return the announced kind of `path`; None if nothing was announced there."""
         found = self.entry(path)
         return None if found is None else found[0]
 
     def entry(self, path: bytes) -> tuple[Kind, int, Metadata] | None:
-        """The announced kind, size and metadata of `path`."""
+        """Return the announced kind, size and metadata of `path`."""
         parent, _, name = path.rpartition(b"/")
         listing = self.of(parent)
         names = strings(listing.names)
@@ -155,7 +155,7 @@ class AnnouncedTree:
         return Kind(one.kinds[0]), one.total_size, one.unpacked().metadata(0)
 
     def stamps_of(self, path: bytes) -> InodeStamps | None:
-        """The stamps of the entries of the directory `path`; None if unknown."""
+        """Return the stamps of the entries of the directory `path`; None if unknown."""
         return self._stamps.get(path)
 
     def acknowledge(self) -> None:
@@ -208,7 +208,7 @@ class AnnouncedTree:
             todo += [(join(before, name), join(after, name)) for name in _directories(listing)]
 
     def metadata(self, path: bytes) -> Metadata | None:
-        """A directory's own metadata as announced."""
+        """Return a directory's own metadata as announced."""
         if path in self._own:
             return self._own[path]
         found = self.entry(path)

@@ -38,7 +38,7 @@ class WatchJunction:
         self.mark = mark
         """The origin of the source's Watch, or of an earlier one."""
         self._watched = False
-        """Whether the source has sent Watch."""
+        """True if the source has sent Watch."""
         self._describe: Received | None = None
         """The destination's Describe, if it waits for Watch."""
         self.turns = FarSourceTurns(user, lambda: self.traffic, host=source.name)
@@ -112,7 +112,7 @@ class Between(WatchLoop):
     _mark = b""
     """The origin of the last session's Watch."""
     _had_files = False
-    """Whether that session brought the destination in sync, and not empty."""
+    """True if that session brought the destination in sync, and not empty."""
 
     def _session(self) -> None:
         own, sync = greeting(self._signer.params), self._options.sync

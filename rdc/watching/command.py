@@ -292,7 +292,7 @@ class WatchTerminal(SyncTerminal):
         self._show(*self._status_words, good=True)
 
     def _progress(self, status: StatusLine, event: Progressed) -> None:
-        """Shows the progress of a turn that takes longer than SHOW_AFTER."""
+        """Show the progress of a turn that takes longer than SHOW_AFTER."""
         now = self._clock()
         if self._turn_began is None:
             self._turn_began = now
@@ -305,19 +305,19 @@ class WatchTerminal(SyncTerminal):
             self._status.show(parts, good=good)
 
     def _below(self, text: str) -> None:
-        """Writes names to stdout, where the status line may be: it comes back at the end of the turn."""
+        """Write names to stdout, where the status line may be: it comes back at the end of the turn."""
         if self._status is not None:
             self._status.hide()
         self._write_names(text)
 
     def _above(self, text: str) -> None:
-        """Writes to stderr, above the status line."""
+        """Write to stderr, above the status line."""
         if self._status is None or not self._status.line(text.rstrip("\n")):
             self._write(text)
 
 
 def trouble_line(event: Halted | Limited | Disconnected) -> str:
-    """Describes what keeps a watch from working."""
+    """Describe what keeps a watch from working."""
     reason = one_line(event.reason)
     if isinstance(event, Halted):
         return f"halted: {reason}"

@@ -117,8 +117,8 @@ class Mounts:
             self._fd = -1
 
     def missed(self) -> bytes | None:
-        """Path, below the directory, of a mount that disappeared; None without one, or once it is mounted
-        there again. Costs one system call if no mount changed."""
+        """Return the path, below the directory, of a mount that disappeared; None without one, or once it is
+        mounted there again. Costs one system call if no mount changed."""
         if self._fd >= 0 and self._poll.poll(0):
             now = self._read()
             # By number, since the path of a mount changes when a directory above it is renamed.
@@ -129,7 +129,7 @@ class Mounts:
         return self._missed
 
     def _read(self) -> dict[int, bytes]:
-        """Paths relative to the directory, by mount number."""
+        """Return the paths relative to the directory, by mount number."""
         found = {}
         os.lseek(self._fd, 0, os.SEEK_SET)
         with open(self._fd, "rb", closefd=False) as table:
@@ -213,7 +213,7 @@ class Batch(Record):
     moves: tuple[MoveSeen, ...]
     """Renames in the order in which they happened."""
     overflow: bool
-    """Whether events were lost, so the whole tree must be read."""
+    """True if events were lost, so the whole tree must be read."""
 
 
 class TreeEvents:
@@ -292,7 +292,7 @@ class TreeEvents:
             self._missed.add(path)
 
     def due(self) -> float | None:
-        """Seconds until the current burst should be taken; None without one."""
+        """Return the seconds until the current burst should be taken; None without one."""
         with self._lock:
             if self._first is None:
                 return None

@@ -121,10 +121,11 @@ class Origin:
         file system if that has an id of its own."""
         self._mounts: Mounts | None = None
         self.announced = bool(mark)
-        """Whether entries were announced, so an empty directory is suspicious."""
+        """True if entries were announced, so an empty directory is suspicious."""
 
     def open(self) -> SourceTree:
-        """The tree, opened for one turn: an open tree could not be unmounted. FileError if it is gone."""
+        """Return the tree, opened for one turn: an open tree could not be unmounted. FileError if it is
+        gone."""
         # Every rdc that follows or is followed knows special files by their kinds.
         return SourceTree.open(self._path, self._site).showing(self._options.nodes)
 
@@ -177,7 +178,7 @@ class Origin:
         return f"{printable(missed)} in {self._name} was unmounted; to follow without it, start again"
 
     def _look(self) -> tuple[str | None, bytes]:
-        """The problem at the path if any, and the mark of the directory there."""
+        """Return the problem at the path if any, and the mark of the directory there."""
         try:
             tree = self.open()
         except RdcError as error:
@@ -214,7 +215,7 @@ class Origin:
 
 
 def _mark(tree: SourceTree) -> bytes:
-    """A hash of the file system's own id and the inode number, since a remote side needs neither."""
+    """Return a hash of the file system's own id and the inode number, since a remote side needs neither."""
     directory = tree.root.directory(tree.only or b"", fresh=True)
     system, inode = file_system_of(directory.fd).id, os.fstat(directory.fd).st_ino
     return blake3(b"rdc origin %d %d" % (system, inode)).digest(length=MARK_BYTES)
@@ -264,7 +265,7 @@ class Follower:
         self._troubles = Troubles()
         self._schedule = Schedule(clock, options.rescan)
         self.in_step = False
-        """Whether the first comparison is complete."""
+        """True if the first comparison is complete."""
 
     def close(self) -> None:
         if self._events is not None:
@@ -522,7 +523,7 @@ def _rest(events: TreeEvents, seconds: float | None) -> Conversation[None]:
 
 
 def following(tree: FollowedTree) -> Conversation[None]:
-    """The rest of a session after the remote side's Follow."""
+    """Return the rest of a session after the remote side's Follow."""
     options, mark = tree.options, tree.follow.origin
     origin = Origin(tree.path, options, tree.site, name=tree.name, mark=mark)
     follower = Follower(
@@ -543,5 +544,5 @@ def following(tree: FollowedTree) -> Conversation[None]:
 
 
 def _nothing() -> Conversation[None]:
-    """An empty opening: Opened came before Follow."""
+    """Return an empty opening: Opened came before Follow."""
     yield from ()

@@ -1,5 +1,5 @@
-"""Who hears of a watch: the user on this machine, or the user at the remote side; and what of a source that
-another machine follows.
+"""The listeners of a watch: the user on this machine, or the user at the remote side; and their events of a
+source that another machine follows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Troubles:
         self.failed: set[bytes] = set()
         """Files of this turn that the destination did not get, because they changed during the read."""
         self.errors = False
-        """Whether anything else failed in this turn."""
+        """True if anything else failed in this turn."""
         self._said: set[tuple[bytes, str]] = set()
 
     def begin(self, *, whole: bool) -> None:
@@ -58,7 +58,7 @@ class Troubles:
 
 class Listener(Protocol):
     is_near: bool
-    """Whether the listener also receives what the destination reports."""
+    """True if the listener also receives what the destination reports."""
 
     def report(self, event: Event) -> None:
         """Report an event about a single entry."""
@@ -132,7 +132,7 @@ class FarSourceTurns:
         self._troubles = Troubles()
         self._began, self._before = time.monotonic(), Traffic(0, 0)
         self.in_step = False
-        """Whether the first comparison is complete."""
+        """True if the first comparison is complete."""
         self.files = 0
         """Number of the source's files, as last announced."""
 

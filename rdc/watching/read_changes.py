@@ -75,7 +75,7 @@ class Retries:
         return retry is not None and retry.due > self._clock()
 
     def due(self) -> list[bytes]:
-        """Files whose wait is over."""
+        """Return the files whose wait is over."""
         now = self._clock()
         return [path for path, retry in self._files.items() if retry.due <= now]
 
@@ -121,7 +121,7 @@ class ReadChanges:
         self.announced: list[bytes] = []
 
     def changes(self, batch: Batch, *, rename: bool) -> Changes | None:
-        """The changes to announce, or None; the record then counts them as announced. rename: announce
+        """Return the changes to announce, or None; the record then counts them as announced. rename: announce
         renames as such."""
         moves = self._moves(batch.moves) if rename and not batch.overflow else []
         self.read(batch)
@@ -199,7 +199,7 @@ class ReadChanges:
     # Comparing
 
     def _change(self, path: bytes) -> DirectoryChange | None:
-        """The changes to announce in one directory."""
+        """Return the changes to announce in one directory."""
         if path != self._start and self._record.kind(path) is not Kind.DIRECTORY:
             # The parent's entries, read a moment ago or announced before, do not contain it: it came or went
             # meanwhile. Both are read again.
@@ -256,7 +256,7 @@ class ReadChanges:
     # Renames
 
     def _moves(self, moves: Iterable[MoveSeen]) -> list[Renamed]:
-        """The renames that the destination can repeat. The record follows them."""
+        """Return the renames that the destination can repeat. The record follows them."""
         return [renamed for move in moves if (renamed := self._move(move)) is not None]
 
     def _move(self, move: MoveSeen) -> Renamed | None:

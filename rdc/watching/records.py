@@ -39,7 +39,7 @@ class InStep(Record):
     """The destination has everything that the source had when this turn began."""
 
     whole: bool
-    """Whether the whole trees were compared."""
+    """True if the whole trees were compared."""
     files: int
     """Files of the source after filters."""
     changed: int

@@ -173,7 +173,7 @@ def run_watch(
 
 
 def _check_watched(options: SyncOptions) -> None:
-    """Raises UsageError for what a watch does not take."""
+    """Raise UsageError for what a watch does not take."""
     for name, declared in OPTIONS.items():
         value = getattr(options, name)
         if not declared.watch and value != declared.default:
@@ -186,7 +186,7 @@ def _check_watched(options: SyncOptions) -> None:
 
 
 def _check_apart(source: Location, destination: Location, options: SyncOptions) -> None:
-    """Raises UsageError if one tree contains the other, as far as this machine can know."""
+    """Raise UsageError if one tree contains the other, as far as this machine can know."""
     if source.host is None and destination.host is None:
         check_local(source.path, destination.path)
         check_overlap(source.path, destination.path, filter_list(options.rules), delete=options.delete)
@@ -197,7 +197,7 @@ def _check_apart(source: Location, destination: Location, options: SyncOptions) 
 
 
 def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Callable[[float], None]:
-    """Returns a sleep that raises StoppedError soon after `stop` is set."""
+    """Return a sleep that raises StoppedError soon after `stop` is set."""
     if stop is None:
         return sleep
 

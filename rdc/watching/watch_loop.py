@@ -61,7 +61,7 @@ class Changes(Record):
 
 
 def run_command(words: Sequence[str], changes: Changes) -> str | None:
-    """Runs the command, without a shell, and waits for its end. Its stdout is this process's stderr, since
+    """Run the command, without a shell, and wait for its end. Its stdout is this process's stderr, since
     stdout may be events for a program. Returns what is wrong with it; None if it ended with 0."""
     try:
         ended = subprocess.run(
@@ -99,7 +99,7 @@ class Hook:
         self._thread: threading.Thread | None = None
 
     def note(self, turn: InStep) -> None:
-        """Counts what a turn changed, if it did. Never waits."""
+        """Count what a turn changed, if it did. Never waits."""
         if not (turn.changed or turn.deleted):
             return
         with self._state:
@@ -116,7 +116,7 @@ class Hook:
             self._state.notify()
 
     def close(self) -> None:
-        """Runs what is due at once, and waits for its end."""
+        """Run what is due at once, and wait for its end."""
         with self._state:
             self._closing = True
             self._state.notify()
@@ -132,7 +132,7 @@ class Hook:
                 self._report(Problem(ExitCode.PARTIAL, b"", said))
 
     def _next(self) -> Changes | None:
-        """Waits for changes, and then until it is quiet. None: there will be no more."""
+        """Wait for changes, and then until it is quiet. None: there will be no more."""
         with self._state:
             while not self._noted.turns:
                 if self._closing:
@@ -157,7 +157,7 @@ would fill the daemon's log and let the user believe that the copy is kept."""
 
 
 def _one_at_a_time(reporter: WatchReporter) -> WatchReporter:
-    """Returns a reporter for several threads."""
+    """Return a reporter for several threads."""
     lock = Lock()
 
     def report(event: Event | WatchEvent, /) -> None:
@@ -228,7 +228,7 @@ class WatchLoop:
         raise NotImplementedError
 
     def _host(self, location: Location) -> FarHost:
-        """The host of a tree, made for each session: its keys may have changed meanwhile."""
+        """Return the host of a tree, made for each session: its keys may have changed meanwhile."""
         return far_host(location, self._shell, self._keys, self._take)
 
     def _take(self, event: Event) -> None:

@@ -31,6 +31,7 @@ from rdc.model.similar import (
     SimilarGroup,
     SimilarReport,
     SimilarSummary,
+    TextDifference,
 )
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.json_output import JsonOutput
@@ -145,7 +146,13 @@ def _similar_text(write: Callable[[str], None]) -> None:
     run.common()
     first = sample(Document, path_bytes=b"a.jsonl")
     copies = (sample(Document, path_bytes=b"c.txt", row=0),)
-    one = sample(SimilarDocument, document=first, like=sample(Document, path_bytes=b"b.jsonl"), copies=copies)
+    one = sample(
+        SimilarDocument,
+        document=first,
+        like=sample(Document, path_bytes=b"b.jsonl"),
+        copies=copies,
+        differences=(TextDifference("words before", "new", "old", "words after"),),
+    )
     group = sample(DocumentGroup, documents=(one,))
     summary = sample(DocumentSummary)
     run.write.finish(sample(DocumentReport, matches=(one,), groups=(group,), kept=(), summary=summary))

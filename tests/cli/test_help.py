@@ -113,6 +113,11 @@ def _options(verb: str) -> list[Option]:
     return [option for group in load_verbs()[verb].OPTIONS for option in group.options]
 
 
+@pytest.mark.parametrize("verb", load_verbs())
+def test_help_is_one_screen(verb: str) -> None:
+    assert len(shown(verb, "--help", width=100).splitlines()) <= SCREEN
+
+
 @pytest.mark.parametrize("verb", [name for name, verb in load_verbs().items() if verb.help_text.short])
 def test_the_short_help_is_one_screen_of_the_common_options(verb: str) -> None:
     text = shown(verb, "--help", width=100)

@@ -126,6 +126,17 @@ NO_VERB, SEE = "rdc: rdc has no verb '{}';", "(see rdc --help)"
             f"{NO_VERB.format('prune')} snapshots: rdc store forget and gc; signatures: rdc catalog prune"
             f" {SEE}",
         ),
+        (["find", "a"], f"{NO_VERB.format('find')} to find identical files, write: rdc dupes PATH {SEE}"),
+        (["unison", "a"], f"{NO_VERB.format('unison')} to sync both ways, write: rdc unite LEFT RIGHT {SEE}"),
+        (["help", "snyc"], "rdc: rdc has no verb 'snyc'; did you mean sync? (see rdc --help)"),
+        (
+            ["dupes", "-r", "a"],
+            "rdc: rdc dupes has no -r: directories are always searched with all below them",
+        ),
+        (
+            ["sync", "--itemize", "a", "b"],
+            "rdc: unknown option --itemize; did you mean --itemize-changes? (see rdc sync --help)",
+        ),
         (["version"], f"{NO_VERB.format('version')} write: rdc --version {SEE}"),
         (["daemon"], f"{NO_VERB.format('daemon')} write: rdc serve --config=FILE {SEE}"),
         (["bisync"], f"{NO_VERB.format('bisync')} to sync both ways, write: rdc unite LEFT RIGHT {SEE}"),

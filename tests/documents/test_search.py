@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.documents.find import candidates, search
+from rdc.documents.find import candidates, comparison
 from rdc.documents.find import candidates as equal_keys
 from rdc.documents.parts import open_parts
 from rdc.errors import ExitCode, UsageError
@@ -92,7 +92,7 @@ def test_limits_of_memory_change_nothing(
     monkeypatch.setattr(candidates, "PAIRS", 50)
     monkeypatch.setattr(candidates, "_WAITING", 16)
     monkeypatch.setattr(equal_keys, "RANGE_ROWS", 10)
-    monkeypatch.setattr(search, "OVERLAP_BYTES", 1000)
+    monkeypatch.setattr(comparison, "OVERLAP_BYTES", 1000)
     assert everything(similar_documents(path, options)) == before
 
 
@@ -108,7 +108,7 @@ def test_threads_compare_documents_of_more_parts_than_stay_open(
     before = everything(merge_documents(parts, DocumentOptions(workers=1)))
     assert before[0]
     monkeypatch.setattr(open_parts, "OPEN_PARTS", 1)
-    monkeypatch.setattr(search, "OVERLAP_BYTES", 1000)
+    monkeypatch.setattr(comparison, "OVERLAP_BYTES", 1000)
     assert everything(merge_documents(parts, DocumentOptions(workers=4))) == before
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.documents.find import candidates, search
+from rdc.documents.find import candidates, comparison
 from rdc.documents.find import candidates as crowded_bands
 from rdc.documents.find import candidates as equal_keys
 from rdc.library.similar import merge_documents, similar_documents
@@ -150,7 +150,7 @@ def test_parts_threads_and_memory_change_nothing(
     monkeypatch.setattr(candidates, "PAIRS", 700)
     monkeypatch.setattr(candidates, "_WAITING", 100)
     monkeypatch.setattr(equal_keys, "RANGE_ROWS", 30)
-    monkeypatch.setattr(search, "OVERLAP_BYTES", 30_000)
+    monkeypatch.setattr(comparison, "OVERLAP_BYTES", 30_000)
     monkeypatch.setattr(crowded_bands, "TASK_PAIRS", 500)
     monkeypatch.setattr(crowded_bands, "TASK_MEMBERS", 50)
     for workers in (1, 3):

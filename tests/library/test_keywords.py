@@ -134,7 +134,7 @@ def test_a_record_and_keywords_exclude_each_other(name: str) -> None:
     record, function = FUNCTIONS[name], getattr(rdc, name)
     keyword = next(iter(keywords_of(record)))
     two = name in {"sync", "check", "watch", "unite", "store_put"}
-    with pytest.raises(rdc.UsageError) as raised:
+    with pytest.raises(TypeError) as raised:
         function(*["missing", "missing"][: 1 + two], record(), **{keyword: None})
     assert str(raised.value) == (
         f"{name}: options= and the keyword {keyword}= are given; give options as keywords, or all of them in"

@@ -284,4 +284,6 @@ def groups(report: rdc.DocumentReport) -> list[rdc.DocumentGroup]:
     found = list(report.groups)
     members: list[rdc.SimilarDocument] = [member for group in found for member in group.documents]
     print([(member.document.path_bytes, member.resemblance, member.like.row) for member in members])
+    places: list[rdc.TextDifference] = [place for member in members for place in member.differences]
+    print([(place.before, place.here, place.like, place.after) for place in places])
     return found

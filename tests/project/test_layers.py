@@ -61,7 +61,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("",),
     ),
     "survey": (("walk",), ("slices",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
-    "documents": (("read",), ("parts",), ("gather",), ("find",), ("",)),
+    "documents": (("read",), ("parts",), ("gather",), ("find",), ("reread",), ("",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),
 }
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A

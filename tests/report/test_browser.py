@@ -1,4 +1,4 @@
-"""Pages of scans and of duplicates in a real browser: phone, tablet and large screen, light and dark.
+"""Pages in a real browser: phone, tablet and large screen, light and dark.
 
 The rules measured here are those of WCAG that can be computed for pages without scripts: contrast, a name for
 each table and region, headings in order, landmarks, language, title, and that nothing overlaps or scrolls
@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from rdc.documents.page_report import documents_page
 from rdc.duplicates.page_report import duplicates_page
 from rdc.errors import ExitCode
 from rdc.model.duplicates import (
@@ -28,6 +29,14 @@ from rdc.model.duplicates import (
     DuplicateSummary,
 )
 from rdc.model.scan import DirectorySummary, LevelSummary, Overlap, ScanProblem, ScanReport, SimilarFiles
+from rdc.model.similar import (
+    Document,
+    DocumentGroup,
+    DocumentReport,
+    DocumentSummary,
+    SimilarDocument,
+    TextDifference,
+)
 from rdc.report.html_page import PageOrigin
 from rdc.survey.report.page import offers, scan_html
 from scripts.make_scan_sample import report as sample
@@ -156,6 +165,26 @@ def duplicates(names: tuple[bytes, ...]) -> str:
     return b"".join(duplicates_page(report, ORIGIN)).decode()
 
 
+def documents(names: tuple[bytes, ...]) -> str:
+    """A page of near-duplicates with these names, and their texts as what differs."""
+    found = [Document(name, number, 1500) for number, name in enumerate(names * 2)]
+    texts = [name.decode("latin-1")[:100] for name in names]
+    members = tuple(
+        SimilarDocument(
+            one,
+            (number + 1) / len(found),
+            0.5,
+            found[0],
+            tuple(found[:2]),
+            tuple(TextDifference(text, text, text, text) for text in texts[:2]),
+        )
+        for number, one in enumerate(found)
+    )
+    summary = DocumentSummary(1000, 10**9, 8, 0, 2, 8, 99, 9, 990, 0)
+    report = DocumentReport((DocumentGroup(members * 9),) * 2, members, found, summary, ExitCode.OK)
+    return b"".join(documents_page(report, ORIGIN)).decode()
+
+
 def in_browser(pages: list[str], place: Path, *options: str) -> list[dict[str, Any]]:
     """What the browser measures of each page at each of WIDTHS. Fails if the browser reports anything."""
     assert shutil.which("chromium"), "the tests need chromium; install it (Debian: apt-get install chromium)"
@@ -184,11 +213,14 @@ def test_pages_are_sound_at_every_width(dark: bool, tmp_path: Path) -> None:
         scan_html(empty(), ORIGIN),
         duplicates(plain),
         duplicates(HOSTILE),
+        documents(plain),
+        documents(HOSTILE),
     ]
+    titles = [*["rdc scan"] * 3, *["rdc dupes"] * 2, *["Near-duplicate documents"] * 2]
     options = ("--blink-settings=preferredColorScheme=0",) if dark else ()
     for number, found in enumerate(in_browser(pages, tmp_path, *options)):
         assert found["faults"] == [], (number, found)
-        assert found["title"] == ("rdc scan" if number < 9 else "rdc dupes")  # no name was run
+        assert found["title"] == titles[number // len(WIDTHS)]  # no name was run
         assert found["scripts"] == 0
         assert found["ground"] == ("rgb(20, 24, 31)" if dark else "rgb(255, 255, 255)")
 
@@ -250,7 +282,7 @@ def test_a_page_is_small_and_asks_for_nothing() -> None:
         errors=tuple(ScanProblem(long[0], "x" * 9000, ExitCode.PARTIAL) for _ in range(500)),
         paths_bytes=long * 50,
     )
-    for page in (scan_html(many, ORIGIN), duplicates(HOSTILE), scan_html(sample(), ORIGIN)):
+    for page in (scan_html(many, ORIGIN), duplicates(HOSTILE), documents(long), scan_html(sample(), ORIGIN)):
         assert len(page.encode()) < 1_500_000
         assert "Content-Security-Policy\" content=\"default-src 'none'" in page
         assert not re.search(r"<(script|img|link|a)\b|(src|href)=[\"']|url\(|@import", page)

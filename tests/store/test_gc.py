@@ -77,6 +77,20 @@ def test_nothing_is_removed_while_snapshots_need_it(days: Days, tmp_path: Path) 
     days.check(tmp_path)
 
 
+def test_progress_ends_at_the_trees_that_are_kept(days: Days) -> None:
+    days.put(3)
+    told = list[tuple[int, int | None]]()
+
+    def tell(event: object) -> None:
+        if isinstance(event, rdc.Progressed):
+            told.append((event.done, event.total))
+
+    rdc.clean_store(days.store, reporter=tell)
+    with PackStore.open(os.fsencode(days.store)) as opened:
+        sizes = [opened.snapshot(number).tree.size for number in (1, 2, 3)]
+    assert told == [(sum(sizes[: at + 1]), sum(sizes)) for at in range(3)]
+
+
 def test_the_trash_is_kept_for_a_week(days: Days, tmp_path: Path) -> None:
     days.put(3)
     rdc.forget_snapshots(days.store, rdc.ForgetOptions(numbers=(1, 2), apply=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import ipaddress
 import os
@@ -36,6 +37,8 @@ UNSIGNED = rdc.SyncOptions(unsigned=True, delete=True, fewest_bytes=True, timeou
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RDC_CATALOG", str(tmp_path / "catalog"))
     monkeypatch.setenv("RDC_KEYS", str(tmp_path / "keys"))
+    for name in [one for one in os.environ if one.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
     return tmp_path
 
 
@@ -184,6 +187,27 @@ def test_files_of_another_time_are_named(tree: Path, store: Path, tmp_path: Path
             sync(f"{server.url}/st/@2/", tmp_path / "out")
 
 
+def test_a_copy_whose_index_names_a_pack_to_come_says_so_in_one_line(
+    tree: Path, store: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As after a copy that was made during a put: its packs were listed before the put, its index read after
+    it."""
+    packs = set((store / "packs").rglob("*.pack"))
+    edited(tree, store)
+    (pack,) = set((store / "packs").rglob("*.pack")) - packs
+    pack.rename(tmp_path / "to come")
+    with WebServer(tmp_path) as server:
+        words = ["sync", "--unsigned", "-q", f"{server.url}/st/@latest/", f"{tmp_path / 'out'}/"]
+        assert run_command(words, process_environment()) == ExitCode.STREAM
+        told = capfd.readouterr().err
+        assert told.count("\n") == 1
+        assert f"{pack.name}: expected a file of the store, found none (404); the index is of another" in told
+        assert not list((tmp_path / "out").glob("*"))
+        (tmp_path / "to come").rename(pack)
+        assert run_command(words, process_environment()) == ExitCode.OK
+    assert state_of(tmp_path / "out") == state_of(tree)
+
+
 def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     for text, expected in (
         ("https://host/st/", "such as https://host/st/@latest/"),
@@ -269,6 +293,65 @@ def test_tls_is_checked(tree: Path, store: Path, tmp_path: Path, monkeypatch: py
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
         sync(f"{server.url}/st/@latest/", tmp_path / "out")
     assert state_of(tmp_path / "out") == state_of(tree)
+
+
+# Proxies, which the environment names.
+
+
+def test_a_server_is_reached_by_a_proxy(
+    tree: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with WebServer(tmp_path) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://me:se%40cret@127.0.0.1:{proxy.port}")
+        sync("http://store.invalid/st/@latest/", tmp_path / "out")
+    assert state_of(tmp_path / "out") == state_of(tree)
+    assert {path.rpartition("/st/")[0] for path, _ in proxy.requests} == {"http://store.invalid"}
+    assert set(proxy.proxy_users) == {"Basic " + base64.b64encode(b"me:se@cret").decode()}
+
+
+@pytest.mark.parametrize("name", ["https_proxy", "HTTPS_PROXY", "all_proxy"])
+def test_tls_goes_through_a_proxy(
+    name: str, tree: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_certificate_of_loopback(tmp_path / "server.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+    with WebServer(tmp_path, tls=context) as server, WebServer(tmp_path) as proxy:
+        monkeypatch.setenv(name, f"127.0.0.1:{proxy.port}")
+        sync(f"{server.url}/st/@latest/", tmp_path / "out")
+        assert state_of(tmp_path / "out") == state_of(tree)
+        assert proxy.requests == [(f"127.0.0.1:{server.port}", None)]
+        assert server.proxy_users == [None] * len(server.requests)
+        monkeypatch.setenv("no_proxy", "example.org,127.0.0.1")
+        sync(f"{server.url}/st/@latest/", tmp_path / "again")
+    assert len(proxy.requests) == 1
+
+
+def test_a_proxy_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with WebServer(tmp_path) as proxy:
+        port = proxy.port
+    monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{port}")
+    with pytest.raises(
+        RdcError, match=rf"store\.invalid/st/index: .*by proxy 127\.0\.0\.1:{port}: .*refused"
+    ):
+        sync("http://store.invalid/st/@latest/", tmp_path / "out")
+
+
+def test_a_proxy_of_another_kind_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for said, expected in (
+        (
+            "socks5://me:secret@host:1",
+            "found socks5://; rdc speaks to proxies of http://HOST:PORT; no_proxy=",
+        ),
+        ("https://host:1", "found https://"),
+        ("http://host:x", "no address of a proxy"),
+        ("http://", "expected a proxy"),
+    ):
+        monkeypatch.setenv("https_proxy", said)
+        with pytest.raises(UsageError, match="https_proxy: ") as caught:
+            sync("https://store.invalid/st/@latest/", tmp_path / "out")
+        assert expected in str(caught.value)
+        assert "secret" not in str(caught.value)
 
 
 def _certificate_of_loopback(path: Path) -> Path:

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from rdc.catalog.catalog import Catalog
+from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.model.selection import FilterRule, RuleAction
+from rdc.progress import Event, Progressed
 from rdc.store.place import PackStore
+from rdc.store.put import put
 from rdc.store.records import StoreOptions
 from tests.support.store.stores import Problems, put_tree, read_alone, state_of
 
@@ -169,6 +172,29 @@ def test_a_thousand_generations_stay_ten_frames_deep(tmp_path: Path) -> None:
         assert max(frame.depth for frame in frames) <= 8
         reader.close()
     assert restored(store, 100, tmp_path) == state_of(top)
+
+
+def test_progress_grows_within_a_file_and_ends_at_what_was_read(source: Path, tmp_path: Path) -> None:
+    told = list[Event]()
+
+    def progress() -> list[tuple[int, int | None]]:
+        """Put the tree, and return what was told of it."""
+        told.clear()
+        names = os.fsencode(source), os.fsencode(tmp_path / "st")
+        report = put(*names, StoreOptions(name="tree"), told.append, NoCatalog())
+        found = [one for one in told if isinstance(one, Progressed)]
+        assert {one.phase for one in found} <= {"compare"}
+        *before, last = [(one.done, one.total) for one in found] or [(0, 0)]
+        assert last == (report.bytes_read, report.bytes_read)
+        assert [total for _, total in before] == [None] * len(before)
+        assert before == sorted(before)
+        return before
+
+    assert len(progress()) >= len(NOISE) >> 20
+    for path in source.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.unlink()
+    assert progress() == []
 
 
 def test_filters_leave_out_and_rdcs_own_names_stay_out(source: Path, tmp_path: Path) -> None:

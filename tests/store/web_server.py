@@ -5,11 +5,16 @@ from __future__ import annotations
 import functools
 import http.server
 import re
+import socket
 import ssl
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import urlsplit
 
 __all__ = ["BAD_SERVERS", "WebServer"]
 
@@ -26,7 +31,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         owner = self.owner
-        path = owner.replaced.get(self.path.rpartition("/")[2], owner.top / self.path.lstrip("/"))
+        owner.proxy_users.append(self.headers.get("Proxy-Authorization"))
+        name = urlsplit(self.path).path  # as a proxy, it is asked for an address
+        path = owner.replaced.get(name.rpartition("/")[2], owner.top / name.lstrip("/"))
         said = self.headers.get("Range")
         owner.requests.append((self.path, said))
         if not path.is_file():
@@ -39,6 +46,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             wanted = int(found[1]), int(found[2])
         owner.answer(self, data, wanted)
 
+    def do_CONNECT(self) -> None:
+        """Be a proxy: join the client with the server that it names."""
+        self.owner.requests.append((self.path, None))
+        self.owner.proxy_users.append(self.headers.get("Proxy-Authorization"))
+        self.close_connection = True
+        host, _, port = self.path.rpartition(":")
+        with socket.create_connection((host, int(port))) as server:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.flush()
+            back = threading.Thread(target=_carry, args=(server, self.connection), daemon=True)
+            back.start()
+            _carry(self.connection, server)
+            back.join()
+
     def give(self, status: int, body: bytes, length: int | None = None, **headers: str) -> None:
         self.send_response(status)
         for name, value in headers.items():
@@ -47,6 +69,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.owner.sent += len(body)
         self.wfile.write(body)
+
+
+def _carry(one: socket.socket, other: socket.socket) -> None:
+    """Pass on what one end sends, until it ends."""
+    with suppress(OSError):
+        while data := one.recv(65536):
+            other.sendall(data)
+    with suppress(OSError):
+        other.shutdown(socket.SHUT_WR)
 
 
 Answer = Callable[[_Handler, bytes, "tuple[int, int] | None"], None]
@@ -123,6 +154,43 @@ def _silent(handler: _Handler, data: bytes, wanted: tuple[int, int] | None) -> N
     handler.rfile.read(1)  # until the reader gives up
 
 
+def _drip(handler: _Handler, parts: Iterator[bytes]) -> None:
+    """Send parts one after the other, never fast, until the reader gives up."""
+    handler.close_connection = True
+    try:
+        for part in parts:
+            handler.wfile.write(part)
+            time.sleep(0.02)
+    except OSError:
+        pass
+
+
+def _dripping_chunk_head(handler: _Handler, data: bytes, wanted: tuple[int, int] | None) -> None:
+    """Send the head of a part of a body that never comes, byte by byte: no read is silent for long."""
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    _drip(handler, chain((b"1;",), repeat(b"x")))
+
+
+def _dripping_after_a_start(handler: _Handler, data: bytes, wanted: tuple[int, int] | None) -> None:
+    """Send enough at once for a long time at the slowest rate, then the head of a part that never comes."""
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    size = 4 << 20
+    handler.wfile.write(b"%x\r\n" % size + bytes(size) + b"\r\n")
+    _drip(handler, chain((b"1;",), repeat(b"x")))
+
+
+def _crawling(handler: _Handler, data: bytes, wanted: tuple[int, int] | None) -> None:
+    """Send a body of the right length, byte by byte."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    _drip(handler, (data[at : at + 1] for at in range(len(data))))
+
+
 def _no_http(handler: _Handler, data: bytes, wanted: tuple[int, int] | None) -> None:
     handler.wfile.write(b"\x00\xff" * 100)
     handler.close_connection = True
@@ -139,6 +207,9 @@ BAD_SERVERS: dict[str, tuple[Answer, str]] = {
     "endless": (_endless, "expected at most"),
     "endless head": (_endless_head, "too slow or silent"),
     "silent": (_silent, "too slow or silent"),
+    "dripping chunk head": (_dripping_chunk_head, "too slow or silent"),
+    "dripping after a start": (_dripping_after_a_start, "too slow or silent"),
+    "crawling": (_crawling, "too slow or silent"),
     "no HTTP": (_no_http, "cannot read it"),
 }
 """What each does wrong, and words of the message about it."""
@@ -152,6 +223,8 @@ class WebServer:
         self.answer = answer
         self.requests: list[tuple[str, str | None]] = []
         """The path and the range of each request."""
+        self.proxy_users: list[str | None] = []
+        """What each request says to a proxy of who asks."""
         self.sent = 0
         """Bytes of all bodies."""
         self.replaced: dict[str, Path] = {}

@@ -1,9 +1,9 @@
 """How much of the random and repeated work a run of the tests does: a share, or all of it.
 
 scripts/soak tests sets RDC_TESTS=all. Without it, a run takes a fifth of the examples and of the repetitions.
-The examples that hypothesis draws are others in each run, so the share moves. Of a test
-marked `sampled(N)` a run has one of N of its parameters, and the commit says which: the next commits have the
-others.
+Of a test marked `sampled(N)` a run has one of N of its parameters, and the commit says which: the next
+commits have the others. scripts/test also draws hypothesis's examples by the commit, so that a failure can be
+repeated.
 """
 
 from __future__ import annotations

@@ -3,17 +3,95 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import rdc
 from rdc import (
     ExitCode,
     Prefer,
 )
+from rdc.files.root.root import Root
 from rdc.uniting.plan import _Merge
-from tests.uniting.pairs import Pair
+from rdc.uniting.rows import clock_of
+from tests.uniting.pairs import QUICK, Pair
 from tests.uniting.real_world import every_stat
+from tests.uniting.remote_runs import unite_in_turns
+
+
+@pytest.mark.parametrize("near", [None, 0, 1], ids=["local", "left dials", "right dials"])
+def test_new_files_of_one_size_and_time_are_read_after_the_first_run(pair: Pair, near: int | None) -> None:
+    """Two users who write at one moment get the same time."""
+    pair.both("stays", "s")
+    pair.unite()
+    for side, text in ((pair.left, "one"), (pair.right, "two")):
+        for name in ("f", "g"):
+            (side / name).write_text(text if name == "f" else "same")
+            os.utime(side / name, ns=(6_000_000_123, 6_000_000_123))
+    if near is None:
+        report = pair.unite()
+    else:
+        pair.events = []
+        report = unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=near).report
+    assert (report.exit, pair.conflicts()) == (ExitCode.CONFLICTS, [b"f"])
+
+
+class SkewedTime:
+    """The module time of a machine whose clock differs from that of the file systems."""
+
+    def __init__(self, ahead_ns: int) -> None:
+        self._ahead_ns = ahead_ns
+
+    def time_ns(self) -> int:
+        return time.time_ns() + self._ahead_ns
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+
+@pytest.mark.parametrize("near", [None, 0, 1], ids=["local", "left dials", "right dials"])
+@pytest.mark.parametrize("days", [-5, 5])
+def test_the_clock_of_a_file_system_may_be_days_off(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, days: int, near: int | None
+) -> None:
+    for module in ("describe", "state"):
+        monkeypatch.setattr(f"rdc.uniting.{module}.time", SkewedTime(days * 86_400 * 10**9))
+
+    def unite() -> rdc.UniteReport:
+        if near is None:
+            return pair.unite()
+        pair.events = []
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=near).report
+
+    for name in ("f", "g"):
+        pair.both(name, "text")
+    unite()
+    (pair.left / "f").write_text("text of the same day")
+    (pair.right / "g").write_text("TEXT")
+    assert unite().exit is ExitCode.OK
+    assert (pair.texts("f"), pair.texts("g")) == (["text of the same day"] * 2, ["TEXT"] * 2)
+    before = [every_stat(side) for side in (pair.left, pair.right)]
+    unite()
+    assert [every_stat(side) for side in (pair.left, pair.right)] == before
+
+
+@given(
+    st.integers(0, 1 << 60), st.integers(-(1 << 60), 1 << 60), st.sampled_from([4_000_000, 2_000_000_000]),
+    st.integers(0, 30_000_000), st.integers(0, 1 << 40),
+)  # fmt: skip
+def test_what_a_clock_calls_settled_gets_another_change_time(
+    began: int, ahead: int, step: int, took: int, later: int
+) -> None:
+    """`step`: what the file system rounds its times down to. A change `later` has no time that is settled by
+    then."""
+    kept = (began + took // 2 + ahead) // step * step
+    clock = clock_of(kept, began, began + took)
+    at = began + took + later
+    assert (at + ahead) // step * step > clock.now(at) - clock.tick_ns - 1
 
 
 def test_a_touched_file_is_not_an_edit(pair: Pair) -> None:
@@ -187,3 +265,41 @@ def test_a_touched_file_below_a_renamed_directory_is_no_edit(pair: Pair) -> None
     (pair.right / "d/f").write_text("edited")
     assert pair.unite().exit is ExitCode.OK
     assert pair.texts("e/f") == ["edited", "edited"]
+
+
+@pytest.mark.parametrize("what", ["time", "permissions", "content", "directory"])
+def test_what_somebody_sets_right_after_a_step_is_a_change_of_his(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Between the call that sets times or permissions and the look at them nothing is locked."""
+    pair.both("f", "text")
+    pair.both("d/g", "text")
+    pair.unite(checksum=True)
+    name = "d" if what == "directory" else "f"
+    if name == "d":
+        (pair.left / name).chmod(0o711)
+    else:
+        os.utime(pair.left / name, ns=(6_000_000_123, 6_000_000_123))
+    whole = Root.set_metadata
+
+    def set_metadata(self: Root, path: bytes, *words: Any, **more: Any) -> None:
+        whole(self, path, *words, **more)
+        at = pair.right / os.fsdecode(path)
+        if what == "time":
+            os.utime(at, ns=(7_000_000_456, 7_000_000_456))
+        elif what == "content":
+            at.write_text("TEXT")
+        else:
+            at.chmod(0o700)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Root, "set_metadata", set_metadata)
+        pair.unite()
+    pair.unite()
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.items() == []
+    shown = [(side / name).stat() for side in (pair.left, pair.right)]
+    assert len({(each.st_mode, each.st_mtime_ns * (name == "f")) for each in shown}) == 1
+    assert pair.texts("f") == (["TEXT"] * 2 if what == "content" else ["text"] * 2)
+    if what in ("permissions", "directory"):
+        assert shown[0].st_mode & 0o777 == 0o700

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import socket
 from pathlib import Path
 from zlib import crc32
 
@@ -16,6 +19,7 @@ from rdc import (
     RdcError,
 )
 from tests.uniting.pairs import QUICK, Pair
+from tests.uniting.remote_runs import unite_in_turns
 
 
 def test_undo_at_one_side_is_never_repeated_at_the_other(pair: Pair) -> None:
@@ -138,6 +142,89 @@ def test_a_state_of_another_user_is_refused_with_advice(pair: Pair) -> None:
     (pair.left / ".rdc-unite").chmod(0o777)
     with pytest.raises(RdcError, match="move it away"):
         pair.unite()
+
+
+def put(kind: str, at: Path) -> None:
+    """Put something into the place of a file or directory of the state."""
+    if at.is_dir():
+        shutil.rmtree(at)
+    else:
+        at.unlink(missing_ok=True)
+    at.parent.mkdir(parents=True, exist_ok=True)
+    match kind:
+        case "directory":
+            at.mkdir()
+        case "full directory":
+            at.mkdir()
+            (at / "somebody's").write_text("kept")
+        case "fifo":
+            os.mkfifo(at)
+        case "link":
+            at.symlink_to("/etc/passwd")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(at.parent):
+                made.bind(at.name)
+        case "foreign file":
+            at.write_text("x")
+            at.chmod(0o666)
+
+
+@pytest.mark.parametrize("kind", ["directory", "full directory", "fifo", "link", "socket", "foreign file"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        "lock try edges PAIR/ancestor.1 PAIR/ancestor.new PAIR/ancestor.new.part PAIR/open PAIR/rules",
+        "PAIR/journal",
+        "PAIR/ancestor",
+        "PAIR",
+        "root mark",
+    ],
+)
+def test_what_somebody_put_into_the_state_stops_no_run(pair: Pair, kind: str, names: str) -> None:
+    for name in ("a", "b", "gone"):
+        pair.both(name, name)
+    pair.unite()
+    (pair.left / "gone").unlink()
+    (pair.left / "a").write_text("edited")
+    (pair.right / "b").rename(pair.right / "c")
+    (state,) = pair.right.glob(".rdc-unite/????????????????")
+    for name in names.split():
+        put(kind, state.parent / name.replace("PAIR", state.name))
+    ways = [
+        lambda: rdc.unite(pair.left, pair.right, QUICK),
+        lambda: unite_in_turns(pair.left, pair.right, QUICK, lambda _: None, near=0).report,
+        lambda: unite_in_turns(pair.left, pair.right, QUICK, lambda _: None, near=1).report,
+    ]
+    number = len(kind + names) % 3
+    report = ways[number]()
+    assert not report.held
+    assert set(pair.texts("c")) == {"b"}
+    report = ways[number - 1]()
+    assert (report.left, report.right) == (0, 0)
+    assert not report.first
+    assert sorted({text for text in pair.texts("a") if text}) in (["edited"], ["a", "edited"])
+    if kind == "full directory":
+        assert list(pair.right.rglob("somebody's"))
+    assert rdc.forget_united(pair.left, pair.right) == 2
+
+
+def test_what_is_not_rdc_s_in_the_place_of_a_journal_is_damage(pair: Pair) -> None:
+    """It may have had the plan of a run that was killed."""
+    pair.both("a", "a")
+    pair.unite()
+    (state,) = pair.left.glob(".rdc-unite/????????????????")
+    put("foreign file", state / "journal")
+    assert pair.unite().first
+    assert "damaged" in pair.notices()[0]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "foreign file"])
+def test_what_is_in_the_place_of_the_whole_state_is_named(pair: Pair, kind: str) -> None:
+    pair.both("a", "a")
+    put(kind, pair.right / ".rdc-unite")
+    with pytest.raises(RdcError, match="expected a directory that only you can write, found") as caught:
+        pair.unite()
+    assert caught.value.code is ExitCode.FILE_IO
 
 
 def test_either_side_may_be_named_first(pair: Pair) -> None:

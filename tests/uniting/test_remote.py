@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from rdc.model.selection import FilterRule, RuleAction
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Role
 from rdc.session.serve import Admitted, UniteRights, as_asked
+from rdc.uniting.pages import FilesEnd
 from rdc.uniting.records import Prefer, Resolution, Resolve, UniteConflict
 from rdc.uniting.rows import LEFT, RIGHT
 from rdc.uniting.state import RootState
@@ -181,6 +183,92 @@ def test_conflicts_are_named_and_solved(far_pair: FarPair, options: dict[str, ob
     assert far_pair.texts("f") == [texts, texts]
     assert bool(list(far_pair.right.glob("f.conflict-*"))) == ("keep_both" in options)
     the_same(far_pair)
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Acts right before the files of a turn are sent, and right after."""
+
+    def act(before: Callable[[], object], after: Callable[[], object]) -> None:
+        whole = FilesEnd.serve
+
+        def serve(self: FilesEnd, *words: Any) -> Any:
+            before()
+            done = yield from whole(self, *words)
+            after()
+            monkeypatch.setattr(FilesEnd, "serve", whole)
+            return done
+
+        monkeypatch.setattr(FilesEnd, "serve", serve)
+
+    return act
+
+
+@pytest.mark.parametrize("source", [LEFT, RIGHT])
+def test_files_that_swap_names_before_they_are_sent_are_told_apart_later(
+    far_pair: FarPair, source: int, meanwhile: Callable[..., None]
+) -> None:
+    """What arrives is another file's content, and says nothing of the file that was listed."""
+    top = (far_pair.left, far_pair.right)[source]
+    far_pair.both("old", "known at both sides")
+    far_pair.unite(checksum=True)
+    (top / "new").write_text("a new file")
+    os.utime(top / "new", ns=(6_000_000_123, 6_000_000_123))
+
+    def swap() -> None:
+        (top / "old").rename(top / "aside")
+        (top / "new").rename(top / "old")
+        (top / "aside").rename(top / "new")
+
+    meanwhile(swap, lambda: None)
+    for _ in range(3):
+        far_pair.unite()
+    assert far_pair.texts("old") == ["a new file"] * 2
+    assert far_pair.texts("new") == ["known at both sides"] * 2
+    the_same(far_pair)
+
+
+@pytest.mark.parametrize("source", [LEFT, RIGHT])
+def test_a_file_that_comes_with_another_time_than_planned_gets_one_at_both_sides(
+    far_pair: FarPair, source: int, meanwhile: Callable[..., None]
+) -> None:
+    """For a moment another directory was in the place of its own."""
+    top = (far_pair.left, far_pair.right)[source]
+    far_pair.both("d/stays", "text")
+    far_pair.unite()
+    (top / "d/new").write_text("new")
+
+    def other() -> None:
+        (top / "d").rename(top / "aside")
+        (top / "d").mkdir()
+        (top / "d/new").write_text("new")
+        os.utime(top / "d/new", ns=(7_000_000_456, 7_000_000_456))
+
+    def back() -> None:
+        (top / "d/new").unlink()
+        (top / "d").rmdir()
+        (top / "aside").rename(top / "d")
+
+    meanwhile(other, back)
+    for _ in range(3):
+        far_pair.unite()
+    assert len({(side / "d/new").stat().st_mtime_ns for side in (far_pair.left, far_pair.right)}) == 1
+    the_same(far_pair)
+
+
+def test_permissions_in_conflict_are_written_down_once(far_pair: FarPair) -> None:
+    far_pair.both("f", "text")
+    far_pair.both("g", "text")
+    far_pair.unite()
+    for side, mode in ((far_pair.left, 0o600), (far_pair.right, 0o755)):
+        (side / "f").chmod(mode)
+    far_pair.unite()
+    before = [every_stat(side) for side in (far_pair.left, far_pair.right)]
+    assert far_pair.unite().exit is ExitCode.CONFLICTS
+    assert [every_stat(side) for side in (far_pair.left, far_pair.right)] == before
+    (far_pair.right / "f").write_text("edited")
+    assert far_pair.unite(prefer=Prefer.LEFT).exit is ExitCode.OK
+    assert far_pair.texts("f") == ["edited", "edited"]
 
 
 def test_both_sides_can_take_a_run_back(far_pair: FarPair) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,19 @@ def test_a_pair_that_is_forgotten_closes_no_ring(top: Path) -> None:
     unite(top, "b", "c", remote=False)
     assert rdc.forget_united(top / "a", top / "b")
     unite(top, "a", "c", remote=False)
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
+def test_a_directory_that_lost_its_state_closes_no_ring_with_what_it_was(top: Path, remote: bool) -> None:
+    """It has another id then, and the other directories know it under both."""
+    for number in range(4):
+        for spoke in "bc":
+            unite(top, spoke, "a", remote=remote)
+        shutil.rmtree(top / "acb"[number % 3] / ".rdc-unite")
+    unite(top, "b", "a", remote=remote)
+    unite(top, "c", "a", remote=remote)
+    with pytest.raises(UsageError, match="no ring"):
+        unite(top, "c", "b", remote=remote)
 
 
 @pytest.mark.parametrize("damage", [b"", b"RDCEDGE\x01", b"x" * 500, b"RDCEDGE\x01" + b"y" * 20])

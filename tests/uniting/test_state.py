@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.uniting.ancestor_file import DamagedError, Head, decode, encode
 from rdc.uniting.columns import SharedRow
 from rdc.uniting.rows import DIRECTORY, FILE, NO_STAMP, SYMLINK, Stamp
-from rdc.uniting.state import OpenPlan, read_plans
+from rdc.uniting.state import OpenPlan, PairDirectory, RootState, read_plans
 from tests.support.project_paths import TOP
 
 FIXTURES = TOP / "fixtures" / "at_rest"
@@ -108,16 +110,15 @@ PLAN = OpenPlan(
 
 
 def written(tmp_path: Path, *plans: OpenPlan) -> bytes:
-    import os
-
-    from rdc.uniting.state import PairDirectory
-
-    fd = os.open(tmp_path, os.O_RDONLY)
-    pair = PairDirectory(b"shown", b"name", fd, fd)
-    for plan in plans:
-        pair.begin(plan)
-    pair.close()
-    return (tmp_path / "journal").read_bytes()
+    root = Root.open(os.fsencode(tmp_path))
+    with RootState(root, write=True) as state:
+        pair = PairDirectory.open(state, b"0123456789abcdef", make=True)
+        assert pair is not None
+        for plan in plans:
+            pair.begin(plan)
+        pair.close()
+    root.release()
+    return (tmp_path / ".rdc-unite/0123456789abcdef/journal").read_bytes()
 
 
 def test_plans_are_read_as_they_were_written(tmp_path: Path) -> None:

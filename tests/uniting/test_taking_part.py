@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import rdc
-from rdc import (
-    ExitCode,
-)
-from rdc.errors import UsageError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.root.root import Root
+from rdc.lean.records import replace
 from rdc.model.selection import FilterRule, RuleAction
-from tests.uniting.pairs import Pair
+from tests.support.trees.unprivileged import as_nobody, place_of_nobody
+from tests.uniting.pairs import QUICK, Pair
 from tests.uniting.real_world import every_stat, snapshot
+from tests.uniting.remote_runs import unite_in_turns
 
 
 def test_excluded_entries_stay_where_they_are(pair: Pair) -> None:
@@ -208,3 +208,63 @@ def test_a_file_that_cannot_be_read_stays(pair: Pair, monkeypatch: pytest.Monkey
     assert (pair.texts("f"), pair.texts("g")) == (["edited", "text"], ["edited", "edited"])
     assert pair.unite().exit is ExitCode.OK
     assert pair.texts("f") == ["edited", "edited"]
+
+
+@pytest.mark.parametrize("near", [None, 0, 1], ids=["local", "left dials", "right dials"])
+@pytest.mark.parametrize("what", ["cannot be listed", "cannot be written", "the top cannot be written"])
+def test_what_a_user_has_no_rights_for_is_named_and_the_rest_goes_on(what: str, near: int | None) -> None:
+    def work(place: Path) -> tuple[int, str, list[list[str | None]], int]:
+        pair = Pair(place)
+
+        def unite() -> rdc.UniteReport:
+            if near is None:
+                return pair.unite(keep_undo=None)
+            pair.events = []
+            chosen = replace(QUICK, keep_undo=None)
+            return unite_in_turns(pair.left, pair.right, chosen, pair.events.append, near=near).report
+
+        for name in ("closed/old", "closed/in/deep", "open/f"):
+            pair.both(name, "text")
+        unite()
+        (pair.right / "open/f").write_text("edited")
+        (pair.left / "open/f2").write_text("new")
+        for name in ("closed/new", "closed/er/new", "made/new"):
+            (pair.left / name).parent.mkdir(exist_ok=True)
+            (pair.left / name).write_text("new")
+        at = pair.right if what.startswith("the top") else pair.right / "closed"
+        at.chmod(0o000 if what == "cannot be listed" else 0o500)
+        report = unite()
+        named = " ".join(pair.problems())
+        texts = [pair.texts(name) for name in ("open/f", "open/f2")]
+        at.chmod(0o755)
+        unite()
+        return int(report.exit), named, [*texts, pair.texts("closed/er/new")], int(unite().exit)
+
+    with place_of_nobody() as place:
+        code, named, texts, later = as_nobody(lambda: work(place))
+    assert (code, later) == (ExitCode.PARTIAL, ExitCode.OK)
+    assert ("made" if what.startswith("the top") else "closed") in named
+    assert texts == [["edited"] * 2, ["new"] * 2, ["new"] * 2]
+
+
+@pytest.mark.parametrize("near", [None, 0, 1], ids=["local", "left dials", "right dials"])
+def test_a_directory_that_nobody_may_list_stops_the_run(near: int | None) -> None:
+    def work(place: Path) -> tuple[int, str]:
+        pair = Pair(place)
+        pair.both("f", "text")
+        pair.left.chmod(0)
+        try:
+            if near is None:
+                pair.unite()
+            else:
+                unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=near)
+        except RdcError as error:
+            return int(error.code), str(error)
+        finally:
+            pair.left.chmod(0o755)
+        return 0, ""
+
+    with place_of_nobody() as place:
+        code, message = as_nobody(lambda: work(place))
+    assert code == ExitCode.FILE_IO
+    assert "run as its owner" in message

@@ -271,7 +271,7 @@ def _carried(source: Location, destination: Location) -> str:
 
 
 def read_log(words: Words, source: Location, destination: Location) -> LogChoice | None:
-    """The log file; None for none. Raises UsageError."""
+    """Return the log file; None for none. Raises UsageError."""
     file, format_ = words.last("--log-file"), words.last("--log-file-format")
     if file is None:
         if format_ is not None:
@@ -287,7 +287,7 @@ def read_log(words: Words, source: Location, destination: Location) -> LogChoice
 
 
 def read_buffering(words: Words) -> str | None:
-    """The mode of --outbuf, "N", "L" or "B"; None if it is not given. Raises UsageError."""
+    """Return the mode of --outbuf, "N", "L" or "B"; None if it is not given. Raises UsageError."""
     given = words.last("--outbuf")
     if given is None:
         return None
@@ -488,7 +488,7 @@ class SyncRequest(Record):
     deadline: Deadline | None
     log: LogChoice | None
     buffering: str | None
-    """How stdout is buffered: "N", "L" or "B"; None as usual."""
+    """The buffering of stdout: "N", "L" or "B"; None: the usual one."""
 
     @property
     def source(self) -> Location:
@@ -584,7 +584,7 @@ def _descends(words: Words) -> bool:
 
 
 def _dirs(words: Words) -> str:
-    """The last one of three options that replace each other, as in rsync."""
+    """Return the last one of three options that replace each other, as in rsync."""
     last = words.last("--dirs", "--no-dirs", "--old-dirs")
     return "" if last is None else last.key
 
@@ -593,7 +593,7 @@ _OLD_DIRS = FilterRule(RuleAction.EXCLUDE, b"/*/*")
 
 
 def _chmod(words: Words) -> str:
-    """The changes of all --chmod, in order."""
+    """Return the changes of all --chmod, in order."""
     changes = ",".join(words.values("--chmod"))
     if words.has("--chmod"):
         try:
@@ -609,7 +609,7 @@ def _max_delete(words: Words) -> int | None:
 
 
 def _max_delete_share(words: Words) -> int | None:
-    """The per cent of --max-delete=N%."""
+    """Return the per cent of --max-delete=N%."""
     last = words.last("--max-delete")
     return None if last is None or not last.value.endswith("%") else _limit(last, parse_share)
 
@@ -639,7 +639,8 @@ _USES = {f"--{use.value}-dest": use for use in AlternateUse}
 
 
 def _alternates(words: Words) -> Alternates | None:
-    """The alternate directories. Raises UsageError for a mix of options, and for too many directories."""
+    """Return the alternate directories. Raises UsageError for a mix of options, and for too many
+    directories."""
     given = [one for one in words.given if one.key in _USES]
     if not given:
         return None
@@ -670,7 +671,8 @@ def _owner(words: Words) -> bool | None:
 
 
 def _map(words: Words, name: str, of_groups: bool) -> bytes:
-    """The only map of users or groups; b"" for none. --chown=USER:GROUP is one of both, as in rsync."""
+    """Return the only map of users or groups; b"" for none. --chown=USER:GROUP is one of both, as in
+    rsync."""
     maps = [os.fsencode(text) for text in words.values(name)]
     for value in map(os.fsencode, words.values("--chown")):
         owners = value.partition(b":")[::2]
@@ -703,8 +705,8 @@ _READERS: dict[str, Callable[[Words], object]] = {
 
 
 def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict[str, object]:
-    """The fields of --files-from. `far`: the operand on another host, if there is one. Raises RdcError for an
-    unreadable list."""
+    """Return the fields of --files-from. `far`: the operand on another host, if there is one. Raises RdcError
+    for an unreadable list."""
     given, nul = words.last("--files-from"), words.has("--from0")
     if given is None:
         if nul:
@@ -717,8 +719,8 @@ def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict
 
 
 def _far_list(name: str, far: Location | None, *, nul: bool) -> FarList | None:
-    """The list that `name` means at the remote side; None for a file of this machine. As in rsync, ":FILE" is
-    on the host of SRC or DST. Raises UsageError for another host."""
+    """Return the list that `name` means at the remote side; None for a file of this machine. As in rsync,
+    ":FILE" is on the host of SRC or DST. Raises UsageError for another host."""
     if not name:
         raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")
     if ":" not in name.partition("/")[0]:

@@ -117,7 +117,7 @@ def _is_rules(head: bytes) -> bool:
 
 
 def completion_rules(shell: str, verbs: dict[str, Verb]) -> str:
-    """The rules for one shell of SUBVERBS."""
+    """Return the rules for one shell of SUBVERBS."""
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](verbs)
 
 

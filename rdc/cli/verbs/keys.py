@@ -72,7 +72,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc keys` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc keys` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc keys")
     if help_text.shown(parsed, environment):
         return ExitCode.OK

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
 from rdc.cli.options.shared_options import MAX_MEMORY, read_max_memory
-from rdc.cli.verb import HelpText, keep_freed_memory
+from rdc.cli.verb import HelpText, keep_freed_memory, short_help
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.model.options import Option
 
@@ -31,9 +31,15 @@ OPTIONS = (
     OptionGroup(
         "Options",
         (
-            Option(("--stdio",), "answer one session on stdin and stdout; the other side starts this"),
-            Option(("--config",), "run a daemon with the settings in FILE, until SIGTERM", "FILE"),
-            Option(("--check",), "only check FILE and the keys, and start nothing"),
+            Option(
+                ("--stdio",),
+                "answer one session on stdin and stdout; the other side starts this",
+                common=True,
+            ),
+            Option(
+                ("--config",), "run a daemon with the settings in FILE, until SIGTERM", "FILE", common=True
+            ),
+            Option(("--check",), "only check FILE and the keys, and start nothing", common=True),
             Option(("--allow-root",), "stay root, so that modules can keep owners"),
             MAX_MEMORY,
             HELP,
@@ -47,13 +53,15 @@ OPTIONS = (
                 "limit the session to DIR: paths are relative to it, '..' and symlinks do not lead out of it,"
                 " owners are not kept",
                 "DIR",
+                common=True,
             ),
-            Option(("--read-only",), "change nothing below DIR; it can be fetched"),
-            Option(("--write-only",), "let nothing be fetched or deleted"),
+            Option(("--read-only",), "change nothing below DIR; it can be fetched", common=True),
+            Option(("--write-only",), "let nothing be fetched or deleted", common=True),
             Option(("--no-delete",), "reject --delete; files can still be replaced"),
             Option(
                 ("--append-only",),
                 "only create new entries; never replace, change, rename or delete existing ones",
+                common=True,
             ),
         ),
     ),
@@ -80,7 +88,9 @@ is not confined: it can read and write all that the account can, including ~/.ss
 key to one directory, put this line into ~/.ssh/authorized_keys on HOST:
 
   restrict,command="rdc serve --stdio --root=/srv/backup --write-only" ssh-ed25519 AAAA...
+"""
 
+_ABOUT = """
 restrict disables terminals and forwarding for the key. command runs instead of the client's command. --root
 confines the session to /srv/backup: HOST:a and HOST:/a are both /srv/backup/a. With --write-only the client
 can neither read nor delete; it can still replace files, unless --append-only is given, too. Any other request
@@ -91,7 +101,7 @@ is 23, and the rest is synced. The times of existing directories are not set; th
 """
 
 
-help_text = HelpText(_INTRODUCTION, OPTIONS)
+help_text = HelpText(_INTRODUCTION + _ABOUT, OPTIONS, short=short_help("serve", _INTRODUCTION))
 
 
 def run(
@@ -100,7 +110,7 @@ def run(
     *,
     serve_stdio: ServeStdio | None = None,
 ) -> ExitCode:
-    """Runs `rdc serve` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc serve` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -133,7 +143,7 @@ _CONFINING = ("--read-only", "--write-only", "--no-delete", "--append-only")
 
 
 def _admission(parsed: Words) -> Admission | None:
-    """Reads the access that --root and its options allow; None without --root. Raises UsageError."""
+    """Read the access that --root and its options allow; None without --root. Raises UsageError."""
     root = parsed.last("--root")
     given = [name for name in _CONFINING if parsed.has(name)]
     if root is None:
@@ -166,7 +176,7 @@ def _admission(parsed: Words) -> Admission | None:
 
 
 def _following(tree: FollowedTree) -> Conversation[None]:
-    """Starts following a directory. Loads the modules on the first request."""
+    """Start following a directory. Loads the modules on the first request."""
     try:
         from rdc.watching.follower import following
     except ImportError as error:
@@ -178,7 +188,7 @@ def _following(tree: FollowedTree) -> Conversation[None]:
 
 
 def _meeting(invited: InvitedTree) -> Conversation[None]:
-    """Brings a directory together with the dialler's. Loads the modules on the first request."""
+    """Bring a directory together with the dialler's. Loads the modules on the first request."""
     from rdc.uniting.far_side import answer_meeting
 
     return answer_meeting(invited)

@@ -255,7 +255,7 @@ def _asks(words: Words, environment: Environment) -> bool:
 
 
 def _with_default_guard(request: SyncRequest, words: Words) -> SyncRequest:
-    """The request with the guard that applies where someone can be asked."""
+    """Return the request with the guard that applies where someone can be asked."""
     if not request.options.delete or words.has("--guard", "--no-guard"):
         return request
     return replace(request, options=replace(request.options, guard=DEFAULT_SHARE))

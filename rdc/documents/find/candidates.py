@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 def equal_positions(keys: array[int]) -> Iterator[array[int]]:
-    """Yields the positions of each key that occurs more than once, in increasing order. `keys`: as for
+    """Yield the positions of each key that occurs more than once, in increasing order. `keys`: as for
     equal_key_groups()."""
     for groups in equal_key_groups(keys):
         yield from groups
 
 
 def equal_key_groups(keys: array[int]) -> Iterator[Groups]:
-    """Yields groups of the positions of equal keys, in increasing order each.
+    """Yield groups of the positions of equal keys, in increasing order each.
 
     `keys`: typecode 'Q', hashes. They are sorted a range of values at a time.
     """
@@ -80,7 +80,7 @@ class BandKeys:
 
     @staticmethod
     def of(corpus: Corpus, compared: array[int], threshold: float) -> BandKeys:
-        """The keys of the documents `compared`, by position in that column."""
+        """Return the keys of the documents `compared`, by position in that column."""
         keys = BandKeys(threshold)
         samples, waiting = bytearray(), 0
         number, at = 0, 0
@@ -126,7 +126,7 @@ class BandKeys:
         return self._low.mapped()
 
     def band(self, band: int) -> array[int]:
-        """The keys of one band, by position."""
+        """Return the keys of one band, by position."""
         keys, start = array("Q"), 0
         for count in self._counts:
             keys.frombytes(self._file.read(start + 8 * count * band, 8 * count))
@@ -449,10 +449,10 @@ class WaitingPairs:
         self._waiting: list[array[int]] = [array("Q") for _ in range(0, count, self._span)]
         self._files: list[NamelessFile | None] = [None] * len(self._waiting)
         self._ends = [array("Q") for _ in self._waiting]
-        """Where each run of pairs in order ends in a file, in bytes."""
+        """The end of each run of ordered pairs in a file, in bytes."""
 
     def add(self, pairs: bytes) -> None:
-        """Adds pairs (u64), each with the smaller position first."""
+        """Add pairs (u64), each with the smaller position first."""
         if len(self._waiting) == 1:
             self._extend(0, array("Q", pairs))
             return
@@ -470,7 +470,7 @@ class WaitingPairs:
             self._write(number)
 
     def _write(self, number: int) -> None:
-        """Writes the pairs of a range, those that came twice once."""
+        """Write the pairs of a range, those that came twice once."""
         file = self._files[number]
         if file is None:
             file = self._files[number] = NamelessFile()
@@ -493,7 +493,7 @@ class WaitingPairs:
             yield from self._from_file(file, number)
 
     def _from_file(self, file: NamelessFile, number: int) -> Iterator[array[int]]:
-        """Reads the file once for each PAIRS pairs in it, with the pairs of a part of the documents each
+        """Read the file once for each PAIRS pairs in it, with the pairs of a part of the documents each
         time."""
         passes = -(-file.size // (8 * PAIRS))
         start = number * self._span

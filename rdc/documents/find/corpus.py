@@ -60,7 +60,7 @@ class Names(Record):
 
     paths: list[bytes]
     sources: array[int]
-    """Which of the paths each document has."""
+    """The number of the path of each document."""
     rows: array[int]
 
 
@@ -96,7 +96,7 @@ class Corpus:
         return len(self._positions)
 
     def _order(self) -> None:
-        """Fills the positions. Blocks whose ranges of documents overlap are merged."""
+        """Fill the positions. Blocks whose ranges of documents overlap are merged."""
         ranges = []
         for number, block in enumerate(self._blocks):
             first = next(self._entries(number, 0, 1))
@@ -126,7 +126,7 @@ class Corpus:
             before = entry
 
     def _merged(self, numbers: list[int]) -> Iterator[_Entry]:
-        """The documents of blocks, which come by their first ones. A block is read from when its first
+        """Yield the documents of blocks, which come by their first ones. A block is read from when its first
         document is due, so that only blocks that overlap there are in memory."""
         heap: list[tuple[_Entry, int, Iterator[_Entry]]] = []
         for at, number in enumerate(numbers):
@@ -139,7 +139,7 @@ class Corpus:
             yield from self._least(heap)
 
     def _least(self, heap: list[tuple[_Entry, int, Iterator[_Entry]]]) -> Iterator[_Entry]:
-        """Takes the least document of several blocks."""
+        """Take the least document of several blocks."""
         entry, at, entries = heap[0]
         after = next(entries, None)
         if after is None:
@@ -167,7 +167,7 @@ class Corpus:
             yield _Entry(paths[sources[at] - sources[0]], row, digest, block.part in self._old, position)
 
     def _paths(self, block: Block, first: int, end: int) -> list[bytes]:
-        """The sources of a block from the `first` to before `end`."""
+        """Return the sources of a block from the `first` to before `end`."""
         layout = block.layout
         before = max(first - 1, 0)
         ends = self._parts.numbers(block, "Q", layout.name_ends, before, end - before)
@@ -182,7 +182,7 @@ class Corpus:
         return array("Q", [row + before for row in rows]) if before else rows
 
     def runs(self) -> Iterator[Run]:
-        """All documents, in order."""
+        """Yield all documents, in order."""
         positions, at = self._positions, 0
         while at < len(positions):
             position = positions[at]
@@ -198,32 +198,39 @@ class Corpus:
             at += count
 
     def column(self, run: Run, typecode: str, column: int) -> array[int]:
-        """A column of the documents of a run. `column`: where it starts in the block."""
+        """Return a column of the documents of a run. `column`: where it starts in the block."""
         return self._parts.numbers(run.block, typecode, column, run.first, run.count)
 
     def names(self, run: Run) -> Names:
-        """The paths and rows of the documents of a run."""
+        """Return the paths and rows of the documents of a run."""
         sources = self.column(run, "I", run.block.layout.source_of)
         paths = self._paths(run.block, sources[0], sources[-1] + 1)
         rows = self._rows(run.block, run.first, run.count)
         return Names(paths, array("I", [source - sources[0] for source in sources]), rows)
 
     def samples(self, run: Run) -> bytes:
-        """The samples of the documents of a run."""
+        """Return the samples of the documents of a run."""
         at = run.block.layout.samples + SAMPLE_BYTES * run.first
         return self._parts.bytes(run.block, at, SAMPLE_BYTES * run.count)
 
     def samples_of(self, number: int) -> bytes:
-        """The samples of one document."""
+        """Return the samples of one document."""
         position = self._positions[number]
         block = self._blocks[position >> 32]
         at = block.layout.samples + SAMPLE_BYTES * (position & _ROW)
         return self._parts.bytes(block, at, SAMPLE_BYTES)
 
     def digests(self, run: Run) -> bytes:
-        """The digests of the documents of a run."""
+        """Return the digests of the documents of a run."""
         at = run.block.layout.digests + DIGEST_BYTES * run.first
         return self._parts.bytes(run.block, at, DIGEST_BYTES * run.count)
+
+    def digest_of(self, number: int) -> bytes:
+        """Return the digest of one document."""
+        position = self._positions[number]
+        block = self._blocks[position >> 32]
+        at = block.layout.digests + DIGEST_BYTES * (position & _ROW)
+        return self._parts.bytes(block, at, DIGEST_BYTES)
 
     def shingle_bounds(self, run: Run) -> array[int]:
         """Return where the shingles of each document of a run start, and where the last one's end."""
@@ -238,18 +245,18 @@ class Corpus:
         return self._parts.bytes(block, block.layout.sets + 4 * start, 4 * (end - start))
 
     def read_ranges(self, part: int, ranges: array[int], room: memoryview) -> None:
-        """Fills `room` with some bytes of a part. `ranges`: offset and size of each range by turns."""
+        """Fill `room` with some bytes of a part. `ranges`: offset and size of each range by turns."""
         self._parts.read_ranges(part, ranges, room)
 
     def spans(self, numbers: Sequence[int]) -> Iterator[_Span]:
-        """The documents of these numbers, which increase, by block."""
+        """Yield the documents of these numbers, which increase, by block."""
         found = map(self._positions.__getitem__, numbers)
         for number, group in groupby(found, (32).__rrshift__):
             rows = [position & _ROW for position in group]
             yield _Span(Run(self._blocks[number], rows[0], rows[-1] - rows[0] + 1), rows)
 
     def document(self, number: int) -> Document:
-        """The name and size of one document."""
+        """Return the name and size of one document."""
         position = self._positions[number]
         row = position & _ROW
         window = self._windows.get(position - row % READ_ROWS)
@@ -261,7 +268,7 @@ class Corpus:
         )
 
     def _window(self, start: int) -> _Window:
-        """Reads what document() needs of some documents side by side, and keeps it for others."""
+        """Read what document() needs of some documents side by side, and keep it for others."""
         block, first = self._blocks[start >> 32], start & _ROW
         layout = block.layout
         count = min(READ_ROWS, layout.documents - first)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
-import mmap
-import sys
 from array import array
 from bisect import bisect_left
-from functools import partial
-from itertools import accumulate, compress, groupby, pairwise
+from itertools import compress, pairwise
 from operator import eq
 
-from rdc.documents.find.candidates import SKIP, BandKeys, CrowdedBands, equal_positions, neighbours, without
+from rdc.documents.find.candidates import (
+    SKIP,
+    BandKeys,
+    CrowdedBands,
+    WaitingPairs,
+    equal_positions,
+    neighbours,
+    without,
+)
+from rdc.documents.find.comparison import compared_pairs
+from rdc.documents.find.complete_link import CompleteLink
 from rdc.documents.find.corpus import Corpus
 from rdc.documents.parts.part_file import SAMPLES
 from rdc.errors import ExitCode
-from rdc.kernel import ranked_numbers, set_resemblances
 from rdc.lean.records import Record
-from rdc.lean.typed import Generic, TypeVar
-from rdc.limits import OVERLAP_BYTES
+from rdc.lean.typed import Generic, Protocol, TypeVar
 from rdc.model.similar import (
     Document,
     DocumentGroup,
@@ -27,14 +31,16 @@ from rdc.model.similar import (
     DocumentReport,
     DocumentSummary,
     SimilarDocument,
+    TextDifference,
 )
 from rdc.progress import Progressed, Reporter, StopSignal, check_stop
-from rdc.survey.read import ALONE, in_order, usable_workers
+from rdc.survey.read import usable_workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
+    from rdc.documents.find.comparison import Compared
     from rdc.documents.gather import Gathered
 
 
@@ -52,7 +58,7 @@ class Forest:
         self._next: array[int] | None = None
 
     def top(self, position: int) -> int:
-        """The least position of its set. Path halving keeps later searches short."""
+        """Return the least position of its set. Path halving keeps later searches short."""
         above = self._above
         while (up := above[position]) != position:
             above[position] = above[up]
@@ -60,7 +66,7 @@ class Forest:
         return position
 
     def join(self, first: int, second: int) -> None:
-        """Unites the sets of two positions."""
+        """Unite the sets of two positions."""
         one, other = self.top(first), self.top(second)
         if one != other:
             self._above[max(one, other)] = min(one, other)
@@ -71,7 +77,7 @@ class Forest:
         return self._above[position] == position
 
     def members(self, top: int) -> Iterator[int]:
-        """The positions of a set, in order."""
+        """Yield the positions of a set, in order."""
         chain = self._chains()
         position = top
         yield position
@@ -79,7 +85,7 @@ class Forest:
             yield position
 
     def _chains(self) -> array[int]:
-        """The next position of each set, and the least after the last."""
+        """Return the next position of each set, and the least after the last."""
         if self._next is None:
             above = self._above
             chain = self._next = array("I", range(len(above)))
@@ -112,7 +118,7 @@ class Distinct(Record):
         return (entry & 0xFFFFFFFF for entry in self._copies)
 
     def copies(self, document: int) -> list[int]:
-        """The copies of a document, in order."""
+        """Return the copies of a document, in order."""
         if self.kinds[document] != COPIED:
             return []
         at = bisect_left(self._copies, document << 32)
@@ -124,7 +130,7 @@ class Distinct(Record):
 
 
 def distinct_documents(corpus: Corpus) -> Distinct:
-    """Compares the digests of all texts. Old documents and new ones are not copies of each other."""
+    """Compare the digests of all texts. Old documents and new ones are not copies of each other."""
     heads, tails = array("Q"), array("Q")
     for run in corpus.runs():
         words = array("Q", corpus.digests(run))
@@ -150,7 +156,7 @@ def distinct_documents(corpus: Corpus) -> Distinct:
 
 
 def _equal(corpus: Corpus, tails: array[int], positions: array[int]) -> Iterator[list[int]]:
-    """Divides documents, whose digests start equally, into those of equal text on one side.
+    """Divide documents, whose digests start equally, into those of equal text on one side.
     `tails`: the other halves of all digests."""
     groups: dict[tuple[int, bool], list[int]] = {}
     for number in positions:
@@ -158,157 +164,14 @@ def _equal(corpus: Corpus, tails: array[int], positions: array[int]) -> Iterator
     yield from [group for group in groups.values() if len(group) > 1]
 
 
-# ShingleSets: the shingles of some documents, read when they are compared.
-
-LARGE_PAGES = 4 << 20
-"""Bytes that are worth pages of 2 MiB."""
-
-
-class ShingleSets:
-    """Where the shingles of documents lie, by their position among the documents given."""
-
-    def __init__(self, corpus: Corpus, documents: Sequence[int]) -> None:
-        """`documents`: numbers of the corpus, increasing."""
-        self._corpus = corpus
-        self._parts = array("I")
-        self._starts = array("Q")
-        """Bytes of the part before the shingles of each document."""
-        self._ends = array("Q")
-        for run, rows in corpus.spans(documents):
-            before = run.block.start + run.block.layout.sets
-            bounds = corpus.shingle_bounds(run)
-            self._parts.extend([run.block.part] * len(rows))
-            self._starts.extend([before + 4 * bounds[row - run.first] for row in rows])
-            self._ends.extend([before + 4 * bounds[row - run.first + 1] for row in rows])
-
-    def size(self, positions: Sequence[int]) -> int:
-        """Bytes of the shingles of these documents."""
-        return sum([self._ends[at] for at in positions]) - sum([self._starts[at] for at in positions])
-
-    def values(self, positions: Sequence[int]) -> memoryview:
-        """The shingles of these documents: u32, native, one set after another. It may be written to."""
-        room = _large_pages(self.size(positions))
-        filled = 0
-        for part, group in groupby(positions, self._parts.__getitem__):
-            ranges, size, end = array("Q"), 0, -1
-            for at in group:
-                start, before = self._starts[at], end
-                end = self._ends[at]
-                size += end - start
-                # Adjacent rows are one range.
-                if start == before:
-                    ranges[-1] += end - start
-                else:
-                    ranges.extend((start, end - start))
-            self._corpus.read_ranges(part, ranges, room[filled : filled + size])
-            filled += size
-        if sys.byteorder == "big":
-            column = array("I", room)
-            column.byteswap()
-            return memoryview(column)
-        return room
-
-    def offsets(self, positions: Sequence[int]) -> array[int]:
-        """Return where each set begins in values(), and where the last one ends: typecode 'q'."""
-        starts, ends = self._starts, self._ends
-        return array("q", accumulate([(ends[at] - starts[at]) // 4 for at in positions], initial=0))
-
-
-def _large_pages(size: int) -> memoryview:
-    """Zeros to write to. Pages of 4 KiB cost a tenth of the time of a search."""
-    if size < LARGE_PAGES:
-        return memoryview(bytearray(size))
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    memory = mmap.mmap(-1, size, flags=flags)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without them
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(memory)
-
-
-# The exact resemblance of candidate pairs: their shingles are compared, in threads where they are many.
-
-_SLICE = 1 << 16
-"""Pairs whose documents are looked up together."""
-
-
-class Compared(Record):
-    """Some candidate pairs."""
-
-    pairs: array[int]
-    """Pairs of a batch of WaitingPairs, in its order."""
-    resemblances: array[float]
-    """The Jaccard resemblance of each: the shingles that both have, divided by those that either has. It is 0
-    for pairs below the threshold."""
-
-
-def compared_pairs(
-    corpus: Corpus, compared: array[int], batches: Iterable[array[int]], threshold: float, workers: int
-) -> Iterator[Compared]:
-    """Compares all pairs of the batches of WaitingPairs, in their order."""
-    return in_order(
-        partial(_compare, threshold=threshold), _comparisons(corpus, compared, batches, workers), workers
-    )
-
-
-class _Ranked(Record):
-    """Numbers as positions among the different ones of them. Typecode 'I'."""
-
-    different: array[int]
-    """In order."""
-    ranks: array[int]
-
-    @classmethod
-    def of(cls, numbers: array[int]) -> _Ranked:
-        """`numbers`: any typecode, taken as numbers of 32 bits."""
-        different, ranks = ranked_numbers(numbers)
-        return cls(array("I", different), array("I", ranks))
-
-
-class _Comparison(Record):
-    """Pairs whose shingles are in memory together."""
-
-    sets: ShingleSets
-    pairs: array[int]
-    numbers: _Ranked
-    """The positions in `sets`, two a pair."""
-
-
-def _compare(comparison: _Comparison, threshold: float) -> Compared:
-    """Threads may call it in parallel."""
-    sets, numbers = comparison.sets, comparison.numbers
-    values, offsets = sets.values(numbers.different), sets.offsets(numbers.different)
-    found = array("d", set_resemblances(values, offsets, numbers.ranks, threshold))
-    return Compared(comparison.pairs, found)
-
-
-def _comparisons(
-    corpus: Corpus, compared: array[int], batches: Iterable[array[int]], workers: int
-) -> Iterator[_Comparison]:
-    """The pairs of all batches, divided so that the shingles of those in progress take OVERLAP_BYTES."""
-    count = 0
-    for batch in batches:
-        for at in range(0, len(batch), _SLICE):
-            pairs = array("Q", batch[at : at + _SLICE])
-            # Halves of the same pair lie side by side, in either order.
-            ranked = _Ranked.of(pairs)
-            sets = ShingleSets(corpus, array("I", map(compared.__getitem__, ranked.different)))
-            waiting = [(pairs, ranked.ranks)]
-            while waiting:
-                pairs, numbers = waiting.pop()
-                ranked = _Ranked.of(numbers)
-                # The first ones run alone.
-                most = OVERLAP_BYTES if count < ALONE else OVERLAP_BYTES // workers
-                if len(pairs) > 1 and sets.size(ranked.different) > most:
-                    half = len(pairs) // 2
-                    waiting += [(pairs[half:], numbers[2 * half :]), (pairs[:half], numbers[: 2 * half])]
-                    continue
-                yield _Comparison(sets, pairs, ranked)
-                count += 1
-
-
 _NONE = (1 << 32) - 1
 """Stands for no position: a document that resembles none."""
+
+
+class Excerpts(Protocol):
+    """Finds where two documents differ."""
+
+    def of(self, number: int, other: int, /) -> tuple[TextDifference, ...]: ...
 
 
 class Search:
@@ -317,27 +180,34 @@ class Search:
     Results depend on the set of documents only: not on parts, their order, threads or the kernel.
     """
 
-    def __init__(self, corpus: Corpus, threshold: float, workers: int, *, across: bool) -> None:
-        """`workers`: threads that compare. `across`: only pairs of a new document with an old one count."""
-        self._corpus = corpus
+    def __init__(
+        self, corpus: Corpus, threshold: float, workers: int, *, across: bool, complete: bool = False
+    ) -> None:
+        """`workers`: threads that compare. `across`: only pairs of a new document with an old one count.
+        `complete`: groups are those of CompleteLink, in place of connected components."""
+        self.corpus = corpus
         self._threshold = threshold
         self._workers = workers
         self._across = across
         self.distinct = distinct_documents(corpus)
         count = len(self.distinct.compared)
         self._forest = Forest(0 if across else count)
+        self._found = WaitingPairs(count) if complete else None
+        """The similar pairs, if groups are made of them at the end: the larger position comes first."""
         self._best = array("d", bytes(8 * count))
         self._like = array("I", [_NONE]) * count
         self.candidates = 0
         self.pairs = 0
+        self.excerpts: Excerpts | None = None
+        """The source of the differences of similar documents."""
         self.pairs_left_out = 0
         """Candidate pairs that were not compared, at most."""
 
     def run(self, reporter: Reporter, stop: StopSignal | None) -> None:
-        """Compares all candidates. Raises StoppedError."""
+        """Compare all candidates. Raises StoppedError."""
         compared = self.distinct.compared
         check_stop(stop)
-        keys = BandKeys.of(self._corpus, compared, self._threshold)
+        keys = BandKeys.of(self.corpus, compared, self._threshold)
         check_stop(stop)
         known = [neighbours(keys, len(compared), self._is_old if self._across else None)]
         for done in self._compare(known[0].batches(), stop):
@@ -351,17 +221,38 @@ class Search:
                 pass
             known.append(level)
         self.pairs_left_out = crowded.left_out(self._labels())
+        if self._found is not None:
+            self._divide(self._found, stop)
         reporter(Progressed("compare", len(compared), len(compared)))
 
     def _compare(self, batches: Iterator[array[int]], stop: StopSignal | None) -> Iterator[int]:
         """Compare pairs, and yield how far they are."""
         compared = self.distinct.compared
-        for done in compared_pairs(self._corpus, compared, batches, self._threshold, self._workers):
+        for done in compared_pairs(self.corpus, compared, batches, self._threshold, self._workers):
             check_stop(stop)
             self.candidates += len(done.pairs)
-            for pair, one in compress(zip(done.pairs, done.resemblances, strict=True), done.resemblances):
-                self._add(pair >> 32, pair & _NONE, one)
+            similar = array("Q", compress(done.pairs, done.resemblances))
+            self.pairs += len(similar)
+            if self._found is not None:
+                self._found.add(array("Q", [pair >> 32 | (pair & _NONE) << 32 for pair in similar]).tobytes())
+            else:
+                self._add(done)
             yield done.pairs[-1] >> 32
+
+    def _divide(self, found: WaitingPairs, stop: StopSignal | None) -> None:
+        """Make groups of the similar pairs, and add the pairs within groups."""
+        compared = self.distinct.compared
+        link = CompleteLink(self.corpus, compared, self._threshold, stop)
+        link.divide(found)
+        labels = link.labels
+        within = (
+            array("Q", [pair for pair in batch if labels[pair >> 32] == labels[pair & _NONE]])
+            for batch in found.batches()
+        )
+        # They are compared again, since what each pair had in common was not kept.
+        for done in compared_pairs(self.corpus, compared, within, self._threshold, self._workers):
+            check_stop(stop)
+            self._add(done)
 
     def _labels(self) -> array[int]:
         """Return what tells documents apart that need no comparison: their group. Across, new documents from
@@ -375,19 +266,21 @@ class Search:
         )
 
     def _is_old(self, position: int) -> bool:
-        return self._corpus.is_old(self.distinct.compared[position])
+        return self.corpus.is_old(self.distinct.compared[position])
 
-    def _add(self, first: int, second: int, found: float) -> None:
-        self.pairs += 1
-        if not self._across:
-            self._forest.join(first, second)
-        for one, other in ((first, second), (second, first)):
-            before = self._best[one]
-            if found > before or (found == before and other < self._like[one]):
-                self._best[one], self._like[one] = found, other
+    def _add(self, done: Compared) -> None:
+        """Connect the similar pairs among these, and note for each document the one most like it."""
+        for pair, found in compress(zip(done.pairs, done.resemblances, strict=True), done.resemblances):
+            first, second = pair >> 32, pair & _NONE
+            if not self._across:
+                self._forest.join(first, second)
+            for one, other in ((first, second), (second, first)):
+                before = self._best[one]
+                if found > before or (found == before and other < self._like[one]):
+                    self._best[one], self._like[one] = found, other
 
     def groups(self) -> Iterator[DocumentGroup]:
-        """The groups in the order of their labels."""
+        """Yield the groups in the order of their labels."""
         if self._across:
             return
         compared, empty, forest = self.distinct.compared, self.distinct.empty, self._forest
@@ -400,23 +293,32 @@ class Search:
             yield DocumentGroup(tuple([self._similar(position) for position in forest.members(top)]))
 
     def matches(self) -> Iterator[SimilarDocument]:
-        """The new documents that resemble an old one, in order."""
+        """Yield the new documents that resemble an old one, in order."""
         for position in range(len(self._like)):
             if self._across and self._like[position] != _NONE and not self._is_old(position):
                 yield self._similar(position)
 
     def kept(self) -> Iterator[Document]:
-        """Return what a training set keeps, in order: of each group its label, and all other documents.
-        Across: the new documents that resemble no old one."""
+        """Yield the documents that a training set keeps, in order."""
+        return map(self.corpus.document, self.kept_numbers())
+
+    def alike_numbers(self) -> array[int]:
+        """Return the documents that resemble another one, in order, without copies."""
+        compared = self.distinct.compared
+        return array("I", [compared[at] for at, like in enumerate(self._like) if like != _NONE])
+
+    def kept_numbers(self) -> Iterator[int]:
+        """Yield the documents to keep, in order: of each group its label, and all other documents. Across:
+        the new documents that resemble no old one."""
         compared, distinct = self.distinct.compared, self.distinct
         position = 0
         dropped: set[int] = set()
-        for number in range(len(self._corpus)):
+        for number in range(len(self.corpus)):
             is_compared = position < len(compared) and compared[position] == number
             if self._across:
                 if is_compared and self._like[position] != _NONE:
                     dropped.update([number, *distinct.copies(number)])
-                keep = number not in dropped and not self._corpus.is_old(number)
+                keep = number not in dropped and not self.corpus.is_old(number)
                 dropped.discard(number)
             else:
                 keep = distinct.kinds[number] != COPY and not (
@@ -424,11 +326,12 @@ class Search:
                 )
             position += is_compared
             if keep:
-                yield self._corpus.document(number)
+                yield number
 
     def summary(self, left_out: int) -> DocumentSummary:
-        """The totals. Those of documents are of new ones only. `left_out`: rows that could not be used."""
-        corpus, distinct = self._corpus, self.distinct
+        """Return the totals. Those of documents are of new ones only. `left_out`: rows that could not be
+        used."""
+        corpus, distinct = self.corpus, self.distinct
         documents = size = number = 0
         for run in corpus.runs():
             if not (self._across and corpus.is_old(number)):
@@ -451,7 +354,7 @@ class Search:
         )
 
     def _group_counts(self) -> tuple[int, int]:
-        """The number of groups and of documents in them. Across: 0 and the documents that match."""
+        """Return the number of groups and of documents in them. Across: 0 and the documents that match."""
         compared, distinct = self.distinct.compared, self.distinct
         groups = grouped = 0
         if self._across:
@@ -469,7 +372,7 @@ class Search:
         return groups, grouped
 
     def _grouped(self) -> Iterator[int]:
-        """The positions that have copies or are like another one, in order."""
+        """Yield the positions that have copies or are like another one, in order."""
         kinds = self.distinct.kinds
         for position, (number, like) in enumerate(zip(self.distinct.compared, self._like, strict=True)):
             if like != _NONE or kinds[number] == COPIED:
@@ -480,22 +383,23 @@ class Search:
         if like == _NONE:
             return self._alone(number)
         other = self.distinct.compared[like]
-        samples = (array("I", self._corpus.samples_of(one)) for one in (number, other))
+        samples = (array("I", self.corpus.samples_of(one)) for one in (number, other))
         return SimilarDocument(
-            self._corpus.document(number),
+            self.corpus.document(number),
             self._best[position],
             sum(map(eq, *samples)) / SAMPLES,
-            self._corpus.document(other),
+            self.corpus.document(other),
             self._copies(number),
+            () if self.excerpts is None else self.excerpts.of(number, other),
         )
 
     def _alone(self, number: int) -> SimilarDocument:
-        """A document that has only copies."""
+        """Return a document that has only copies."""
         copies = self._copies(number)
-        return SimilarDocument(self._corpus.document(number), 1.0, 1.0, copies[0], copies)
+        return SimilarDocument(self.corpus.document(number), 1.0, 1.0, copies[0], copies)
 
     def _copies(self, number: int) -> tuple[Document, ...]:
-        return tuple([self._corpus.document(copy) for copy in self.distinct.copies(number)])
+        return tuple([self.corpus.document(copy) for copy in self.distinct.copies(number)])
 
 
 # The report of a search: its totals, and results that are made when they are asked for.
@@ -514,20 +418,26 @@ class _Again(Generic[T]):
         return self._make()
 
 
-def search_report(
+def search_documents(
     gathered: Gathered,
     options: DocumentOptions,
     reporter: Reporter,
     stop: StopSignal | None,
     *,
     older: bool = False,
-) -> DocumentReport:
-    """Searches what was gathered. Of `options`, threshold and workers count. `older`: the last part is of an
-    older corpus."""
+) -> Search:
+    """Search what was gathered. Of `options`, threshold, link and workers count. `older`: the last part is of
+    an older corpus. Raises StoppedError."""
     old = frozenset([len(gathered.parts) - 1]) if older else frozenset()
     corpus = Corpus(gathered.parts, gathered.blocks, old)
-    search = Search(corpus, options.threshold, options.workers or usable_workers(), across=older)
+    workers, complete = options.workers or usable_workers(), options.link == "complete"
+    search = Search(corpus, options.threshold, workers, across=older, complete=complete)
     search.run(reporter, stop)
+    return search
+
+
+def search_report(search: Search, gathered: Gathered) -> DocumentReport:
+    """Return the results of a search that has run."""
     code = ExitCode.PARTIAL if any(problem.code for problem in gathered.problems) else ExitCode.OK
     return DocumentReport(
         _Again(search.groups),

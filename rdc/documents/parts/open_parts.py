@@ -112,11 +112,11 @@ class OpenParts:
             os.close(fd)
 
     def name(self, number: int) -> str:
-        """The part in messages."""
+        """Return the part in messages."""
         return printable(self.sources[number].name)
 
     def check(self, number: int) -> Part:
-        """Reads and checks a whole part. Also raises PartError and UsageError."""
+        """Read and check a whole part. Also raises PartError and UsageError."""
         try:
             with os.fdopen(os.dup(self._descriptor(number)), "rb") as stream:
                 stream.seek(0)
@@ -153,7 +153,7 @@ class OpenParts:
         return self._read(block.part, block.start + at, size)
 
     def read_ranges(self, number: int, ranges: array[int], room: memoryview) -> None:
-        """Fills `room` with some bytes of a part. `ranges`: offset and size of each range by turns, typecode
+        """Fill `room` with some bytes of a part. `ranges`: offset and size of each range by turns, typecode
         'Q'."""
         try:
             with self._lock:

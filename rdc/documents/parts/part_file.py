@@ -50,11 +50,11 @@ SHINGLE_VERSION = 1
 """Version of the rules in tests/reference/shingles.py. One search compares features of one version."""
 
 SHINGLE_SIZES = {"words": 5, "chars": 8}
-"""How many words or characters make a shingle."""
+"""The number of words or characters of a shingle."""
 
 
 def text_features(text: Buffer, offsets: Buffer, unit: str) -> FeatureColumn:
-    """The features of each text of a column. `unit`: a key of SHINGLE_SIZES."""
+    """Return the features of each text of a column. `unit`: a key of SHINGLE_SIZES."""
     return shingles(text, offsets, SHINGLE_SIZES[unit], unit="chars" if unit == "chars" else "words")
 
 
@@ -77,7 +77,7 @@ SLICE_BYTES = 256 << 10
 
 
 class BlockLayout(Record):
-    """Where the columns of a block are, from its start."""
+    """The offsets of the columns of a block, from its start."""
 
     sources: int
     documents: int
@@ -161,7 +161,7 @@ def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
 
 
 def _slices(offsets: array[int]) -> Iterator[array[int]]:
-    """The texts, some at a time: their features stay in the cache of a core until they are used."""
+    """Yield the texts, some at a time: their features stay in the cache of a core until they are used."""
     first, count = 0, len(offsets) - 1
     while first < count:
         end = max(first + 1, bisect_right(offsets, offsets[first] + SLICE_BYTES) - 1)
@@ -170,7 +170,7 @@ def _slices(offsets: array[int]) -> Iterator[array[int]]:
 
 
 def _digests(names: bytes, count: int) -> bytes:
-    """The first DIGEST_BYTES of each name."""
+    """Return the first DIGEST_BYTES of each name."""
     words, digests = array("Q", names), array("Q", bytes(DIGEST_BYTES * count))
     step = NAME_BYTES // 8
     digests[0::2], digests[1::2] = words[0::step], words[1::step]
@@ -205,13 +205,13 @@ class DocumentHead(Record):
     def expected(
         cls, name: str, paths: Sequence[bytes], options: DocumentOptions, of: int, roots: Sequence[int]
     ) -> DocumentHead:
-        """The head of a search that has read nothing yet."""
+        """Return the head of a search that has read nothing yet."""
         slices = SliceSet.expected(of, shared_options(options), roots)
         return cls(name, options.shingle, tuple(paths), slices, 0)
 
 
 def shared_options(options: DocumentOptions) -> str:
-    """The options in which slices of one search must agree."""
+    """Return the options in which slices of one search must agree."""
     # A field may have any name.
     field = (
         options.field if options.field.isalnum() else f"hex:{options.field.encode(errors='replace').hex()}"
@@ -226,7 +226,7 @@ def shared_options(options: DocumentOptions) -> str:
 
 
 def encode_slice(paths: Sequence[bytes], slices: SliceSet, size: int) -> bytes:
-    """The content of a section SLIC. `size`: bytes of the slice's files, as listed."""
+    """Return the content of a section SLIC. `size`: bytes of the slice's files, as listed."""
     names = b"".join([path + b"\0" for path in paths])
     options = slices.options.encode()
     totals = slices.most
@@ -273,7 +273,7 @@ class FoundRange(Record):
 
 
 def encode_range(found: FoundRange) -> bytes:
-    """The content of a section RANG."""
+    """Return the content of a section RANG."""
     one = found.outcome
     problems = [
         _RANGE_PROBLEM.pack(
@@ -372,7 +372,7 @@ class PartRange(Record):
 
 
 def method(unit: str) -> bytes:
-    """The parameters that two parts must share."""
+    """Return the parameters that two parts must share."""
     return (
         f"rdc documents 1; shingles {SHINGLE_VERSION} of {SHINGLE_SIZES[unit]} {unit};"
         f" {SAMPLES} samples by one permutation, seed {SEED}"
@@ -380,19 +380,19 @@ def method(unit: str) -> bytes:
 
 
 def encode_section(tag: bytes, columns: Iterable[bytes]) -> Iterator[bytes]:
-    """Encodes a section."""
+    """Encode a section."""
     spans = list(columns)
     return section(_SECTION, tag, [sum(map(len, spans))], spans)
 
 
 def part_start(unit: str, magic: bytes = MAGIC) -> Iterator[bytes]:
-    """Encodes what comes before the blocks."""
+    """Encode what comes before the blocks."""
     yield magic
     yield from encode_section(b"HEAD", [method(unit)])
 
 
 def part_end(problems: Iterable[Problem], left_out: int) -> Iterator[bytes]:
-    """Encodes what comes after the blocks. `left_out`: rows and files that could not be used."""
+    """Encode what comes after the blocks. `left_out`: rows and files that could not be used."""
     for problem in problems:
         message = problem.message.encode("utf-8", "surrogateescape")
         head = _PROBLEM.pack(problem.code, len(problem.path_bytes), left_out)
@@ -402,7 +402,7 @@ def part_end(problems: Iterable[Problem], left_out: int) -> Iterator[bytes]:
 
 
 def read_part(stream: BinaryIO, name: str, number: int) -> Part:
-    """Checks a whole part. `name`: the file in messages.
+    """Check a whole part. `name`: the file in messages.
 
     Raises PartError, with the offset, for damage, and UsageError for a part of other parameters.
     """
@@ -410,7 +410,7 @@ def read_part(stream: BinaryIO, name: str, number: int) -> Part:
 
 
 def read_head(stream: BinaryIO, name: str) -> DocumentHead:
-    """Reads the start of a part. Raises as read_part()."""
+    """Read the start of a part. Raises as read_part()."""
     return _Reader(stream, name, 0).head()
 
 
@@ -422,7 +422,7 @@ class _Reader:
         self._size = os.fstat(stream.fileno()).st_size
 
     def head(self) -> DocumentHead:
-        """Reads what comes before the blocks."""
+        """Read what comes before the blocks."""
         start = self._file.magic
         if start not in (MAGIC, MAGIC_OF_SLICES):
             if start[:-1] == MAGIC[:-1]:
@@ -513,7 +513,7 @@ class _Reader:
         del part.blocks[first:]
 
     def _block(self, size: int) -> Block:
-        """Checks a block: its digest, its lengths, and what a writer promises of its columns."""
+        """Check a block: its digest, its lengths, and what a writer promises of its columns."""
         start = self._file.at
         digest = blake3(b"BLOK")
         counts = self._span(min(size, COUNTS.size), digest)

@@ -168,13 +168,13 @@ class SliceFiles:
         return self._first(path) == self._number
 
     def has_file(self, path: bytes, size: int) -> bool:
-        """Counts a file, and returns whether it or a range of it belongs here."""
+        """Count a file, and return whether it or a range of it belongs here."""
         self._files += 1
         self._bytes += size
         return self._distance(self._first(path)) < ranges_of(path, size, self._of, self._format)
 
     def rows(self, directory: bytes, listing: PackedListing) -> list[int]:
-        """Counts the files of a directory, and returns the rows of those that are read here."""
+        """Count the files of a directory, and return the rows of those that are read here."""
         self._directories += 1
         rows = listing.rows_of(Kind.FILE)
         if not rows:
@@ -198,12 +198,12 @@ class SliceFiles:
         return chosen
 
     def range_of(self, path: bytes, size: int) -> FileRange | None:
-        """The range of a file of this slice; None for the whole file."""
+        """Return the range of a file of this slice; None for the whole file."""
         ranges = ranges_of(path, size, self._of, self._format)
         return None if ranges == 1 else FileRange.of_file(self._distance(self._first(path)), ranges, size)
 
     def _first(self, path: bytes) -> int:
-        """The slice, from 0, of a path and of the first range of a file."""
+        """Return the slice, from 0, of a path and of the first range of a file."""
         at = path.rfind(b"/") + 1
         return (_rank(path[:at]) + _rank(path[at:])) % self._of
 

@@ -77,7 +77,7 @@ class ObjectColumns:
         self.sizes.append(size)
 
     def shown(self, row: int) -> bytes:
-        """The URL of a row."""
+        """Return the URL of a row."""
         return self._names[row]
 
     def open(self, row: int) -> ObjectFile:
@@ -98,11 +98,11 @@ class JoinedFiles:
         return self._first + len(self._objects)
 
     def shown(self, row: int) -> bytes:
-        """Path of a row as the user would type it."""
+        """Return the path of a row as the user would type it."""
         return self._files.shown(row) if row < self._first else self._objects.shown(row - self._first)
 
     def open(self, row: int) -> SourceFile | ObjectFile:
-        """Opens whatever has this path now. Raises FileError."""
+        """Open whatever has this path now. Raises FileError."""
         return self._files.open(row) if row < self._first else self._objects.open(row - self._first)
 
 
@@ -114,7 +114,7 @@ def list_objects(
     slice_: SliceFiles | None,
     rate: ReadRate | None = None,
 ) -> ObjectColumns:
-    """All objects below these URLs, or those of a slice. One that a URL names may be there twice.
+    """Return all objects below these URLs, or those of a slice. One that a URL names may be there twice.
 
     `rate` bounds how fast they are read. What cannot be listed is reported. Raises UsageError for a URL of
     another kind, for rules from files of a store, and if s3fs is missing.
@@ -224,7 +224,7 @@ def list_units(
     slice_: SliceFiles | None = None,
     claims: Claims | None = None,
 ) -> UnitList:
-    """All files at and below `paths`, or those of a slice. What cannot be listed is reported.
+    """Return all files at and below `paths`, or those of a slice. What cannot be listed is reported.
 
     Raises UsageError if pyarrow is needed and missing, and for a file that a result would replace, by
     `claims`."""
@@ -253,8 +253,8 @@ def list_units(
 
 
 def _lines(files: FileColumns | JoinedFiles, rows: Sequence[int], options: DocumentOptions) -> frozenset[int]:
-    """The rows of the files .json that hold JSON lines. Raises UsageError if there are files of Parquet, and
-    pyarrow is missing."""
+    """Return the rows of the files .json that hold JSON lines. Raises UsageError if there are files of
+    Parquet, and pyarrow is missing."""
     kinds = {row: kind_of(files.shown(row), options.format) for row in rows}
     for row, kind in kinds.items():
         if kind is FileKind.PARQUET:
@@ -274,6 +274,36 @@ def _begins_lines(files: FileColumns | JoinedFiles, row: int, field: str) -> boo
 
 
 def _alone(units: UnitList, row: int, path: bytes, size: int, kind: FileKind) -> FileUnit:
-    """A JSONL or Parquet file."""
+    """Return a JSONL or Parquet file."""
     found = None if units.slice is None else units.slice.range_of(path, size)
     return FileUnit([row], [path], size if found is None else found.end - found.start, kind, found)
+
+
+# The places of files in the directory of --clean.
+
+
+def place_of(path: bytes) -> bytes:
+    """Return the place in DIR of the file `path`: its components, without "." and ".."."""
+    return b"/".join([name for name in path.split(b"/") if name not in (b"", b".", b"..")])
+
+
+def check_places(units: UnitList, directory: bytes) -> None:
+    """Raise UsageError if two files would have one place, or one the place of another's directory."""
+    places: dict[bytes, bytes] = {}
+    paths = [units.files.shown(row) for row in units.rows]
+    for path in paths:
+        other = places.setdefault(place_of(path), path)
+        if other != path:
+            raise _same_place(directory, path, other)
+    for path in paths:
+        above = place_of(path)
+        while above := os.path.dirname(above):
+            if above in places:
+                raise _same_place(directory, path, places[above])
+
+
+def _same_place(directory: bytes, path: bytes, other: bytes) -> UsageError:
+    return UsageError(
+        f"--clean={printable(directory)}: {printable(other)} and {printable(path)} would get the same place"
+        " there; give a directory above both as PATH"
+    )

@@ -154,7 +154,7 @@ class _Members:
 
 
 def _frames(stream: Readable) -> Iterator[bytes]:
-    """The frames of a .zst file one after another. A last frame without its end is an error."""
+    """Yield the frames of a .zst file one after another. A last frame without its end is an error."""
     # Only such files need it, and it takes some milliseconds.
     import zstandard
 
@@ -205,7 +205,7 @@ def _zstd_reason(reason: str, most: int) -> str:
 
 
 def line_spans(stream: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """Yields whole lines, in spans of at most READ_BYTES: those that begin from `start` on and before `end`.
+    """Yield whole lines, in spans of at most READ_BYTES: those that begin from `start` on and before `end`.
 
     The last one may end behind `end`. So ranges that follow one another have each line once. A range within
     one line has none, and reads no further than `end`. Raises OSError.
@@ -264,14 +264,14 @@ class JsonLines:
         return self._lines.row - 1
 
     def batches(self, stream: BinaryIO) -> Iterator[TextBatch]:
-        """Yields the texts of the lines. A line without a text is added to the problems. So is the end of
+        """Yield the texts of the lines. A line without a text is added to the problems. So is the end of
         what can be read."""
         lines, range_ = self._lines, self._range
         spans = (
             spans_of(self._path, stream) if range_ is None else line_spans(stream, range_.start, range_.end)
         )
         try:
-            for block in _line_blocks(spans):
+            for block in line_blocks(spans):
                 yield from lines.take(block)
         except TrailingBytesError as error:
             self._problems.note(str(error))
@@ -294,7 +294,7 @@ class _Lines:
         self._loads = json_decoder().decode
 
     def take(self, block: Buffer | None) -> Iterator[TextBatch]:
-        """Takes lines; None is one that is too long. Yields the batches that they fill."""
+        """Take lines; None is one that is too long. Yields the batches that they fill."""
         if block is None:
             self._problems.add(self.row, f"a line of more than {LINE_BYTES:,} bytes")
             self.row += 1
@@ -314,7 +314,7 @@ class _Lines:
             at = end + 1
 
     def _take_line(self, line: bytes) -> Iterator[TextBatch]:
-        """Takes what the kernel left: a rare line or a bad one."""
+        """Take what the kernel left: a rare line or a bad one."""
         row = self.row
         self.row += 1
         line = line.removeprefix(BYTE_ORDER_MARK)
@@ -331,9 +331,9 @@ class _Lines:
         yield from self.batches.add(row, text)
 
 
-def _line_blocks(spans: Iterator[bytes]) -> Iterator[Buffer | None]:
-    """All lines, some in a block. None stands for a line of more than LINE_BYTES, which is never in memory
-    whole."""
+def line_blocks(spans: Iterator[bytes]) -> Iterator[Buffer | None]:
+    """Yield all lines, some in a block. None stands for a line of more than LINE_BYTES, which is never in
+    memory whole."""
     parts: list[bytes] = []
     waiting = 0
     for span in spans:
@@ -363,7 +363,7 @@ def _line_blocks(spans: Iterator[bytes]) -> Iterator[Buffer | None]:
 
 
 def _reason(line: bytes, field: str, loads: Callable[[str], object], error: Exception) -> str:
-    """Says what was expected and found."""
+    """Say what was expected and found."""
     shown = printable(field)
     if isinstance(error, UnicodeDecodeError):
         return f"expected UTF-8, found byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"

@@ -1,6 +1,6 @@
 """Reads the rows of a Parquet file: one column of texts, a row group at a time.
 
-pyarrow is an optional dependency. Only this module imports it.
+pyarrow is an optional dependency. Only this module and rdc.documents.reread.parquet_copy import it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES_SHOWN = 8
 
 
 def check_pyarrow(path: bytes) -> None:
-    """Raises UsageError if pyarrow is missing, before anything is read."""
+    """Raise UsageError if pyarrow is missing, before anything is read."""
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
@@ -37,18 +37,24 @@ def check_pyarrow(path: bytes) -> None:
         )
 
 
+def broken_parquet() -> tuple[type[Exception], ...]:
+    """Return the exceptions that pyarrow raises for a file that it cannot read."""
+    from pyarrow import ArrowException
+
+    return (ArrowException, OSError, ValueError, TypeError, KeyError, EOFError, MemoryError)
+
+
 def read_parquet(
     path: bytes, stream: BinaryIO, field: str, problems: RowProblems, range_: FileRange | None
 ) -> Iterator[TextBatch]:
-    """Yields the texts of the column `field` in batches: all, or those of row groups that begin in a range.
+    """Yield the texts of the column `field` in batches: all, or those of row groups that begin in a range.
 
     A row without a text is added to `problems`. A row group that cannot be read is named with its rows, and
     the next one is read. Arrow unpacks one page of one column at a time.
     """
-    from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
-    broken = (ArrowException, OSError, ValueError, TypeError, KeyError, EOFError, MemoryError)
+    broken = broken_parquet()
     try:
         file = ParquetFile(stream, buffer_size=STREAM_BYTES, pre_buffer=False)
         column = _column(file, field, problems)
@@ -87,7 +93,7 @@ def _begins_in(group: Any, range_: FileRange) -> bool:
 
 
 def _column(file: Any, field: str, problems: RowProblems) -> int:
-    """The number of the leaf column, or -1 with a problem if there is no text of that name."""
+    """Return the number of the leaf column, or -1 with a problem if there is no text of that name."""
     schema = file.schema_arrow
     at = schema.get_field_index(field)
     if at < 0:
@@ -138,7 +144,7 @@ def _batches(path: bytes, values: Any, first: int, problems: RowProblems) -> Ite
 def _checked(
     path: bytes, valid: list[bool], text: memoryview, offsets: array[int], first: int, problems: RowProblems
 ) -> Iterator[TextBatch]:
-    """The rows of a batch one by one, where some are bad or long."""
+    """Yield the rows of a batch one by one, where some are bad or long."""
     texts: list[bytes] = []
     rows = array("Q")
     size = 0

@@ -44,7 +44,7 @@ class TextSpan(Record):
 
     @classmethod
     def join(cls, texts: Sequence[bytes]) -> TextSpan:
-        """Makes one of these texts."""
+        """Make one of these texts."""
         return cls(b"".join(texts), array("q", accumulate(map(len, texts), initial=0)))
 
     @property
@@ -53,7 +53,7 @@ class TextSpan(Record):
         return self.offsets[-1] - self.offsets[0]
 
     def content(self) -> memoryview:
-        """The bytes of its texts alone."""
+        """Return the bytes of its texts alone."""
         return memoryview(self.text)[self.offsets[0] : self.offsets[-1]]
 
 
@@ -79,13 +79,13 @@ class TextBatch(Record):
 
     @classmethod
     def of_files(cls, paths: list[bytes], texts: Sequence[bytes]) -> TextBatch:
-        """A batch of whole files."""
+        """Return a batch of whole files."""
         count = len(paths)
         return cls(paths, array("I", range(count)), array("Q", bytes(8 * count)), [TextSpan.join(texts)])
 
     @classmethod
     def of_rows(cls, path: bytes, rows: array[int], spans: list[TextSpan]) -> TextBatch:
-        """A batch of rows of one file."""
+        """Return a batch of rows of one file."""
         return cls([path], array("I", bytes(4 * len(rows))), rows, spans)
 
 
@@ -108,11 +108,11 @@ class BatchBuilder:
         self._size = 0
 
     def add(self, row: int, text: bytes) -> Iterator[TextBatch]:
-        """Adds one text. Yields the batch that it fills."""
+        """Add one text. Yields the batch that it fills."""
         return self.extend(row, text, array("q", [0, len(text)]))
 
     def extend(self, first: int, texts: bytes, bounds: array[int]) -> Iterator[TextBatch]:
-        """Adds the texts of rows from the `first` on. Yields the batches that they fill.
+        """Add the texts of rows from the `first` on. Yields the batches that they fill.
 
         `bounds`: where each of the texts begins, and where the last one ends: typecode 'q'.
         """
@@ -129,7 +129,7 @@ class BatchBuilder:
             at = end
 
     def rest(self) -> Iterator[TextBatch]:
-        """The last batch, if there are texts for one."""
+        """Yield the last batch, if there are texts for one."""
         if self._rows:
             yield self._batch()
 
@@ -231,7 +231,7 @@ class RowProblems:
         self.found.append(RowProblem(ProblemKind.WHOLE, 0, message, left_out))
 
     def take(self, other: RowProblems, rows: int) -> None:
-        """Adds those of the next range of the same file, with `rows` rows before it."""
+        """Add those of the next range of the same file, with `rows` rows before it."""
         self.count += other.count
         bad = self.bad
         for one in other.found:
@@ -244,7 +244,7 @@ class RowProblems:
         self.bad += other.bad
 
     def problems(self) -> list[Problem]:
-        """All of them, and how many rows were not named."""
+        """Return all of them, and how many rows were not named."""
         messages = [f"row {one.row}: {one.message}" if one.row else one.message for one in self.found]
         if self.bad > ROW_PROBLEMS:
             messages.append(f"{self.bad - ROW_PROBLEMS:,} more rows could not be used; {self.bad:,} in all")
@@ -274,5 +274,5 @@ class RangeOutcome(Record):
         return self.problems.count + (self.failure is not None)
 
     def all_problems(self) -> list[Problem]:
-        """All problems, where rows count from the range's first line."""
+        """Return all problems, where rows count from the range's first line."""
         return [*([] if self.failure is None else [self.failure]), *self.problems.problems()]

@@ -54,8 +54,8 @@ class UnitReader:
         """A unit that is a range has its problems and rows here, in place of `problems` and `left_out`."""
 
     def key(self, method: bytes) -> str:
-        """A name for what is read from the files as they are now, under `method`. Raises RdcError for a file
-        that cannot be opened."""
+        """Return a name for what is read from the files as they are now, under `method`. Raises RdcError for
+        a file that cannot be opened."""
         kind = self._unit.kind.value.encode()
         digest = blake3(method + b"\0" + self._field.encode("utf-8", "surrogateescape") + b"\0" + kind)
         for row, path in zip(self._unit.rows, self._unit.paths, strict=True):
@@ -64,7 +64,7 @@ class UnitReader:
         return digest.hexdigest()[:32]
 
     def batches(self) -> Iterator[TextBatch]:
-        """Yields the texts. A file that cannot be read or changes meanwhile is a problem."""
+        """Yield the texts. A file that cannot be read or changes meanwhile is a problem."""
         self._bound.admit(len(self._unit.rows), self._unit.bytes)
         if self._unit.kind is FileKind.TEXT:
             yield from self._plain()
@@ -142,8 +142,8 @@ class UnitReader:
             yield TextBatch.of_files(paths, texts)
 
     def _wholes(self) -> Iterator[_Whole]:
-        """The plain files in order. Small objects of a store are read some at a time, since each makes one
-        wait."""
+        """Yield the plain files in order. Small objects of a store are read some at a time, since each makes
+        one wait."""
         near: list[int] = []
         for at, (row, path) in enumerate(zip(self._unit.rows, self._unit.paths, strict=True)):
             if is_url(path) and self._files.sizes[row] <= NEAR_BYTES:
@@ -155,7 +155,7 @@ class UnitReader:
         yield from in_order(self._whole, near, OBJECTS_AT_ONCE)
 
     def _whole(self, at: int) -> _Whole:
-        """The text of a plain file, or a problem. Threads may call it in parallel."""
+        """Return the text of a plain file, or a problem. Threads may call it in parallel."""
         row, path = self._unit.rows[at], self._unit.paths[at]
         problems = RowProblems(path)
         try:
@@ -188,7 +188,7 @@ class _Whole(Record):
 
 
 def _position(stream: BinaryIO) -> int:
-    """Bytes read so far, about."""
+    """Return the bytes read so far, about."""
     try:
         return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
     except UnsupportedOperation:

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import time
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 
@@ -351,7 +352,7 @@ class Storage:
     def __init__(self) -> None:
         self.facts: FileSystemFacts = PLAIN
         self.settles = False
-        """Whether what is made has to be looked at once more when it is closed and has its name."""
+        """True if what is made has to be looked at once more when it is closed and has its name."""
         self.is_learned = False
         """The facts were found out by this run, not by an earlier one or from the type."""
         self.shortfalls: dict[Shortfall, Shortfalls] = {}
@@ -361,11 +362,11 @@ class Storage:
         """The metadata that are set on an entry that the run makes. Bits of a mode that only the source lacks
         are."""
         self._makes_whole = True
-        """That is all of what is wanted, as it is."""
+        """True if all that is wanted stays as it is."""
         self.times_files = True
-        """Whether regular files get mtimes when they are made."""
+        """True if regular files get mtimes when they are made."""
         self.is_agreed = False
-        """Whether a sync writes here, so that content arrives although a part of the metadata does not."""
+        """True if a sync writes here, so that content arrives although a part of the metadata does not."""
         self._asked: Preserved | None = None
         self._source: Preserved = EVERYTHING
         self._insists = False
@@ -658,6 +659,8 @@ class EntryCheck:
             before = identity_of(os.fstat(fd))
             require(found_at(name, directory))
             step()
-            self.note_named(before, os.fstat(fd))
+            # Some file systems know a file by its first name alone, and have lost it now. The step is done.
+            with suppress(OSError):
+                self.note_named(before, os.fstat(fd))
         finally:
             os.close(fd)

@@ -202,7 +202,7 @@ _PREFIX = b".rdc-"
 _SUFFIX = b".tmp"
 
 _START = b".rdc"
-"""How all reserved names begin."""
+"""The start of all reserved names."""
 
 RESERVED_RANGE = (_START + b"-", _START + b"/")
 """Bounds of reserved names in byte order: first (inclusive) and last (exclusive). '.' follows '-', and '/'

@@ -153,7 +153,7 @@ def _move_aside(name: bytes, aside: bytes, directory: int) -> None:
 
 
 def _check_free(name: bytes, directory: int) -> None:
-    """Raises OSError, FileExistsError if the name is taken."""
+    """Raise OSError, FileExistsError if the name is taken."""
     try:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -168,7 +168,7 @@ def _check_free(name: bytes, directory: int) -> None:
 # between, a sweep finds it under the temporary name.
 
 DIRECTORY_ATTEMPTS = 16
-"""How often the directory is made. A sweep may remove a temporary directory, which cannot be locked, before
+"""Attempts to make the directory. A sweep may remove a temporary directory, which cannot be locked, before
 the exchange."""
 
 

@@ -246,7 +246,7 @@ def content_error(outcome: int, path: bytes, shown: bytes) -> RdcError:
 
 
 def _read_contents(fd: int, paths: bytes, wanted: array[int], head: int, tail: int) -> Contents:
-    """The reference that defines the C function."""
+    """Return the reference that defines the C function."""
     rows = strings(paths)
     if len(wanted) != 3 * len(rows) or (paths and not paths.endswith(b"\0")):
         raise ValueError("read_contents: as many paths, each followed by NUL, as rows of three numbers")

@@ -201,7 +201,7 @@ class StagedFiles:
         self, root: Root, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
     ) -> None:
         self.depth = root.depths.renaming
-        """How many files are renamed at a time."""
+        """The number of files that are renamed together."""
         self.check = root.check
         self.path = path
         """Path of the directory."""
@@ -215,7 +215,7 @@ class StagedFiles:
         """Rows whose files still have their temporary names."""
 
     def __len__(self) -> int:
-        """The number of files, including those that failed."""
+        """Return the number of files, including those that failed."""
         return len(self._fds)
 
     @property

@@ -1,4 +1,4 @@
-"""How many calls to storage are in flight at a time, and the C code that makes them so.
+"""The number of calls to storage in flight at a time, and the C code that makes them.
 
 All folders of rdc.files that make the same call for many entries use it.
 """
@@ -34,7 +34,7 @@ WAIT_NANOSECONDS = 100_000
 """Mean wait of a call, from which on several are in flight. To start a thread costs 20 us."""
 
 GROWTH = 1.2
-"""How many times faster calls have to become for the last doubling to stay."""
+"""The factor by which calls must become faster for the last doubling to stay."""
 
 WINDOW_ROWS = 16
 """Rows of the first decision. Later ones take four times as many rows as are in flight."""
@@ -71,7 +71,7 @@ class RowsSeen(Record):
 
 
 class Looking(Protocol):
-    """How many entries of a directory are looked at at a time: a Depth."""
+    """The number of entries of a directory that are looked at together: a Depth."""
 
     @property
     def now(self) -> int: ...

@@ -1,4 +1,4 @@
-"""Where the blocks of files are: holes, shared ranges, and the space that they take."""
+"""The blocks of files: holes, shared ranges, and the space that they take."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def data_ranges(fds: Sequence[int], size: int) -> Iterator[tuple[int, int]]:
 
 
 def _common(ranges: Sequence[Iterator[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
-    """The parts that are in a range of each of these sequences, which are in order."""
+    """Yield the parts that are in a range of each of these sequences, which are in order."""
     now = [next(one, None) for one in ranges]
     while True:
         start, end = 0, None
@@ -232,7 +232,7 @@ def _common(ranges: Sequence[Iterator[tuple[int, int]]]) -> Iterator[tuple[int, 
 
 
 class Use(Enum):
-    """How the bytes of a file's range use the disk, in relation to another file's."""
+    """The use of the disk by the bytes of a file's range, in relation to another file's."""
 
     SAME = "same"
     """They are the other file's bytes."""
@@ -253,9 +253,9 @@ class Part(NamedTuple):
     end: int
     use: Use
     physical: int
-    """Where it begins on the volume; inside a compressed extent, where that begins."""
+    """Its start on the volume; inside a compressed extent, the start of that extent."""
     beside_hole: bool
-    """Whether the other file has a hole there."""
+    """True if the other file has a hole there."""
 
 
 class _Piece(NamedTuple):
@@ -349,7 +349,7 @@ class Volume(Record):
     block_size: int
     """Bytes. Offsets of shared ranges are multiples of it."""
     whole_extents: bool
-    """Whether space is freed only by whole extents, not by blocks."""
+    """True if space is freed only by whole extents, not by blocks."""
 
     def rounded(self, length: int) -> int:
         """Return `length` rounded up to whole blocks."""
@@ -417,13 +417,13 @@ class DiskUse(Record):
     first: int | None
     """Physical offset of the first bytes; None for a hole, for inline data, or if unknown."""
     sparse: bool
-    """Whether it has holes."""
+    """True if it has holes."""
     inline: bool
-    """Whether some bytes lie inside metadata, where nothing can share them."""
+    """True if some bytes lie inside metadata, where nothing can share them."""
     immutable: bool
-    """Whether it is immutable or append-only, so that its blocks cannot change even to equal ones."""
+    """True if it is immutable or append-only, so that its blocks cannot change even to equal ones."""
     fixed: bool
-    """Whether this process cannot change it: it is immutable, on a read-only file system, or of another user.
+    """True if this process cannot change it: it is immutable, on a read-only file system, or of another user.
     Other files can still share with it."""
 
 

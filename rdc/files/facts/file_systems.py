@@ -215,7 +215,7 @@ def type_of(fd: int) -> int:
 # removes it (`empty_leftover`).
 
 TRIAL_SECONDS = 600
-"""Where directories cannot be locked: one that was last changed so long ago is what a kill left. A trial
+"""The age at which a directory that cannot be locked is taken for one that a killed run left. A trial
 takes less than a second; over a slow line, some."""
 
 _NAMES = frozenset((b"a", b"b", b"c", b"d", b"e", b"l", b"p"))
@@ -357,7 +357,9 @@ class _Trial:
             untimed=frozenset((Kind.FILE,)) if granularity is None else frozenset(),
         )
         changed = self._stat(b"b")
-        if self._owners:
+        if first.st_uid != os.geteuid():
+            keeps = replace(keeps, owner=False)
+        elif self._owners:
             keeps = replace(keeps, owner=self._keeps_owner(b"b"))
         keeps = self._directories(keeps)
         keeps = self._other_kinds(keeps)
@@ -394,7 +396,7 @@ class _Trial:
         return steady and states[0] == states[1] == states[2]
 
     def _granularity(self, name: bytes) -> Granularity | None:
-        """The granularity of mtimes of an entry; None if it keeps none."""
+        """Return the granularity of mtimes of an entry; None if it keeps none."""
         pairs = []
         for given in TRIED:
             try:
@@ -407,7 +409,8 @@ class _Trial:
         return granularity_of(pairs)
 
     def _modes(self, name: bytes, privileged: bool) -> int:
-        """The bits of the mode that an entry keeps. Without privileges the kernel may drop some others."""
+        """Return the bits of the mode that an entry keeps. Without privileges the kernel may drop some
+        others."""
         for bits in (ALL_MODES, _PLAIN_BITS) if privileged else (_PLAIN_BITS,):
             kept = bits
             try:

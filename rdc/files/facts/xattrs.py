@@ -525,7 +525,7 @@ class _Reached(Record):
 
     target: bytes | int
     follow: bool
-    """Whether the target leads to the entry itself, and not to its name."""
+    """True if the target leads to the entry itself, and not to its name."""
     name: bytes
     directory: int
 

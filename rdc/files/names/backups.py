@@ -61,7 +61,7 @@ class Backups:
         self._make_top = _no_directory if make_top is None else make_top
         self._is_wanted: Callable[[bytes], bool] = lambda path: False
         self.beside = top is None and make_top is None
-        """Whether a backup lies in the directory of its entry."""
+        """True if a backup lies in the directory of its entry."""
 
     def apart_from(self, is_wanted: Callable[[bytes], bool]) -> Backups:
         """Return this keeper for a run whose source has an entry where `is_wanted` says so: no backup takes
@@ -229,7 +229,7 @@ class Backups:
                 sync_directory_at(b".", top.directory(above).fd)
 
     def _like(self, path: bytes) -> Metadata:
-        """The metadata for the backup of a directory. Its owner can always work in it."""
+        """Return the metadata for the backup of a directory. Its owner can always work in it."""
         found = self._root.metadata(path)
         return replace(found, mode=found.mode | stat.S_IRWXU)
 
@@ -248,7 +248,8 @@ def _is_root() -> bool:
 
 
 def _copied_attributes(fd: int) -> Attributes:
-    """The attributes of an open file that a copy of it gets: all that this user may set. Raises OSError."""
+    """Return the attributes of an open file that a copy of it gets: all that this user may set. Raises
+    OSError."""
     from rdc.files.facts.xattrs import read_attributes
 
     found = read_attributes(fd)

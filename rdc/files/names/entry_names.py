@@ -230,8 +230,8 @@ def move_file(
 
 
 def _expected_at(root: Root, name: bytes, directory: int, expected: Identity) -> os.stat_result | None:
-    """The stat of a regular file that is still `expected`; None if another entry or none has the name, or
-    somebody changed it. Raises OSError."""
+    """Return the stat of a regular file that is still `expected`; None if another entry or none has the name,
+    or somebody changed it. Raises OSError."""
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -290,7 +290,7 @@ def make_durable(root: Root, directories: Iterable[bytes]) -> None:
 # Hard links
 
 LINK_ATTEMPTS = 16
-"""How often the link is made. A sweep can remove the temporary name before the rename, and no lock prevents
+"""Attempts to make the link. A sweep can remove the temporary name before the rename, and no lock prevents
 that, since a lock would belong to the file under all its names. That happening 16 times is a fault."""
 
 

@@ -273,7 +273,7 @@ class Outcome(IntEnum):
 
 
 class Place(Record):
-    """Where a file is opened: its path, and the directory that was opened for it."""
+    """The place of an opened file: its path, and the directory that was opened for it."""
 
     root: Root
     path: bytes
@@ -295,7 +295,7 @@ class Step(Record):
     original_directory: Directory
     original_name: bytes
     first: bool
-    """Whether no other name of the file was changed, so that even its ctime must be as it was."""
+    """True if no other name of the file was changed, so that even its ctime must be as it was."""
 
 
 _extension: ModuleType | None = _files if hasattr(_files, "lease_files") else None
@@ -404,7 +404,7 @@ class LeasedFiles(Closing):
         return name, found
 
     def _content(self, number: int, size: int) -> bytes:
-        """The content of a file that was leased with the others. Raises FileError."""
+        """Return the content of a file that was leased with the others. Raises FileError."""
         try:
             content = os.pread(self._fds[number], size, 0)
         except OSError:
@@ -497,7 +497,7 @@ def _row_facts(
     _plain: int,
     _attributes: int,
 ) -> LeaseFacts:
-    """The facts of a row of the C part: each time is a number of seconds, and nanoseconds."""
+    """Return the facts of a row of the C part: each time is a number of seconds, and nanoseconds."""
     return LeaseFacts(
         *(device, inode, size, mtime * _SECOND + mtime_part, ctime * _SECOND + ctime_part),
         *(atime * _SECOND + atime_part, mode, uid, gid, links, allocated),

@@ -85,7 +85,7 @@ def is_displaced(name: bytes) -> bool:
 
 
 PUT_BACK_ATTEMPTS = 16
-"""How often names are exchanged back. Another process may move a file to the name each time."""
+"""Attempts to exchange names back. Another process may move a file to the name each time."""
 
 
 def put_back(beside: bytes, name: bytes, directory: int, ours: os.stat_result) -> None:
@@ -162,8 +162,8 @@ def seal_like(copy: Replacement, metadata: Metadata, attributes: Attributes, *, 
 # The changes
 
 STALL_SECONDS = 0.5
-"""How long a check before an exchange stays valid. A lease delays writers for at least one second, whatever
-/proc/sys/fs/lease-break-time says."""
+"""The time for which a check before an exchange stays valid. A lease delays writers for at least one second,
+whatever /proc/sys/fs/lease-break-time says."""
 
 _COMPARED = "the file that was compared"
 _NO_RENAME = ("a file system that cannot rename without overwriting", "nothing was changed")
@@ -400,7 +400,7 @@ class _Exchange(NameChange):
         raise NotImplementedError
 
     def _link(self) -> os.stat_result | None:
-        """The stat of the link; None if it was not made."""
+        """Return the stat of the link; None if it was not made."""
         raise NotImplementedError
 
     def _rename(self) -> None:
@@ -541,7 +541,7 @@ class Move(NameChange):
         return [self._there(), self.directory]
 
     def _there(self) -> Directory:
-        """The directory of the destination. Raises RdcError."""
+        """Return the directory of the destination. Raises RdcError."""
         if self._destination_directory is None:
             self._destination_directory = self._into.locate(self._destination, fresh=True)[0]
         return self._destination_directory

@@ -56,7 +56,7 @@ class Digest(Record):
 
     value: bytes
     of_all: bool
-    """Whether it is BLAKE3 of all bytes, and no ContentDigest."""
+    """True if it is BLAKE3 of all bytes, and no ContentDigest."""
 
     def is_of(self, content: bytes) -> bool:
         """Return whether this is the whole content that was meant."""

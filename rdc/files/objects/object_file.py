@@ -62,7 +62,7 @@ class ObjectSource(ContentFile):
         self.rate = None
 
     def fill(self, content: bytes) -> None:
-        """Gives the whole content, which was read with that of others."""
+        """Give the whole content, which was read with that of others."""
         self._ranges = {
             at: content[at * RANGE_BYTES :][:RANGE_BYTES] for at in range(1 + self.size // RANGE_BYTES)
         }
@@ -89,7 +89,7 @@ class ObjectSource(ContentFile):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _range(self, number: int) -> bytes:
-        """A range, with the next ones under way. Raises FileError."""
+        """Return a range, with the next ones under way. Raises FileError."""
         if self._ahead:
             last = (self.size - 1) // RANGE_BYTES
             for one in range(number, min(number + self._ahead, last) + 1):
@@ -151,11 +151,11 @@ class ObjectFile:
         """Check as SourceFile does. The store has refused other versions already."""
 
     def stream(self) -> io.BufferedReader:
-        """The content from the start. Reading raises OSError."""
+        """Return the content from the start. Reading raises OSError."""
         return io.BufferedReader(_ObjectStream(self._file, self._rate), 1 << 16)
 
     def whole(self) -> bytes:
-        """The whole content, for small objects. Raises OSError."""
+        """Return the whole content, for small objects. Raises OSError."""
         content = self.stream().read()
         if len(content) != self.size:
             raise FileChangedError(

@@ -106,7 +106,7 @@ class ListedObjects(Record):
     nameless: int = 0
     """Objects that are left out, since their names contain NUL."""
     single: bool = False
-    """Whether the URL names one object, which this listing holds alone."""
+    """True if the URL names one object, which this listing holds alone."""
 
     def nameless_problem(self) -> Problem:
         """Return what is to be said of the objects that are left out."""
@@ -140,10 +140,10 @@ class PageReader:
         self.bytes = 0
         """The memory that the entries take, as DIRECTORY_BYTES counts it."""
         self.is_empty = True
-        """Whether the store lists nothing, not even an object that stands for the directory."""
+        """True if the store lists nothing, not even an object that stands for the directory."""
 
     def add(self, page: Mapping[str, Any]) -> None:
-        """Takes one answer of list_objects_v2. Raises ValueError for what no store lists."""
+        """Take one answer of list_objects_v2. Raises ValueError for what no store lists."""
         for entry in page.get("Contents") or ():
             self.is_empty = False
             name, size = self._name(entry["Key"]), entry["Size"]
@@ -193,7 +193,7 @@ class PageReader:
         )
 
     def single(self, name: str, directory: bytes) -> ListedObjects | None:
-        """The object of this very name, if the pages have it."""
+        """Return the object of this very name, if the pages have it."""
         listed = self.listed(directory, b"")
         names = strings(listed.names)
         if name.encode() not in names:
@@ -245,7 +245,7 @@ class ObjectLister:
         self._threads: Threads | None = None
 
     def single(self, prefix: str, name: str) -> PageReader:
-        """The listing of one entry: the first whose key begins with `prefix` and `name`."""
+        """Return the listing of one entry: the first whose key begins with `prefix` and `name`."""
         listing = self._new(prefix)
         listing.asked.update(Prefix=prefix + name, MaxKeys=1)
         if not self._stopped():
@@ -253,7 +253,7 @@ class ObjectLister:
         return listing.pages
 
     def take(self, prefix: str, following: Sequence[str]) -> PageReader:
-        """Lists one directory. `following`: those that come after it, the next one last."""
+        """List one directory. `following`: those that come after it, the next one last."""
         begun = perf_counter_ns()
         if self._depth.now > 1:
             self._submit(prefix, following)
@@ -270,7 +270,7 @@ class ObjectLister:
         return listing.pages
 
     def close(self) -> None:
-        """Waits for what is under way."""
+        """Wait for what is under way."""
         for task in self._tasks.values():
             task.cancel()
         self._tasks = {}
@@ -281,7 +281,7 @@ class ObjectLister:
         return _Listing(PageReader(prefix), {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/"})
 
     def _begin(self, prefix: str) -> _Listing:
-        """The first page of a directory. Runs in any thread."""
+        """Return the first page of a directory. Runs in any thread."""
         listing, begun = self._new(prefix), perf_counter_ns()
         if not self._stopped():
             self._add_page(listing)
@@ -298,7 +298,7 @@ class ObjectLister:
         listing.asked["ContinuationToken"] = token
 
     def _submit(self, prefix: str, following: Sequence[str]) -> None:
-        """Begins `prefix` and the next ones, as many as the depth and the bound of memory let be."""
+        """Begin `prefix` and the next ones, as many as the depth and the bound of memory let be."""
         ended = [task for task in self._tasks.values() if task.done()]
         running = len(self._tasks) - len(ended)
         if sum(map(_bytes_of, ended)) > AHEAD_BYTES // 2:
@@ -321,7 +321,7 @@ class ObjectLister:
 
 
 def _bytes_of(task: Task[_Listing]) -> int:
-    """The bytes of memory that an ended listing takes."""
+    """Return the bytes of memory that an ended listing takes."""
     try:
         return task.result().pages.bytes
     except Exception:  # noqa: BLE001 - it is raised when its turn comes
@@ -334,7 +334,7 @@ def _bytes_of(task: Task[_Listing]) -> int:
 # They are in no path, part or message.
 
 ATTEMPTS = 3
-"""How often a call is made that has no answer within s3fs's 15 seconds."""
+"""Attempts of a call that has no answer within s3fs's 15 seconds."""
 
 SILENT_CALLS = 3
 """Calls in a row without an answer after which the store counts as gone. Each has waited and was repeated."""
@@ -343,7 +343,7 @@ CONNECTIONS = 4 * DEPTH_LIMIT
 """Most connections at a time: more than threads that read."""
 
 BODY_ATTEMPTS = 3
-"""How often an object is asked for whose content breaks off."""
+"""Attempts to read an object whose content breaks off."""
 
 
 class ObjectStore:
@@ -380,7 +380,7 @@ class ObjectStore:
         left_out: Callable[[bytes], bool] = lambda _: False,
         depth: Depth | None = None,
     ) -> Iterator[ListedObjects | FileError]:
-        """Yields the object that the URL names, if there is one, and the directories at and below it,
+        """Yield the object that the URL names, if there is one, and the directories at and below it,
         each before those in it. Yields the error of one that cannot be listed.
 
         `enter` is called with a directory as the user would type it, and relative to the URL. It returns
@@ -442,7 +442,7 @@ class ObjectStore:
         return answer
 
     def _answered(self, call: Callable[[], Any]) -> Any:
-        """Makes a call. After some that had no answer, others fail at once, so that a store that is gone
+        """Make a call. After some that had no answer, others fail at once, so that a store that is gone
         takes no hour for a thousand objects."""
         if self._silent >= SILENT_CALLS:
             raise TimeoutError(_SILENT)
@@ -456,7 +456,7 @@ class ObjectStore:
         return answer
 
     def read(self, bucket: str, key: str, offset: int, length: int, *, size: int, version: int) -> bytes:
-        """Returns `length` bytes of an object that has this size and version, as listed. Raises what the
+        """Return `length` bytes of an object that has this size and version, as listed. Raises what the
         store's library raises, and ValueError if it is another version or the content has another length.
         Use `failure`."""
         if not length:
@@ -477,7 +477,7 @@ class ObjectStore:
         return content
 
     def open(self, path: bytes) -> ObjectFile:
-        """Opens the object that is at `path`, a URL, now. Raises FileError."""
+        """Open the object that is at `path`, a URL, now. Raises FileError."""
         try:
             key = path.decode().removeprefix("s3://")
             file = self._fs.open(key, "rb", block_size=OBJECT_AHEAD_BYTES, cache_type="readahead")
@@ -487,7 +487,7 @@ class ObjectStore:
 
 
 def _session() -> Any:
-    """A session of the store's tools whose answers are read in a third of the time: theirs guesses the
+    """Return a session of the store's tools whose answers are read in a third of the time: theirs guesses the
     form of each date, which takes longer than all else of a listing."""
     from aiobotocore.session import AioSession
     from fsspec.config import conf
@@ -498,7 +498,7 @@ def _session() -> Any:
 
 
 def _date(text: str) -> datetime:
-    """A date in the form of a listing, or of a header. Raises ValueError."""
+    """Return a date in the form of a listing, or of a header. Raises ValueError."""
     from datetime import datetime
     from email.utils import parsedate_to_datetime
 
@@ -509,7 +509,7 @@ def _date(text: str) -> datetime:
 
 
 def _single(url: ObjectUrl, lister: ObjectLister) -> ListedObjects | None:
-    """The object that a URL names. Of all names that begin with its own, that comes first."""
+    """Return the object that a URL names. Of all names that begin with its own, that comes first."""
     if not url.name:
         return None
     above, _, name = url.key.rpartition("/")
@@ -525,7 +525,7 @@ class _ChangedError(ValueError):
 
 
 async def _content(store: Any, asked: Mapping[str, Any], length: int, version: int) -> bytes:
-    """The content of a range, and one byte more if there is more."""
+    """Return the content of a range, and one byte more if there is more."""
     attempt = 1
     while True:
         answer = await store._call_s3("get_object", **asked)
@@ -555,7 +555,7 @@ async def _bounded(body: Any, most: int) -> bytes:
 
 
 def failure(error: Exception, path: bytes, doing: str) -> FileError:
-    """The error of an object or a directory, by name. What a store says is shortened."""
+    """Return the error of an object or a directory, by name. What a store says is shortened."""
     name = type(error).__name__
     if isinstance(error, FileNotFoundError):
         reason = "there is no such bucket or object"
@@ -620,17 +620,17 @@ class ObjectTree:
         self._shown = f"s3://{bucket}/{name}".encode().removesuffix(b"/")
 
     def shown(self, path: bytes) -> bytes:
-        """The URL of a path."""
+        """Return the URL of a path."""
         return self._shown + path[1:]
 
     def open_object(self, path: bytes, size: int, version: int) -> ObjectSource:
-        """Opens an object as it was listed. That asks the store for nothing; reading gives bytes of this
+        """Open an object as it was listed. That asks the store for nothing; reading gives bytes of this
         version alone."""
         read = partial(self.read_range, ListedObject(path, size, version))
         return ObjectSource(path, self.shown(path), size, version, read)
 
     def read_range(self, listed: ListedObject, offset: int, length: int) -> bytes:
-        """Returns exactly `length` bytes. Raises FileError."""
+        """Return exactly `length` bytes. Raises FileError."""
         path, size, version = listed.path, listed.size, listed.version
         key = (self._name + path.decode()[1:]).removeprefix("" if self._name else "/")
         try:
@@ -639,8 +639,8 @@ class ObjectTree:
             raise failure(error, self.shown(path), "read it") from error
 
     def read_small(self, objects: Sequence[ListedObject]) -> list[bytes | FileError]:
-        """The content of each object, or the error that prevented it. Several are read at a time. Once the
-        caller wants to stop, no more are read."""
+        """Return the content of each object, or the error that prevented it. Several are read at a time. Once
+        the caller wants to stop, no more are read."""
         contents: list[bytes | FileError] = []
         depth = self._depths.opening
         while len(contents) < len(objects):

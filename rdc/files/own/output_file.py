@@ -55,7 +55,7 @@ class OpenedPath(Closing):
         self.descriptor: int | None = None
         """The open descriptor of this process that the path means, such as 1 for /dev/stdout."""
         self.is_magic = False
-        """Whether the name is a link of procfs, which only the kernel can follow."""
+        """True if the name is a link of procfs, which only the kernel can follow."""
         if b"\0" in path:
             raise OSError(errno.EINVAL, "a name holds no NUL byte")
         try:
@@ -153,6 +153,48 @@ class OpenedPath(Closing):
         found = self.look()
         if found is not None and stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is open in another process; name the file itself")
+
+
+def claim_directory(path: bytes) -> None:
+    """Check the directory that a run will fill with results: nothing is there yet, or an empty directory.
+
+    Raises UsageError for a place with other contents, and FileError (exit code 11) for one that cannot be
+    used.
+    """
+    shown = printable(path)
+    try:
+        with OpenedPath(os.path.join(path, b"")) as opened:
+            fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=opened.directory)
+            try:
+                filled = bool(os.listdir(fd))
+            finally:
+                os.close(fd)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        raise UsageError(
+            f"{shown}: expected a new or an empty directory, found a file; name another"
+        ) from error
+    except OSError as error:
+        raise _no_directory(error, path) from error
+    if filled:
+        raise UsageError(
+            f"{shown}: expected a new or an empty directory, found one with files, which are never replaced;"
+            " name another, or delete it"
+        )
+
+
+def make_result_directory(path: bytes) -> None:
+    """Create a directory for results and those above it, as far as they are missing. Raises RdcError."""
+    try:
+        make_directory(path)
+    except OSError as error:
+        raise _no_directory(error, path) from error
+
+
+def _no_directory(error: OSError, path: bytes) -> RdcError:
+    reason = f"cannot make the directory or write to it: {error.strerror}; name another"
+    return FileError(path, f"{printable(path)}: {reason}", code=ExitCode.FILE_IO)
 
 
 def make_directory(path: bytes, mode: int = 0o777) -> None:
@@ -263,7 +305,7 @@ class OutputKind(Record):
     name: str
     """The kind of file, for messages: 'a part of a scan'."""
     begins: Callable[[bytes], bool] | None
-    """Whether the first HEAD_BYTES of a file are those of this kind. A file without content is of every kind;
+    """True if the first HEAD_BYTES of a file are those of this kind. A file without content is of every kind;
     it is not asked about. None: no file can be told from an input that was left out by mistake."""
 
 
@@ -273,7 +315,7 @@ class Output(Record):
     path: bytes
     kind: OutputKind
     overwrite: bool = False
-    """Whether it may also replace a file of another kind."""
+    """True if it may also replace a file of another kind."""
 
 
 def claim_outputs(outputs: Sequence[Output], directories: Sequence[bytes] = ()) -> Claims:

@@ -103,7 +103,8 @@ def whole_end(data: mmap.mmap | bytes, decode: Callable[[object], object]) -> in
 
 
 def _start_of(data: mmap.mmap | bytes, end: int) -> int:
-    """The first byte of the line that ends at `end`, or of its last LINE_BYTES, which are no line then."""
+    """Return the first byte of the line that ends at `end`, or of its last LINE_BYTES, which are no line
+    then."""
     return max(data.rfind(b"\n", max(0, end - LINE_BYTES), end) + 1, end - LINE_BYTES)
 
 

@@ -155,7 +155,7 @@ class ClonedRanges:
         """The clone at or before the bytes written next."""
 
     def _reach(self, length: int) -> Clone | None:
-        """Makes the next clone if it begins within the next `length` bytes. Returns the one that is made and
+        """Make the next clone if it begins within the next `length` bytes. Returns the one that is made and
         not passed yet."""
         at, end = self._temporary.size, self._temporary.size + length
         if self._clone is not None and self._clone.stop <= at:
@@ -174,7 +174,7 @@ class ClonedRanges:
         return self._clone
 
     def copied(self, base: int, offset: int, length: int) -> tuple[int, int]:
-        """Returns which of the next `length` bytes are those at `offset` of a base: from, to; (0, 0) if none.
+        """Return which of the next `length` bytes are those at `offset` of a base: from, to; (0, 0) if none.
 
         They still have to be verified.
         """
@@ -185,7 +185,7 @@ class ClonedRanges:
         return start, stop
 
     def _cloned(self, length: int) -> tuple[int, int]:
-        """Returns which of the next `length` bytes are cloned: from, to; (0, 0) if none."""
+        """Return which of the next `length` bytes are cloned: from, to; (0, 0) if none."""
         clone, at = self._reach(length), self._temporary.size
         if clone is None:
             return 0, 0
@@ -193,7 +193,7 @@ class ClonedRanges:
         return (start, stop) if start < stop else (0, 0)
 
     def read(self, base: int, offset: int, length: int) -> bytes:
-        """Returns bytes of a base that are written next: what is in place from there, the rest from the
+        """Return bytes of a base that are written next: what is in place from there, the rest from the
         base."""
         start, stop = self.copied(base, offset, length)
         source = self._bases[base]
@@ -207,7 +207,7 @@ class ClonedRanges:
         return b"".join((before, content, behind))
 
     def read_ranges(self, base: int, rows: array[int], length: int) -> bytes | None:
-        """Returns the ranges `rows` of a base (offset, length) if the next `length` bytes are a clone that
+        """Return the ranges `rows` of a base (offset, length) if the next `length` bytes are a clone that
         holds them all; else None."""
         clone, at = self._reach(length), self._temporary.size
         if clone is None or clone.base != base or clone.start > at or clone.stop < at + length:
@@ -219,7 +219,7 @@ class ClonedRanges:
         return b"".join(map(self._temporary.pread, starts, rows[1::2]))
 
     def put_repeated(self, content: bytes | bytearray, count: int) -> None:
-        """Writes `content` `count` times, but for what is in place, from wherever: a run of zeros has them
+        """Write `content` `count` times, but for what is in place, from wherever: a run of zeros has them
         everywhere."""
         if count > 1 and is_zeros(content):
             self._put_zeros(len(content) * count)
@@ -239,7 +239,7 @@ class ClonedRanges:
             done += times
 
     def _put_zeros(self, length: int) -> None:
-        """Writes zeros, but for those that are in place. What is a hole there costs no time."""
+        """Write zeros, but for those that are in place. What is a hole there costs no time."""
         temporary, stop = self._temporary, self._temporary.size + length
         while temporary.size < stop:
             at = temporary.size
@@ -257,18 +257,18 @@ class ClonedRanges:
                 temporary.take_clone(last - first, hole=True)
 
     def _write(self, content: bytes | memoryview, kept: Sequence[tuple[int, int]]) -> None:
-        """Writes `content` but for what is in place."""
+        """Write `content` but for what is in place."""
         if any(stop > start for start, stop in kept):
             self._temporary.write_parts(content, between(kept, len(content)))
         else:
             self._temporary.write(content)
 
     def put_copied(self, base: int, offset: int, content: bytes) -> None:
-        """Writes bytes of a base that `read` returned and that are verified."""
+        """Write bytes of a base that `read` returned and that are verified."""
         self._write(content, (self.copied(base, offset, len(content)),))
 
     def put_assembled(self, instructions: bytes, content: bytes | bytearray) -> None:
-        """Writes content that these copy instructions made, all of whose copies `read_ranges` returned."""
+        """Write content that these copy instructions made, all of whose copies `read_ranges` returned."""
         rows, at, kept = iter(array("Q", instructions)), 0, list[tuple[int, int]]()
         clone = self._reach(len(content))
         for base, offset, length in zip(rows, rows, rows, strict=True):
@@ -283,7 +283,7 @@ class ClonedRanges:
 
 
 def between(kept: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
-    """Yields the ranges of `length` bytes that lie between the ranges `kept`, which are in order. Short ones
+    """Yield the ranges of `length` bytes that lie between the ranges `kept`, which are in order. Short ones
     of `kept` are not spared."""
     at = 0
     for start, stop in kept:

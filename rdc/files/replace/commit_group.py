@@ -111,9 +111,11 @@ class _Renamed(NamedTuple):
 
 def _stat(item: _Renamed) -> os.stat_result:
     """Return the stat of a file in place. Raises OSError."""
-    if item.fd < 0:
-        return stat_entry(item.path.rpartition(b"/")[2], item.directory.fd)
-    return os.fstat(item.fd)
+    if item.fd >= 0:
+        # Some file systems lose an open file once its first name is gone.
+        with suppress(OSError):
+            return os.fstat(item.fd)
+    return stat_entry(item.path.rpartition(b"/")[2], item.directory.fd)
 
 
 class CommitGroup:

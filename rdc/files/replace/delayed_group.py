@@ -156,7 +156,7 @@ class DelayedGroup(CommitGroup):
         on_commit: Callable[[bytes], None],
         on_error: Callable[[FileError], None],
     ) -> None:
-        """Takes the arguments of CommitGroup. It is given Replacements alone: no small files in bulk."""
+        """Take the arguments of CommitGroup. It is given Replacements alone: no small files in bulk."""
         super().__init__(root, fsync=fsync, on_commit=on_commit, on_error=on_error)
         self._delays = True
         self._open: dict[bytes, _Waiting] = {}

@@ -116,7 +116,7 @@ BLOCK_BYTES = 4096
 would write no fewer blocks."""
 
 OLD, NEW, ZERO = range(3)
-"""Where a block of the new content is: in the old file, in the temporary, or nowhere, since it is zeros."""
+"""The place of a block of the new content: the old file, the temporary, or none, since it is zeros."""
 
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -141,7 +141,7 @@ class Overwrite(Replacement):
         self._old_fd = -1
         self._old = expected
         self._blocks = BlockRuns()
-        """Where each block of the new content is: OLD, NEW or ZERO."""
+        """The place of each block of the new content: OLD, NEW or ZERO."""
         self._metadata: Metadata | None = None
         self._owner = False
         super().__init__(root, path, expected_size=size, allocated=allocated, reserved=False)
@@ -292,7 +292,7 @@ class Overwrite(Replacement):
         super()._close()
 
     def _ranges(self, state: int) -> Iterator[tuple[int, int]]:
-        """Yields the ranges (start, stop) of the new content that are in this state."""
+        """Yield the ranges (start, stop) of the new content that are in this state."""
         for start, stop in self._blocks.runs(state):
             yield start * BLOCK_BYTES, min(stop * BLOCK_BYTES, self.size)
 

@@ -218,7 +218,7 @@ class PartialDirectory:
         """Paths of the parts that were asked for."""
 
     def release(self) -> None:
-        """Closes the directory of all."""
+        """Close the directory of all."""
         if self._top is not None:
             self._top.release()
 

@@ -333,7 +333,7 @@ less than its signature."""
 _OPEN_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 NAME_ATTEMPTS = 16
-"""How often a temporary is made. A sweep can remove one between its creation and its lock. That happening 16
+"""Attempts to make a temporary. A sweep can remove one between its creation and its lock. That happening 16
 times in a row is a fault."""
 
 
@@ -397,7 +397,7 @@ class Replacement:
         self._owned = True
         self._by_hand = False
         self.unsettled = False
-        """Whether something could not be set, and is tried once more when the file is closed."""
+        """True if something could not be set, and is tried once more when the file is closed."""
         self._cloned = 0
         """Up to here the temporary may hold old content. What is written must cover it."""
         self._hole = (-1, -1)

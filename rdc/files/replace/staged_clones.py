@@ -44,7 +44,7 @@ class StagedClones:
         self._staged: dict[int, SourceFile] = {}
         self._most = share_of_descriptors(STAGED_CLONES)
         self._refusals: dict[int, int] = {}
-        """How often in a row cloning from a device was refused."""
+        """The number of times in a row that cloning from a device was refused."""
 
     def stage_at(self, root: Root) -> None:
         """Have clones made at the file system of this root from now on, unless its files are to be sparse, or

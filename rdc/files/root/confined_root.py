@@ -124,9 +124,9 @@ class ConfinedRoot:
         self.storage = Storage()
         """The facts known of the file system, and the metadata that are set on entries there."""
         self.depths = Depths()
-        """How many calls on entries of the tree are in flight at a time."""
+        """The number of calls on entries of the tree that are in flight at a time."""
         self.clone_refusals: dict[tuple[int, int], int] = {}
-        """How often in a row the kernel refused to clone from one device to another
+        """The number of times in a row that the kernel refused to clone from one device to another
         (rdc.files.replace.cloning)."""
         self._follow(reads)
 

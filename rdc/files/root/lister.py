@@ -301,7 +301,7 @@ class Run(Record):
     alone: tuple[bytes, Listed] | None
     """The directory after these, if it is no plain one; those in it are not in `todo`."""
     failed: bool
-    """Whether the next directory could not be listed. It is still the last one of `todo`."""
+    """True if the next directory could not be listed. It is still the last one of `todo`."""
     looked: int
     """Directories that were read."""
     slow: int

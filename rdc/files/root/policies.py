@@ -165,23 +165,23 @@ class ReadPolicy(Record):
     """The one entry of the root that a run is about, if there is one. Where the root may be entered and not
     listed, it is looked at by its name."""
     lists_top: bool = True
-    """Whether the root is listed for `only`, if it may be: for rdc's own temporaries there, and for names
+    """True if the root is listed for `only`, if it may be: for rdc's own temporaries there, and for names
     that the file system takes for the same one."""
     followed: LinkView | None = None
     """The links that are taken for what they lead to; None: no link is followed."""
     fakes: bool = False
-    """Whether entries stand for others (rdc.files.root.listing_view)."""
+    """True if entries stand for others (rdc.files.root.listing_view)."""
     untimed: frozenset[Kind] = frozenset()
     """Kinds of entries whose mtimes are shown as 0 and never set."""
     unmunges: bool = False
-    """Whether munged symlinks are shown with their real targets."""
+    """True if munged symlinks are shown with their real targets."""
     munges: bool = False
-    """Whether symlinks are shown as what they have to be made from to be munged, so that those that are not
+    """True if symlinks are shown as what they have to be made from to be munged, so that those that are not
     munged differ from all that is wanted."""
     nodes: frozenset[Kind] = frozenset()
     """The kinds of fifos, sockets and devices that listings show as what they are, not as SPECIAL."""
     keeps_atimes: bool = False
-    """Whether reading leaves access times alone where this process may open files so."""
+    """True if reading leaves access times alone where this process may open files so."""
     depth: int = 0
     """Calls in flight at a time, however long they take; 0: by their waits."""
     rate: ReadRate | None = None

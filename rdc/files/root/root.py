@@ -67,7 +67,7 @@ LONG_HOLE_BYTES = 16 << 10
 leaving it out does."""
 
 SYMLINK_ATTEMPTS = 256
-"""How often a symlink or special file is made under a temporary name. A sweep of another process may remove
+"""Attempts to make a symlink or special file under a temporary name. A sweep of another process may remove
 the temporary, which cannot be locked, before its rename. With 64 attempts, a sweep that never paused once
 removed all of them, on a busy machine without Linux's own calls."""
 
@@ -90,7 +90,7 @@ class BackupKeeper(Protocol):
     """Keeps what is replaced or deleted. rdc.files.names.backups is the one that is used."""
 
     beside: bool
-    """Whether a backup lies in the directory of its entry."""
+    """True if a backup lies in the directory of its entry."""
 
     def apart_from(self, is_wanted: Callable[[bytes], bool]) -> BackupKeeper:
         """Return this keeper for a run whose source has an entry where `is_wanted` says so: no backup takes
@@ -165,7 +165,7 @@ class UndoKeeper(Protocol):
 
 
 class WritePolicy(Record):
-    """How a Root makes, replaces, changes and removes entries."""
+    """The way in which a Root makes, replaces, changes and removes entries."""
 
     quota: WriteQuota | None = None
     """Bounds the bytes written below the root; None: nothing does."""
@@ -174,27 +174,27 @@ class WritePolicy(Record):
     nodes: frozenset[Kind] = frozenset()
     """The kinds of fifos, sockets and devices that may be made."""
     munges: bool = False
-    """Whether new symlinks lead nowhere, by MUNGE in front of their targets."""
+    """True if new symlinks lead nowhere, by MUNGE in front of their targets."""
     sparse: bool = False
-    """Whether new files get holes where their content is zeros."""
+    """True if new files get holes where their content is zeros."""
     long_holes: int = 0
-    """Where it costs nothing, runs of at least this many zeros become holes of new files; 0: none do."""
+    """The shortest run of zeros that becomes a hole of a new file where that costs nothing; 0: none does."""
     allocates: bool = False
-    """Whether all zeros of new files are written, also where their content has holes elsewhere."""
+    """True if all zeros of new files are written, also where their content has holes elsewhere."""
     overwrites: bool = False
-    """Whether new content is written into the regular file that is there, which keeps its inode."""
+    """True if new content is written into the regular file that is there, which keeps its inode."""
     sheds_acls: bool = False
-    """Whether new entries lose the ACL that a default ACL of their directory gives them. A sync that carries
+    """True if new entries lose the ACL that a default ACL of their directory gives them. A sync that carries
     ACLs sets this: until it sets an entry's own ACL, the inherited one would admit users that the source
     excludes."""
     singly: bool = False
-    """Whether each new file is written as a Replacement, never in bulk."""
+    """True if each new file is written as a Replacement, never in bulk."""
     distant: Root | None = None
-    """Where temporaries of new content are; None: each is beside its file."""
+    """The directory of temporaries of new content; None: each is beside its file."""
     distant_path: bytes | None = None
     """The path of `distant` below the root; None if it lies elsewhere."""
     partials: PartKeeper | None = None
-    """Where the parts of unfinished files wait; None: where they were written."""
+    """The directory of the parts of unfinished files; None: where they were written."""
     backups: BackupKeeper | None = None
     """Takes each entry that is about to be replaced or removed; None: no backups are kept."""
     undo: UndoKeeper | None = None

@@ -81,6 +81,24 @@ size_t rdc_node_messages_most(const rdc_short_streams *s);
  * column (rdc/signature/FORMAT.md). `sizes` is not read. Returns -1 without memory. */
 int rdc_node_messages(const rdc_short_streams *s, uint8_t level, uint64_t min, uint64_t max, rdc_node_messages_out *out);
 
+/* frame_columns.c: the rows of a pack's directory. */
+
+/* The columns of a directory (rdc/store/PACKS.md), little-endian: `frames` rows each, and `chunks` lengths. `bases` and
+ * `stored` are what the rows have to add up to. */
+typedef struct {
+    const uint8_t *kinds, *stored_sizes, *sizes, *counts, *generations, *depths, *base_counts, *lengths;
+    size_t frames, chunks;
+    uint64_t bases, stored;
+} rdc_frame_columns;
+
+/* The most bytes of a frame, decoded and stored, its greatest depth, and the most bases of it. */
+typedef struct {
+    uint32_t size, depth, bases;
+} rdc_frame_bounds;
+
+/* Returns whether a reader may take them. Nothing is read beyond any column. */
+int rdc_frames_are_sound(const rdc_frame_columns *columns, const rdc_frame_bounds *most);
+
 /* varints.c: columns of unsigned LEB128 integers, of up to 63 bits. */
 
 #define RDC_VARINT_BYTES 9 /* at most, of seven bits each */

@@ -93,11 +93,7 @@ static PyObject *keys_missing(PyObject *object, PyObject *argument)
         return NULL;
     if (keys.len % RDC_KEY_BYTES)
         return PyErr_Format(PyExc_ValueError, "keys have %d bytes each", RDC_KEY_BYTES);
-    size_t missing = 0;
-    const uint8_t *key = keys.buf;
-    for (Py_ssize_t at = 0; at < keys.len; at += RDC_KEY_BYTES)
-        missing += !rdc_key_table_find(table, key + at, NULL, 0);
-    return PyLong_FromSize_t(missing);
+    return PyLong_FromSize_t(rdc_key_table_missing(table, keys.buf, (size_t)keys.len / RDC_KEY_BYTES));
 }
 
 static PyObject *keys_memory(PyObject *object, void *Py_UNUSED(ignored))

@@ -91,6 +91,13 @@ static rdc_keys_verdict grow(rdc_key_table *t, size_t rows)
     return RDC_KEYS_ADDED;
 }
 
+/* Requests the slot of a key to come: each search would wait for memory otherwise. */
+static void fetch_ahead(const rdc_key_table *t, const uint8_t *key, size_t i, size_t n)
+{
+    if (i + ROWS_AHEAD < n)
+        __builtin_prefetch(t->slot + home(t, hash_of(t, key + (i + ROWS_AHEAD) * RDC_KEY_BYTES)), 1);
+}
+
 rdc_keys_verdict rdc_key_table_add(rdc_key_table *t, const uint8_t *key, size_t n, uint32_t first)
 {
     if ((double)(t->used + n) > LOAD_MOST * (double)t->length) {
@@ -99,8 +106,7 @@ rdc_keys_verdict rdc_key_table_add(rdc_key_table *t, const uint8_t *key, size_t 
             return grown;
     }
     for (size_t i = 0; i < n; i++) {
-        if (i + ROWS_AHEAD < n) /* each would wait for memory otherwise */
-            __builtin_prefetch(t->slot + home(t, hash_of(t, key + (i + ROWS_AHEAD) * RDC_KEY_BYTES)), 1);
+        fetch_ahead(t, key, i, n);
         const uint32_t hash = hash_of(t, key + i * RDC_KEY_BYTES);
         const ptrdiff_t at = empty_slot(t, hash);
         if (at < 0)
@@ -124,6 +130,16 @@ size_t rdc_key_table_find(const rdc_key_table *t, const uint8_t *key, uint32_t *
         at = at + 1 == t->length ? 0 : at + 1;
     }
     return found;
+}
+
+size_t rdc_key_table_missing(const rdc_key_table *t, const uint8_t *key, size_t n)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < n; i++) {
+        fetch_ahead(t, key, i, n);
+        missing += !rdc_key_table_find(t, key + i * RDC_KEY_BYTES, NULL, 0);
+    }
+    return missing;
 }
 
 void rdc_key_table_end(rdc_key_table *t)

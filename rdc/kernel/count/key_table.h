@@ -32,6 +32,9 @@ rdc_keys_verdict rdc_key_table_add(rdc_key_table *t, const uint8_t *key, size_t 
  * with another key is among them once in 2^32 / used times. */
 size_t rdc_key_table_find(const rdc_key_table *t, const uint8_t *key, uint32_t *number, size_t most);
 
+/* Returns how many of n keys no row has. One that another key's hash stands for counts as there. */
+size_t rdc_key_table_missing(const rdc_key_table *t, const uint8_t *key, size_t n);
+
 void rdc_key_table_end(rdc_key_table *t);
 
 #endif

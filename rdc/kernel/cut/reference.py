@@ -47,14 +47,14 @@ _MASK = (1 << 64) - 1
 
 
 def trait_mix(x: int) -> int:
-    """The bijection that reduces a sample to a trait: MurmurHash3's 64-bit finaliser (Appleby)."""
+    """Return the bijection that reduces a sample to a trait: MurmurHash3's 64-bit finaliser (Appleby)."""
     x = (x ^ x >> 33) * 0xFF51_AFD7_ED55_8CCD & _MASK
     x = (x ^ x >> 33) * 0xC4CE_B9FE_1A85_EC53 & _MASK
     return x ^ x >> 33
 
 
 def reflected_table(polynomial: int, exponent: int) -> tuple[int, ...]:
-    """Returns b * x^exponent mod polynomial for every byte b. Bytes and results have the kernel's bit
+    """Return b * x^exponent mod polynomial for every byte b. Bytes and results have the kernel's bit
     order."""
     k = polynomial.bit_length() - 1
     table = byte_table(power_of_x(exponent, polynomial), polynomial)
@@ -86,7 +86,7 @@ class _Minima:
         entries.append((position, rank))
 
     def first_after(self, position: int) -> int:
-        """Returns the position of the smallest rank after `position`, and drops all entries up to
+        """Return the position of the smallest rank after `position`, and drop all entries up to
         `position`."""
         entries = self._entries
         while entries[0][0] <= position:
@@ -117,7 +117,7 @@ class _Samples:
             self._smallest = list(map(min, self._smallest, images))
 
     def traits(self) -> bytes:
-        """Returns six bits per sample, trait t in bits 6t to 6t+5, little-endian; b"" without features."""
+        """Return six bits per sample, trait t in bits 6t to 6t+5, little-endian; b"" without features."""
         if self._smallest is None:
             return b""
         packed = 0
@@ -162,7 +162,7 @@ class Cutter:
         self._finished = False
 
     def feed(self, span: ReadableBuffer, /) -> list[int]:
-        """Returns the ends (offsets in the whole stream) of the chunks that this span completes."""
+        """Return the ends (offsets in the whole stream) of the chunks that this span completes."""
         if self._finished:
             raise ValueError("the stream is finished")
         cuts = []
@@ -174,14 +174,14 @@ class Cutter:
         return cuts
 
     def finish(self) -> list[int]:
-        """Returns the end of the last chunk, or nothing for an empty stream."""
+        """Return the end of the last chunk, or nothing for an empty stream."""
         if self._finished:
             raise ValueError("the stream is finished")
         self._finished = True
         return [self.length] if self.length else []
 
     def traits(self) -> bytes:
-        """Returns nine bytes, twelve samples of 6 bits; b"" without features. ValueError before finish."""
+        """Return nine bytes, twelve samples of 6 bits; b"" without features. ValueError before finish."""
         if not self._finished:
             raise ValueError("traits are known when the stream is finished")
         return (self._few if self.length < FEW_FEATURES_BELOW else self._features).traits()
@@ -204,7 +204,7 @@ class Cutter:
 def cut_many(
     data: ReadableBuffer, sizes: ReadableBuffer, min_size: int, max_size: int, plain: bool = False, /
 ) -> tuple[bytes, bytes, bytes]:
-    """Cuts streams that lie one after another in `data`. `sizes` has the bytes of each as native 64-bit
+    """Cut streams that lie one after another in `data`. `sizes` has the bytes of each as native 64-bit
     numbers.
 
     Returns three columns: the number of chunks per stream (native 32 bits), the lengths of the chunks (native
@@ -246,7 +246,7 @@ class Winnower:
         self._finished = False
 
     def feed(self, ranks: ReadableBuffer, /) -> list[int]:
-        """Returns the ends (record counts in the whole stream) that these packed little-endian ranks
+        """Return the ends (record counts in the whole stream) that these packed little-endian ranks
         complete."""
         if self._finished:
             raise ValueError("the stream is finished")
@@ -263,7 +263,7 @@ class Winnower:
         return cuts
 
     def finish(self) -> list[int]:
-        """Returns the end of the last node, or nothing without records."""
+        """Return the end of the last node, or nothing without records."""
         if self._finished:
             raise ValueError("the stream is finished")
         self._finished = True

@@ -21,7 +21,7 @@ from rdc.session.transfer.destination import PartialFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Set
 
     from rdc.model.entries import Identity, Metadata
     from rdc.session.transfer.destination import Destination
@@ -46,10 +46,14 @@ class FilesTurn(DestinationTurn):
         wanted: Mapping[bytes, WantedFile],
         leftovers: Iterable[tuple[bytes, list[bytes]]],
         report: Callable[[Problem], None],
+        *,
+        declined: Set[bytes] = frozenset(),
     ) -> None:
-        """`leftovers`: temporaries of earlier runs, by directory. `report`: hears which files do not come."""
+        """`leftovers`: temporaries of earlier runs, by directory. `report`: hears which files do not come.
+        `declined`: files that the plan names, too, and that nobody takes, since they have no place here."""
         super().__init__(context)
         self._wanted = dict(wanted)
+        self._declined = declined
         self._report = report
         self._partial_files = PartialFiles(self._root)
         self.landed: dict[bytes, Identity] = {}
@@ -100,21 +104,22 @@ class FilesTurn(DestinationTurn):
         if self.manifest.number(directory) is not None and self.manifest.directories[-1] != directory:
             raise ProtocolError(f"two listings of '{printable(directory)}'")
         prefix = directory + b"/" if directory else b""
-        files: list[WantedFile] = []
+        files: list[WantedFile | None] = []
         for name, kind in zip(listing.names, listing.kinds, strict=True):
             wanted = self._wanted.pop(prefix + name, None)
-            if wanted is None or kind != Kind.FILE:
+            if (wanted is None and prefix + name not in self._declined) or kind != Kind.FILE:
                 raise ProtocolError(f"'{printable(prefix + name)}' is not a file that the plan names")
             files.append(wanted)
         first = len(self.manifest)
         made = replace(
             listing,
-            modes=array("H", [wanted.metadata.mode for wanted in files]),
-            mtimes=array("q", [wanted.metadata.mtime_ns for wanted in files]),
+            modes=array("H", [0 if wanted is None else wanted.metadata.mode for wanted in files]),
+            mtimes=array("q", [0 if wanted is None else wanted.metadata.mtime_ns for wanted in files]),
         )
         self.manifest.extend(directory, made.packed())
         for row, (name, wanted) in enumerate(zip(listing.names, files, strict=True)):
-            self._start(first + row, prefix + name, listing.sizes[row], wanted)
+            if wanted is not None:
+                self._start(first + row, prefix + name, listing.sizes[row], wanted)
 
     def _start(self, file: int, path: bytes, size: int, wanted: WantedFile) -> None:
         if wanted.listed is None:

@@ -66,7 +66,7 @@ class ChunkCounter:
         self._unseen = [(0, 0)] * len(self.tables)
 
     def add(self, keys: bytes, sizes: bytes, counts: bytes | None = None) -> None:
-        """Adds columns of native 64-bit numbers, as rdc.kernel takes them."""
+        """Add columns of native 64-bit numbers, as rdc.kernel takes them."""
         if not self._ends:
             table = self.tables[0]
             if counts is None:
@@ -83,14 +83,14 @@ class ChunkCounter:
             self.tables[number].add(array("Q", [key]), array("Q", [size]), array("Q", [count]))
 
     def add_unseen(self, number: int, chunks: int, total: int) -> None:
-        """Counts chunks of table `number` that the sample of another counter left out. Only their sums are
+        """Count chunks of table `number` that the sample of another counter left out. Only their sums are
         known. `total` is what the rows of that sample lack of all bytes. It is negative if they have more,
         each with the most bytes of any copy."""
         before = self._unseen[number]
         self._unseen[number] = (before[0] + chunks, before[1] + total)
 
     def totals(self, number: int) -> tuple[int, int]:
-        """Number and bytes of the chunks that were added to table `number`."""
+        """Return the number and bytes of the chunks that were added to table `number`."""
         unseen, table = self._unseen[number], self.tables[number]
         return table.chunks + unseen[0], table.bytes + unseen[1]
 
@@ -137,7 +137,7 @@ class ChunkCounter:
         )
 
     def entries(self, number: int) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Keys, sizes and counts of one table's chunks, sorted by key, some thousands at a time."""
+        """Yield the keys, sizes and counts of one table's chunks, sorted by key, some thousands at a time."""
         position = 0
         while True:
             keys, sizes, counts, position = self.tables[number].entries(position, 65_536)
@@ -176,7 +176,7 @@ SAMPLE_BYTES = 16 << 20
 
 
 def sample_size(mean: int) -> int:
-    """The number of chunks sampled if they have `mean` bytes on average."""
+    """Return the number of chunks sampled if they have `mean` bytes on average."""
     return max(SAMPLE_CHUNKS // 4, min(SAMPLE_CHUNKS, SAMPLE_BYTES // mean))
 
 
@@ -195,7 +195,7 @@ class CompressedFigures(Record):
 
 
 def expected_shift(total: int, mean: int) -> int:
-    """The shift at which one chunk in 2^shift gives about sample_size(mean) of the chunks of `total`
+    """Return the shift at which one chunk in 2^shift gives about sample_size(mean) of the chunks of `total`
     bytes."""
     return max(0, (total // mean // sample_size(mean)).bit_length() - 1)
 
@@ -215,11 +215,11 @@ class CompressionSample:
         """By key: bytes before and after zstd."""
 
     def selected(self, keys: bytes) -> list[int]:
-        """Rows of the chunks that belong to the sample."""
+        """Return the rows of the chunks that belong to the sample."""
         return array("Q", select_chunks(keys, SALT, self.shift)).tolist()
 
     def wanted(self, keys: bytes) -> list[int]:
-        """Rows of the chunks whose content `take` needs, if content has no holes."""
+        """Return the rows of the chunks whose content `take` needs, if content has no holes."""
         rows = self.selected(keys)
         if not rows:
             return rows
@@ -232,7 +232,7 @@ class CompressionSample:
         return known is not None and known[0] >= size
 
     def take(self, key: int, content: Buffer) -> None:
-        """Compresses a chunk that was selected, unless the sample was halved meanwhile and excludes
+        """Compress a chunk that was selected, unless the sample was halved meanwhile and excludes
         it."""
         if not select_chunks(array("Q", [key]), SALT, self.shift):
             return
@@ -249,7 +249,7 @@ class CompressionSample:
         return zstandard.ZstdCompressor(level=ZSTD_LEVEL)
 
     def put_many(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Adds chunks that were selected: key, bytes before and after zstd."""
+        """Add chunks that were selected: key, bytes before and after zstd."""
         for key, before, after in rows:
             self.sizes[key] = max(self.sizes.get(key, (0, 0)), (before, after))
         # Only now: a halving between two rows would not see the later ones.
@@ -257,7 +257,7 @@ class CompressionSample:
             self.thin(self.shift + 1)
 
     def thin(self, shift: int) -> None:
-        """Reduces the sample to one chunk in 2^shift."""
+        """Reduce the sample to one chunk in 2^shift."""
         if shift <= self.shift:
             return
         self.shift = shift
@@ -266,14 +266,14 @@ class CompressionSample:
         self.sizes = {keys[row]: self.sizes[keys[row]] for row in selected}
 
     def thinned(self, shift: int) -> CompressionSample:
-        """A copy of one chunk in 2^shift."""
+        """Return a copy of one chunk in 2^shift."""
         copy = CompressionSample(self.shift, self._most)
         copy.sizes = dict(self.sizes)
         copy.thin(shift)
         return copy
 
     def figures(self, unique: Figures) -> CompressedFigures | None:
-        """The ratio estimator R = sum(compressed) / sum(size), multiplied by the unique bytes.
+        """Return the ratio estimator R = sum(compressed) / sum(size), multiplied by the unique bytes.
 
         Var(R) = (1 - f) / n * sum((c - R s)^2) / (n - 1) / mean(s)^2, where f is the share of the unique
         bytes that was compressed. If the unique bytes are an estimate, their relative variance is added. None

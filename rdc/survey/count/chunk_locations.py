@@ -1,5 +1,5 @@
-"""Where chunks occur, and which files resemble each other: what directories and types of files have in
-common.
+"""The places of chunks, and files that resemble each other: the common content of directories and types of
+files.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _LIBRARY = re.compile(rb"(.+\.so)(?:\.[0-9]+)+\Z", re.IGNORECASE | re.DOTALL)
 
 
 def suffix_of(name: bytes) -> bytes:
-    """The type that a file's name suggests: `.jpg` for `a/B.JPG`, `.so` for `libx.so.1.2`, b"" for `README`
-    and `.profile`."""
+    """Return the type that a file's name suggests: `.jpg` for `a/B.JPG`, `.so` for `libx.so.1.2`, b"" for
+    `README` and `.profile`."""
     base = name.rpartition(b"/")[2]
     if base[-1:].isdigit() and (library := _LIBRARY.match(base)):
         base = library[1]
@@ -90,7 +90,7 @@ class ChunkLocations:
         return number
 
     def locations_of(self, directory: int, names: Sequence[bytes]) -> list[int]:
-        """The location of each file of one directory."""
+        """Return the location of each file of one directory."""
         known: dict[bytes, int] = {}
         found = []
         for name in names:
@@ -135,7 +135,7 @@ class ChunkReferences:
         """Rows of equal keys, until rows change: a report asks three times."""
 
     def add(self, keys: bytes, sizes: bytes, locations: array[int]) -> None:
-        """Adds occurrences as columns."""
+        """Add occurrences as columns."""
         self._groups = None
         if self.shift:
             rows = array("Q", select_chunks(keys, SALT, self.shift))
@@ -153,7 +153,7 @@ class ChunkReferences:
             self.thin(self.shift + 1)
 
     def thin(self, shift: int) -> None:
-        """Follows only one chunk in 2^shift from now on."""
+        """Follow only one chunk in 2^shift from now on."""
         if shift <= self.shift:
             return
         self.shift, self._groups = shift, None
@@ -165,7 +165,7 @@ class ChunkReferences:
         self.locations = array("I", compress(self.locations, selected))
 
     def thinned(self, shift: int) -> ChunkReferences:
-        """A copy that follows one chunk in 2^shift."""
+        """Return a copy that follows one chunk in 2^shift."""
         copy = ChunkReferences()
         copy.keys, copy.sizes, copy.locations = self.keys[:], self.sizes[:], self.locations[:]
         copy.shift = self.shift
@@ -226,7 +226,7 @@ class ResemblingFiles:
         """Files with fewer bytes are not compared."""
 
     def add(self, key: int, file: Candidate) -> None:
-        """Adds a file. A file without traits, which is very short or uniform, is not similar to anything."""
+        """Add a file. A file without traits, which is very short or uniform, is not similar to anything."""
         if not file.traits or file.size < self.least:
             return
         known = self.files.get(key)
@@ -243,7 +243,7 @@ class ResemblingFiles:
         directories: Sequence[int],
         names: Sequence[bytes],
     ) -> None:
-        """Calls `add` for each row. `traits` is a column of the files' traits."""
+        """Call `add` for each row. `traits` is a column of the files' traits."""
         files, least = self.files, self.least
         for row, key in enumerate(keys):
             if sizes[row] < least:
@@ -264,7 +264,7 @@ class ResemblingFiles:
             self.drop(max(1024, 2 * self.least))
 
     def drop(self, least: int) -> None:
-        """Compares only files of at least `least` bytes from now on."""
+        """Compare only files of at least `least` bytes from now on."""
         if least > self.least:
             self.least = least
             self.files = {key: file for key, file in self.files.items() if file.size >= least}

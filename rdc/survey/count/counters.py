@@ -67,7 +67,7 @@ def mean_of(level: str) -> int:
 
 
 def memory_shares(memory: int, fixed: tuple[str, ...]) -> dict[str, int]:
-    """Divides `memory` bytes among the levels by the number of chunks expected. Raises UsageError for a level
+    """Divide `memory` bytes among the levels by the number of chunks expected. Raises UsageError for a level
     that does not exist."""
     for level in fixed:
         if level not in FIXED_LEVELS:
@@ -78,8 +78,8 @@ def memory_shares(memory: int, fixed: tuple[str, ...]) -> dict[str, int]:
 
 
 def keys_of(digests: Buffer) -> bytes:
-    """Keys of chunks from their 32-byte digests: the first 8 bytes as a big-endian number, which is also a
-    record's rank."""
+    """Return the keys of chunks from their 32-byte digests: the first 8 bytes as a big-endian number, which
+    is also a record's rank."""
     keys = array("Q", bytes(digests))[::4]
     if byteorder == "little":
         keys.byteswap()
@@ -87,7 +87,7 @@ def keys_of(digests: Buffer) -> bytes:
 
 
 def root_key(root: bytes) -> int:
-    """The key of a whole file."""
+    """Return the key of a whole file."""
     return int.from_bytes(root[:8], "big")
 
 
@@ -132,12 +132,12 @@ class Holes:
             yield at, size
 
     def total(self, size: int) -> int:
-        """Bytes of holes within the first `size` bytes."""
+        """Return the bytes of holes within the first `size` bytes."""
         pairs = zip(self._starts, self._ends, strict=True)
         return sum([min(end, size) - min(start, size) for start, end in pairs])
 
     def covered(self, start: int, length: int, count: int) -> int:
-        """Counts the chunks that lie wholly in holes, of `count` chunks of `length` bytes each that follow
+        """Count the chunks that lie wholly in holes, of `count` chunks of `length` bytes each that follow
         one another from `start`."""
         covered = 0
         for first, last in zip(self._starts, self._ends, strict=True):
@@ -148,7 +148,7 @@ class Holes:
         return covered
 
     def data(self, content: bytes, offset: int) -> bytes:
-        """The parts of `content` outside of holes. `offset`: where `content` begins in the file."""
+        """Return the parts of `content` outside of holes. `offset`: where `content` begins in the file."""
         end = offset + len(content)
         number = max(bisect_right(self._starts, offset) - 1, 0)
         parts, at = [], offset
@@ -183,12 +183,12 @@ class FixedBlocks:
         self._columns = {size: (array("Q"), array("Q"), array("Q")) for size in sizes}
 
     def span(self, data: bytes) -> None:
-        """Adds the next bytes, which contain no hole."""
+        """Add the next bytes, which contain no hole."""
         self.cut(data, self._at)
         self._at += len(data)
 
     def cut(self, data: bytes, offset: int, holes: Holes = NO_HOLES) -> None:
-        """Cuts `data`, which lies at `offset`, a multiple of every size. Blocks in holes are left out."""
+        """Cut `data`, which lies at `offset`, a multiple of every size. Blocks in holes are left out."""
         view = memoryview(data)
         for size in self.sizes:
             keys, lengths, offsets = self._columns[size]
@@ -201,7 +201,7 @@ class FixedBlocks:
                 offsets.append(offset + begin)
 
     def take(self) -> Iterator[tuple[int, bytes, bytes, array[int]]]:
-        """The blocks since the last call, one item per size: the size, and their keys, lengths and
+        """Yield the blocks since the last call, one item per size: the size, and their keys, lengths and
         offsets."""
         columns, self._columns = (
             self._columns,
@@ -267,13 +267,13 @@ class Counters:
         self._waiting_chunks = 0
 
     def expect(self, total: int) -> None:
-        """Announces `total` bytes, so that compression samples start at their final size."""
+        """Announce `total` bytes, so that compression samples start at their final size."""
         for level, sample in self.compression.items():
             sample.thin(expected_shift(total, _unit(level)))
 
     def compression_of(self, total: int) -> dict[str, CompressionSample]:
-        """The compression samples as after `expect(total)`. Parts that were counted apart and added up then
-        have the samples that one scan of all files has."""
+        """Return the compression samples as after `expect(total)`. Parts that were counted apart and added up
+        then have the samples that one scan of all files has."""
         return {
             level: sample.thinned(expected_shift(total, _unit(level)))
             for level, sample in self.compression.items()
@@ -282,14 +282,14 @@ class Counters:
     # Files that come at once
 
     def add(self, file: CountedFile) -> None:
-        """Queues a file without holes and without runs of equal chunks, to be counted with others."""
+        """Queue a file without holes and without runs of equal chunks, to be counted with others."""
         self._waiting.append(file)
         self._waiting_chunks += file.tree.levels[0].records
         if self._waiting_chunks >= 4096 or len(self._waiting) >= 512:
             self.flush()
 
     def flush(self) -> None:
-        """Counts the queued files."""
+        """Count the queued files."""
         files, self._waiting, self._waiting_chunks = self._waiting, [], 0
         if not files:
             return
@@ -312,7 +312,7 @@ class Counters:
         locations: Sequence[int],
         read: Callable[[int, int, int], Buffer | None],
     ) -> None:
-        """Counts files without holes, given all their chunks and the location of each. `read`: reads content
+        """Count files without holes, given all their chunks and the location of each. `read`: reads content
         again, given the row of the file, offset and length in bytes; None if the file has changed or is
         gone."""
         keys, sizes = keys_of(files.digests), files.lengths.tobytes()
@@ -359,7 +359,7 @@ class Counters:
     def _compress_files(
         self, keys: array[int], sizes: array[int], read: Callable[[int, int, int], Buffer | None]
     ) -> None:
-        """Samples whole files like compress_file. Files of one piece have the file's key and are selected in
+        """Sample whole files like compress_file. Files of one piece have the file's key and are selected in
         bulk."""
         sample = self.compression.get(FILE_LEVEL)
         if sample is None:
@@ -374,7 +374,7 @@ class Counters:
                 self.compress_file(keys[row], size, partial(read, row))
 
     def add_blocks(self, blocks: FixedBlocks, read: Callable[[int, int], bytes | None]) -> None:
-        """Counts the fixed blocks that were cut from a file since the last call."""
+        """Count the fixed blocks that were cut from a file since the last call."""
         for size, keys, sizes, offsets in blocks.take():
             level = f"fixed-{size}"
             self.levels[level].add(keys, sizes)
@@ -393,7 +393,7 @@ class Counters:
         read: Callable[[int, int], Buffer | None],
         holes: Holes = NO_HOLES,
     ) -> None:
-        """Compresses the selected pieces of a file, unless an identical file came before. `read`: content
+        """Compress the selected pieces of a file, unless an identical file came before. `read`: content
         without `holes`, by offset and length. Pieces that lie wholly in a hole are none."""
         sample = self.compression.get(FILE_LEVEL)
         if sample is None or not size:
@@ -436,7 +436,7 @@ class Outcome:
         """The first SCAN_PROBLEMS in the order of paths and messages, in whatever order they were added."""
         self.more_problems = 0
         self.interrupted = False
-        """Whether this run was interrupted. A merged part's interruption is in `reason`."""
+        """True if this run was interrupted. A merged part's interruption is in `reason`."""
         self.code = ExitCode.OK
 
     @property
@@ -444,7 +444,7 @@ class Outcome:
         return self.counters.locations
 
     def problem(self, problem: Problem) -> None:
-        """Records a file that could not be read."""
+        """Record a file that could not be read."""
         self.add_problem(ScanProblem(problem.path_bytes, problem.message, problem.code))
 
     def add_problem(self, problem: ScanProblem) -> None:
@@ -456,7 +456,7 @@ class Outcome:
 
 
 def shared_options(options: ScanOptions) -> str:
-    """The options in which slices of one scan must agree."""
+    """Return the options in which slices of one scan must agree."""
     return option_lines(
         options.rules,
         options.one_file_system,

@@ -96,8 +96,8 @@ class IdenticalFiles:
             self.contents = {key: one for key, one in self.contents.items() if one.size >= least}
 
     def rows(self) -> list[tuple[int, int, int, int, bytes]]:
-        """The columns of `add_column` as rows, in order of keys: key, size, count, directory and name. The
-        first name of a content stands for all files whose names are not kept."""
+        """Return the columns of `add_column` as rows, in order of keys: key, size, count, directory and name.
+        The first name of a content stands for all files whose names are not kept."""
         self._cut()
         found = []
         for key, content in sorted(self.contents.items()):
@@ -108,7 +108,7 @@ class IdenticalFiles:
         return found
 
     def groups(self) -> tuple[IdenticalSummary, ...]:
-        """The groups with the most bytes in further copies, most first."""
+        """Return the groups with the most bytes in further copies, most first."""
         self._cut()
         found = [content for content in self.contents.values() if content.count > 1]
         found.sort(key=lambda one: (-one.size * (one.count - 1), one.names[0]))
@@ -124,7 +124,7 @@ class IdenticalFiles:
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 2100
 _STARTS = [timegm((year, 1, 1, 0, 0, 0)) * 10**9 for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
-"""When years begin, in nanoseconds since the epoch (UTC)."""
+"""The beginnings of years, in nanoseconds since the epoch (UTC)."""
 
 YEARS = range(_FIRST_YEAR, _LAST_YEAR + 1)
 """Earlier times count as the first year, later ones as the last."""
@@ -149,6 +149,6 @@ class Ages:
         self.bytes[number] = min(self.bytes[number] + size, (1 << 64) - 1)
 
     def summaries(self) -> tuple[AgeSummary, ...]:
-        """The years with files, in order."""
+        """Return the years with files, in order."""
         columns = zip(YEARS, self.files, self.bytes, strict=True)
         return tuple(AgeSummary(year, files, size) for year, files, size in columns if files)

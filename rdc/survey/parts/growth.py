@@ -1,4 +1,4 @@
-"""What changed between two scans of the same paths, by directory and by type of file."""
+"""The changes between two scans of the same paths, by directory and by type of file."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class MergedDirectories:
         self._part = []
 
     def add(self, paths: list[bytes], above: array[int], walked: array[int], operands: array[int]) -> None:
-        """Adds directories of a part as it stores them. Raises ValueError for what no scan writes."""
+        """Add directories of a part as it stores them. Raises ValueError for what no scan writes."""
         for path, parent, position, operand in zip(paths, above, walked, operands, strict=True):
             if parent > len(self._part):
                 raise ValueError("a directory above itself")
@@ -72,7 +72,7 @@ class MergedDirectories:
             self._part.append(key)
 
     def number_all(self, locations: ChunkLocations) -> None:
-        """Adds all directories to `locations`, in the order of the walk."""
+        """Add all directories to `locations`, in the order of the walk."""
         self._part = []
         for key in sorted(self._walked, key=lambda key: (self._walked[key], key)):
             over = self._above[key]
@@ -82,7 +82,7 @@ class MergedDirectories:
         self._walked, self._above = {}, {}
 
     def number(self, operand: int, path: bytes) -> int:
-        """The number of a directory. Raises KeyError for one that was not added."""
+        """Return the number of a directory. Raises KeyError for one that was not added."""
         return self._numbers[operand, path]
 
 
@@ -116,12 +116,12 @@ class RowAdder:
         self._added.append((table, self._threads.submit(table.add, keys, sizes, counts)))
 
     def wait_for(self, table: ChunkTable) -> None:
-        """Returns once no rows wait for `table`. Raises MemoryError."""
+        """Return once no rows wait for `table`. Raises MemoryError."""
         while any(one is table for one, _ in self._added):
             self._next()
 
     def finish(self) -> None:
-        """Returns once all rows are in their tables. Raises MemoryError."""
+        """Return once all rows are in their tables. Raises MemoryError."""
         while self._added:
             self._next()
 
@@ -130,7 +130,7 @@ class RowAdder:
         task.result()
 
     def close(self) -> None:
-        """Ends the thread, after the rows that wait."""
+        """End the thread, after the rows that wait."""
         if self._threads is not None:
             self._threads.close()
             self._threads = None
@@ -415,7 +415,7 @@ def merge_parts(
     incomplete: bool = False,
     before: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
-    """The sum of all parts, with `memory` bytes of tables.
+    """Return the sum of all parts, with `memory` bytes of tables.
 
     The heads of all parts are read and compared before anything is added. `incomplete`: slices may be
     missing, and the outcome says which ones it has. `before` is called with the number of each part before
@@ -461,7 +461,7 @@ def merge_parts(
 
 @contextlib.contextmanager
 def _sections(source: PartSource) -> Iterator[Iterator[Section]]:
-    """The sections of a part. What no scan writes becomes a PartError."""
+    """Yield the sections of a part. What no scan writes becomes a PartError."""
     with source.open() as stream:
         try:
             yield read_sections(stream, source.name, SECTION_BYTES)
@@ -479,7 +479,7 @@ def _first(sections: Iterator[Section], name: str) -> list[bytes]:
 
 
 def read_head(source: PartSource, merged: MergedDirectories | None = None) -> PartHead:
-    """Reads the head of a part, and its directories into `merged` if the part has slices. Raises as
+    """Read the head of a part, and its directories into `merged` if the part has slices. Raises as
     merge_parts does."""
     with _sections(source) as sections:
         head = decode_head(_first(sections, source.name), source.name)

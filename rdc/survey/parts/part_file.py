@@ -74,7 +74,7 @@ class PartHead(Record):
     def empty(
         cls, name: str, paths: tuple[bytes, ...], options: ScanOptions, slices: SliceSet | None
     ) -> PartHead:
-        """The head of a scan that has counted nothing yet."""
+        """Return the head of a scan that has counted nothing yet."""
         nothing = (0,) * len(COUNTERS)
         return cls(name, options.fixed, options.compress, paths, "", nothing, ExitCode.OK, slices)
 
@@ -164,7 +164,7 @@ def _slices(options: str, numbers: array[int], paths: int) -> SliceSet:
 
 
 def check_one_scan(heads: Sequence[PartHead]) -> None:
-    """Raises UsageError, with the part's name, unless the parts have the same levels and are all whole scans
+    """Raise UsageError, with the part's name, unless the parts have the same levels and are all whole scans
     or all different slices of one scan."""
     first = heads[0]
     for head in heads:
@@ -191,7 +191,7 @@ def write_part(outcome: Outcome, path: str, *, overwrite: bool = False) -> None:
 
 
 def encode_part(outcome: Outcome) -> Iterator[bytes]:
-    """The encoded part, in pieces of at most some megabytes."""
+    """Yield the encoded part, in pieces of at most some megabytes."""
     counters = outcome.counters
     yield MAGIC
     yield encode_head(outcome)

@@ -70,7 +70,7 @@ FIELDS_MOST = 16
 
 
 def encode_section(tag: bytes, *fields: bytes | int | str) -> bytes:
-    """Encodes a section. Numbers from 0 to 2^64 - 1 become 8 bytes, text becomes UTF-8."""
+    """Encode a section. Numbers from 0 to 2^64 - 1 become 8 bytes, text becomes UTF-8."""
     raw = b"".join([_LENGTH.pack(len(field)) + field for field in map(_bytes, fields)])
     stored = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
     return b"".join(section(_HEAD, tag, (len(raw), len(stored)), [stored]))
@@ -85,7 +85,7 @@ def _bytes(field: bytes | int | str) -> bytes:
 def read_sections(
     stream: BinaryIO, name: str, limits: Mapping[bytes, int] | None = None
 ) -> Iterator[Section]:
-    """The sections before the one tagged LAST.
+    """Yield the sections before the one tagged LAST.
 
     `name`: the file in messages. `limits`: the most bytes of sections by tag; others have PART_SECTION_BYTES.
     No more are read, or unpacked. Raises PartError, with the offset, for damage, an early end, or bytes after
@@ -137,12 +137,12 @@ def _split(raw: bytes) -> list[bytes] | None:
 
 
 def packed(numbers: bytes | array[int]) -> bytes:
-    """A column of native 64-bit numbers as little-endian ones."""
+    """Return a column of native 64-bit numbers as little-endian ones."""
     return little_endian(array("Q", numbers))
 
 
 def unpacked(column: bytes) -> array[int]:
-    """Decodes what `packed` wrote. Raises ValueError for anything else."""
+    """Decode what `packed` wrote. Raises ValueError for anything else."""
     if len(column) % 8:
         raise ValueError("a column of 64-bit numbers is expected")
     return little_endian_integers("Q", column)
@@ -154,7 +154,7 @@ def packed_names(names: list[bytes]) -> bytes:
 
 
 def unpacked_names(column: bytes) -> list[bytes]:
-    """Decodes what `packed_names` wrote. Raises ValueError for anything else."""
+    """Decode what `packed_names` wrote. Raises ValueError for anything else."""
     names = column.split(b"\0")
     if names.pop():
         raise ValueError("names without an end")
@@ -252,7 +252,7 @@ class Names(Record):
         return names
 
     def _distinct(self, column: bytes) -> list[bytes]:
-        """One after the other: many equal names take few bytes of a file."""
+        """Return one after the other: many equal names take few bytes of a file."""
         names: dict[bytes, None] = {}
         start = 0
         while start < len(column):
@@ -332,7 +332,7 @@ SECTION_BYTES = {
 
 
 def decode_fields(tag: bytes, fields: Sequence[bytes]) -> list[Any]:
-    """The values of a section's fields. Raises ValueError for what no scan writes."""
+    """Return the values of a section's fields. Raises ValueError for what no scan writes."""
     kinds = FIELDS.get(tag)
     if kinds is None:
         raise ValueError(f"an unknown section {tag!r}")

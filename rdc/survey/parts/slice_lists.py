@@ -81,7 +81,7 @@ class ListColumns:
             self.bytes += FILES_BYTES + FILE_BYTES * len(row.files) + len(row.files.names)
 
     def encoded(self) -> bytes:
-        """A section with all rows."""
+        """Return a section with all rows."""
         files = self._files
         return encode_section(
             b"LIST",
@@ -104,7 +104,7 @@ class ListColumns:
 
 
 def directories_in(fields: list[bytes]) -> Iterator[ListedRow]:
-    """The rows of a section. Raises ValueError if columns differ in length."""
+    """Yield the rows of a section. Raises ValueError if columns differ in length."""
     kinds, operands, walked, counts = map(unpacked, fields[:4])
     names, sizes, mtimes, devices, inodes, links, allocated, ctimes = fields[5:]
     files = FileRows(names, sizes, mtimes, PackedInodes(devices, inodes, links, allocated, ctimes))
@@ -176,7 +176,7 @@ class SliceLists:
             self._write_if_many()
 
     def finish(self, walked: Walked) -> None:
-        """Writes what is left, and the end of each list. Raises RdcError."""
+        """Write what is left, and the end of each list. Raises RdcError."""
         self._write()
         # Bytes are only compared with those of other slices: those of enough sparse files are cut.
         total = min(walked.bytes, NUMBER_LIMIT)
@@ -186,7 +186,7 @@ class SliceLists:
             self._append(number, end)
 
     def _give(self, number: int, operand: int, files: FileRows) -> None:
-        """Gives a slice the current directory, with files of it."""
+        """Give a slice the current directory, with files of it."""
         if number not in self._pending:
             return
         *above, here = self._way.steps
@@ -292,7 +292,7 @@ class ListedWalk:
         return self.objects(operand, single=False) or self._use.bind(Root.open(self.paths[operand]))
 
     def file(self, operand: int) -> tuple[Root, FileRows]:
-        """Looks once more at the single file that the path number `operand` is. Raises FileError if it is
+        """Look once more at the single file that the path number `operand` is. Raises FileError if it is
         gone."""
         root, _, name = single_file(self.paths[operand])
         root = self._use.bind(root)
@@ -301,8 +301,8 @@ class ListedWalk:
         return root, FileRows.of_file(name, found)
 
     def objects(self, operand: int, *, single: bool) -> ObjectTree | None:
-        """The tree that the path number `operand` names, or one above the object that it names; None if it
-        is no URL."""
+        """Return the tree that the path number `operand` names, or one above the object that it names; None
+        if it is no URL."""
         path = self.paths[operand]
         if not is_url(path):
             return None
@@ -352,7 +352,7 @@ class _Rows:
         self._gatherer.add(Met(row.operand, root, row.walked, row.path, files, is_single=True), files)
 
     def _local(self, root: Root, row: ListedRow) -> bytes:
-        """The column of device numbers as this machine has them: each has its own for a mount."""
+        """Return the column of device numbers as this machine has them: each has its own for a mount."""
         column: array[int] = little_endian_integers("Q", row.files.inodes.devices)
         for device in set(column) - self._devices.keys():
             name = strings(row.files.names)[column.index(device)]

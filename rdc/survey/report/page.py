@@ -123,7 +123,7 @@ class Offer(Record):
 
     name: str
     bytes: int
-    """That it would free."""
+    """Bytes that it would free."""
     command: str
     condition: str
 

@@ -27,7 +27,7 @@ HEADLINE_LEVEL = "cdc-16384"
 
 
 def headline(report: ScanReport) -> str:
-    """One line: what 16 KiB chunks save, what compression adds, and whether everything was read."""
+    """Return one line: what 16 KiB chunks save, what compression adds, and whether everything was read."""
     level = report.level(HEADLINE_LEVEL)
     if level is None or not level.bytes:
         return "nothing to save: no content was read"
@@ -39,7 +39,8 @@ def headline(report: ScanReport) -> str:
 
 
 def saved_share(level: LevelSummary, stored: int) -> float:
-    """The share of the level's bytes that is saved if `stored` bytes remain: 0 to 1; 0 for an empty level."""
+    """Return the share of the level's bytes that is saved if `stored` bytes remain: 0 to 1; 0 for an empty
+    level."""
     return max(0.0, 1 - stored / level.bytes) if level.bytes else 0.0
 
 
@@ -71,7 +72,8 @@ def scan_json(report: ScanReport) -> str:
 
 
 def scan_document(report: ScanReport) -> dict[str, Value]:
-    """The document that scan.schema.json defines. A path that is not UTF-8 has `NAME_b64` beside `NAME`."""
+    """Return the document that scan.schema.json defines. A path that is not UTF-8 has `NAME_b64` beside
+    `NAME`."""
     from rdc.report.json_output import json_fields
 
     return {"schema": SCHEMA, "headline": headline(report), **json_fields(report)}
@@ -83,7 +85,8 @@ CsvValue = str | int | float | bool | None
 
 
 def scan_csv(report: ScanReport, table: str) -> str:
-    """One of TABLES with a header line. Control characters and bytes that are not UTF-8 appear as \\xNN."""
+    """Return one of TABLES with a header line. Control characters and bytes that are not UTF-8 appear as
+    \\xNN."""
     import csv
     import io
 
@@ -98,7 +101,7 @@ def scan_csv(report: ScanReport, table: str) -> str:
 
 
 def table_rows(report: ScanReport, table: str) -> tuple[Sequence[str], list[Sequence[CsvValue]]]:
-    """Names of the columns, and the rows, of one of TABLES."""
+    """Return the names of the columns, and the rows, of one of TABLES."""
     if table == "levels":
         head = ["name", "mean_bytes", "chunks", "bytes", "unique_chunks", "unique_bytes", "ratio"]
         head += ["exact", "low", "high", "compressed_bytes", "compressed_low", "compressed_high"]
@@ -186,7 +189,7 @@ UNBOUNDED = 1 << 20
 def print_scan(
     report: ScanReport, stream: TextIO, *, terminal: bool, color: bool, width: int | None = None
 ) -> None:
-    """Writes the report to `stream`. `width` in columns; None: the terminal's, or unbounded."""
+    """Write the report to `stream`. `width` in columns; None: the terminal's, or unbounded."""
     from rich.console import Console
 
     console = Console(
@@ -359,7 +362,7 @@ def _similar(console: Console, report: ScanReport) -> None:
 def _print_table(
     console: Console, title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]
 ) -> None:
-    """Aligns figures to the right and never cuts them off. If the first column would have no room, the
+    """Align figures to the right, and never cut them off. If the first column would have no room, the
     figures of each row go below its name, with their headers."""
     from rich import box
     from rich.table import Table
@@ -412,7 +415,7 @@ def _print_folded(
 
 
 def in_components(path: str, width: int) -> str:
-    """Breaks a path that is too long after slashes, so that each name in it stays whole if it fits."""
+    """Break a path that is too long after slashes, so that each name in it stays whole if it fits."""
     if len(path) <= width:
         return path
     lines = [""]

@@ -63,13 +63,13 @@ class FoundFile(Record):
         return self.root.shown(self.path)
 
     def open(self) -> SourceFile:
-        """Opens whatever file has this path now, or an object as it was listed. Raises FileError."""
+        """Open whatever file has this path now, or an object as it was listed. Raises FileError."""
         if isinstance(self.root, Root):
             return self.root.open_read(self.path)
         return self.root.open_object(self.path, self.size, self.inode[1])
 
     def read_again(self, identity: Identity, offset: int, length: int) -> bytes | None:
-        """Reads content if the file still has this identity, else returns None."""
+        """Return the content if the file still has this identity, else None."""
         try:
             with self.open() as source:
                 return source.pread(offset, length) if is_unchanged(identity, source.identity) else None
@@ -119,7 +119,7 @@ class Found(FileColumns):
         self.bytes = 0
 
     def add_met(self, met: Met, number: int, files: FileRows) -> None:
-        """Adds files of the directory `number`."""
+        """Add files of the directory `number`."""
         path = met.path
         shown = os.path.join(met.root.shown(path), b"")
         self.add(Directory(met.root, path + b"/" if path else b"", shown, number), files)
@@ -138,7 +138,7 @@ class Found(FileColumns):
         return any(isinstance(root, Root) and root.depths.opening.now > 1 for root in self._roots.values())
 
     def release(self) -> None:
-        """Closes the descriptors of all roots. No file can be opened from then on."""
+        """Close the descriptors of all roots. No file can be opened from then on."""
         for root in self._roots.values():
             root.release()
 
@@ -227,7 +227,7 @@ class ScannedFile:
         """An object that was opened. It has its last ranges in memory, which would be requests."""
 
     def open(self) -> SourceFile:
-        """Opens the file; runs in any thread. Raises FileError."""
+        """Open the file; runs in any thread. Raises FileError."""
         if isinstance(self.content, FileError):
             raise self.content
         source = self.found.open()
@@ -256,7 +256,7 @@ class ScannedFile:
         self._object = source
 
     def read(self, offset: int, length: int) -> bytes | None:
-        """Reads content again. None if the file has changed or is gone."""
+        """Read content again. None if the file has changed or is gone."""
         if self._object is not None:
             try:
                 return self._object.pread(offset, length)
@@ -294,7 +294,7 @@ class SmallBatch:
         return len(self.locations)
 
     def add(self, run: Run, locations: list[int]) -> None:
-        """Adds files of the same tree, with the location of each."""
+        """Add files of the same tree, with the location of each."""
         self._firsts.append(len(self))
         self._runs.append(run)
         self.locations.extend(locations)
@@ -325,7 +325,7 @@ class SmallBatch:
         return column
 
     def mtimes(self, rows: Sequence[int]) -> Sequence[int]:
-        """The times of the last modification of these rows, packed; none of objects."""
+        """Return the times of the last modification of these rows, packed; none of objects."""
         return _chosen(self.files.mtimes, array("I", rows))
 
     @cached_property
@@ -368,17 +368,17 @@ class SignedBatch(Record):
 
 
 def located(batch: SmallBatch, signed: SignedFiles) -> Sequence[int]:
-    """The location of each file that was signed."""
+    """Return the location of each file that was signed."""
     return _chosen(batch.locations, signed.rows)
 
 
 def named(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequence[bytes]]:
-    """The directory and the name of each file that was signed."""
+    """Return the directory and the name of each file that was signed."""
     return _chosen(batch.directories(), signed.rows), _chosen(batch.names(), signed.rows)
 
 
 def reader(batch: SmallBatch, signed: SignedFiles) -> Callable[[int, int, int], bytes | None]:
-    """Reads parts of what was signed once more, by row there, offset and length in bytes."""
+    """Read parts of what was signed once more, by row there, offset and length in bytes."""
     if signed.data is None:
         return lambda row, offset, length: _read_again(batch, signed.rows[row], offset, length)
     data, starts = signed.data, array("Q", accumulate(signed.signatures.sizes, initial=0))
@@ -401,7 +401,7 @@ def sign_batch(
     *,
     keep: bool = True,
 ) -> SignedBatch:
-    """Signs the files of `batch`, which are not objects. Threads may run this in parallel. `keep`: the
+    """Sign the files of `batch`, which are not objects. Threads may run this in parallel. `keep`: the
     contents stay in the result until it is counted. Otherwise `reader` reads files again."""
     files = batch.files
     hollow: list[int] = []
@@ -425,7 +425,7 @@ def sign_batch(
 
 
 def _look(batch: SmallBatch, row: int, question: Callable[[SourceFile], int]) -> int:
-    """Asks `question` of an open file. 0 if the file differs from its listing."""
+    """Ask `question` of an open file. 0 if the file differs from its listing."""
     found = batch.file(row)
     try:
         with found.open() as source:

@@ -43,7 +43,7 @@ with one."""
 
 
 def check_urls(paths: Sequence[bytes], options: ScanOptions) -> None:
-    """Raises UsageError for a URL of another kind, if what reads it is not installed, and for options that
+    """Raise UsageError for a URL of another kind, if what reads it is not installed, and for options that
     mean nothing for objects."""
     for path in filter(is_url, paths):
         parse_url(path)
@@ -63,7 +63,7 @@ class ObjectTrees:
         self._stopped = stopped
 
     def tree(self, url: ObjectUrl, *, single: bool = False) -> ObjectTree:
-        """The tree of a URL, or with `single` the one above the object that it names."""
+        """Return the tree of a URL, or with `single` the one above the object that it names."""
         name = url.name.rpartition("/")[0] if single else url.name
         return ObjectTree(self.store, self.depths, url.bucket, name, self._stopped)
 
@@ -94,7 +94,7 @@ class ObjectWalk:
         """The part of it that was counted. A directory has its slash."""
 
     def explore(self, url: ObjectUrl) -> Iterator[tuple[ObjectTree, bytes, ListedObjects]]:
-        """Yields what is at and below a URL, by directory: the tree, the directory's path there, and the
+        """Yield what is at and below a URL, by directory: the tree, the directory's path there, and the
         objects that count."""
         tree = self._trees.tree(url)
         walk = self._trees.store.walk(
@@ -162,7 +162,7 @@ class ObjectWalk:
 
 
 def sign_objects(batch: SmallBatch, tree: ObjectTree, params: ChunkParams) -> SignedBatch:
-    """Signs the objects of `batch`, which are of `tree`. Threads may run this in parallel.
+    """Sign the objects of `batch`, which are of `tree`. Threads may run this in parallel.
 
     One that cannot be read fails as a file that was replaced. It is then asked for once more, which names
     the reason.
@@ -183,7 +183,7 @@ def sign_objects(batch: SmallBatch, tree: ObjectTree, params: ChunkParams) -> Si
 
 
 def fetch_objects(files: Sequence[ScannedFile]) -> None:
-    """Reads the contents of those that are objects, several at a time. The files are few megabytes in all."""
+    """Read the contents of those that are objects, several at a time. The files are few megabytes in all."""
     found = [(file, file.found.root) for file in files if isinstance(file.found.root, ObjectTree)]
     at = 0
     while at < len(found):

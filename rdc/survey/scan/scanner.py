@@ -106,7 +106,7 @@ class ReadBudget:
         return self.reason in ("interrupted", "time")
 
     def expect(self, found: int) -> None:
-        """Announces the bytes that were found."""
+        """Announce the bytes that were found."""
         self.total = found
         sample = self._options.sample
         if sample is not None and sample < 1:
@@ -114,7 +114,7 @@ class ReadBudget:
             self.total = int(self._enough)
 
     def stopped(self) -> bool:
-        """Asks whether reading must end."""
+        """Ask whether reading must end."""
         if not self.over:
             if self._asked_to_stop():
                 self.reason = "interrupted"
@@ -123,8 +123,8 @@ class ReadBudget:
         return self.over
 
     def wanted(self, runs: Iterable[Run]) -> Iterator[Run]:
-        """The runs to read, until there is a reason to stop. The sample ends after the file that completes
-        it."""
+        """Yield the runs to read, until there is a reason to stop. The sample ends after the file that
+        completes it."""
         taken = 0
         for run in runs:
             if self.stopped():
@@ -149,8 +149,8 @@ FOLD_MAX items into the run, and likewise on the level above."""
 
 
 def rows_with_long_runs(counts: Sequence[int], digests: bytes) -> list[int]:
-    """The files that have a run of equal chunks so long that LargeFile counts a part of it by number, and
-    perhaps others. Columns: chunks of each file, digests of all chunks."""
+    """Return the files that have a run of equal chunks so long that LargeFile counts a part of it by number,
+    and perhaps others. Columns: chunks of each file, digests of all chunks."""
     # Of such a run's LEAD_IN + PERIOD chunks, one is at a multiple of LEAD_IN, and the next one is equal.
     column, step = memoryview(digests).cast("Q"), LEAD_IN * DIGEST_BYTES // 8
     same = map(eq, column[::step], column[DIGEST_BYTES // 8 :: step])
@@ -181,7 +181,7 @@ class LargeFile:
         self._holes = holes
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
         self._offsets = [0] * len(FOLDED)
-        """Where the next chunk of each level begins."""
+        """The start of the next chunk of each level."""
         self.size = 0
         """Bytes received so far."""
 
@@ -193,7 +193,7 @@ class LargeFile:
         self._take(0, keys, sizes)
 
     def repeat(self, digest: bytes, length: int, count: int, /) -> None:
-        """Counts a long run in constant time. The middle of the run is a multiple of PERIOD chunks; in it,
+        """Count a long run in constant time. The middle of the run is a multiple of PERIOD chunks; in it,
         each level repeats one group. So these groups are counted by number, and leaving them out only shifts
         what follows."""
         middle = max(0, count - LEAD_IN) // PERIOD * PERIOD
@@ -211,7 +211,7 @@ class LargeFile:
         self.add([digest] * rest, [length] * rest)
 
     def finish(self, key: int, counted: int) -> None:
-        """Ends the file. `key`: of the whole file. `counted`: its bytes without holes."""
+        """End the file. `key`: of the whole file. `counted`: its bytes without holes."""
         for number, folder in enumerate(self._folders, 1):
             keys, sizes = folder.finish()
             self._take(number, keys, sizes)
@@ -220,8 +220,8 @@ class LargeFile:
         self._counters.compress_file(key, self.size, self._read_data, self._holes)
 
     def _read_data(self, offset: int, length: int) -> bytes | None:
-        """A range's content outside of holes; None if there is none. Zeros of holes would make the rest seem
-        to compress well."""
+        """Return a range's content outside of holes; None if there is none. Zeros of holes would make the
+        rest seem to compress well."""
         if self._holes.cover(offset, offset + length):
             return None
         content = self._read(offset, length)
@@ -279,7 +279,7 @@ def count_tree(
     read: Callable[[int, int], bytes | None],
     holes: Holes,
 ) -> None:
-    """Counts a whole file by its signature. `read`: reads content again, given offset and length in bytes."""
+    """Count a whole file by its signature. `read`: reads content again, given offset and length in bytes."""
     stream = LargeFile(counters, location, read, holes)
     for _ in replayed(tree, stream):
         pass
@@ -287,7 +287,7 @@ def count_tree(
 
 
 def count_chunks(counters: Counters, batch: SmallBatch, signed: SignedFiles) -> None:
-    """Counts all chunks.
+    """Count all chunks.
 
     Files with long runs of equal chunks are counted as large files are, so that a file counts the same
     however it was read.
@@ -354,7 +354,7 @@ class Scanner:
         self.outcome = Outcome(options)
 
     def run(self, paths: list[bytes]) -> Outcome:
-        """Finds, reads and counts. Failures of single files are in the outcome and raise nothing."""
+        """Find, read and count. Failures of single files are in the outcome and raise nothing."""
         found = Found()
         try:
             return self._run(paths, found)
@@ -423,7 +423,7 @@ class Scanner:
             yield batch
 
     def _split(self, run: Run) -> Iterator[Run]:
-        """Yields the parts of `run` that go into a batch. Handles the other files."""
+        """Yield the parts of `run` that go into a batch. Handles the other files."""
         found, start, stop = run.found, run.start, run.stop
         small = self._largest_in_batches(run.directory.root)
         if (
@@ -447,7 +447,8 @@ class Scanner:
                 self._take_alone(run.file(row))
 
     def _largest_in_batches(self, root: Root | ObjectTree) -> int:
-        """Bytes of the largest file that goes into a batch. Fixed blocks are cut from files read singly."""
+        """Return the bytes of the largest file that goes into a batch. Fixed blocks are cut from files read
+        singly."""
         if self._options.fixed:
             return 0
         return STREAMED_BYTES - 1 if isinstance(root, Root) else SMALL_BYTES
@@ -462,7 +463,7 @@ class Scanner:
         return len(self._linked) > before
 
     def _sign(self, batch: SmallBatch) -> SignedBatch:
-        """Signs a batch. Runs in any thread."""
+        """Sign a batch. Runs in any thread."""
         if not isinstance(batch.root, Root):
             from rdc.survey.scan.objects import sign_objects
 
@@ -470,7 +471,7 @@ class Scanner:
         return sign_batch(batch, FINE_PARAMS, self._store, self._sharing, keep=self._options.compress)
 
     def _count_batch(self, done: SignedBatch) -> None:
-        """Counts a batch. A file that differs from its listing is read again singly, which reports the
+        """Count a batch. A file that differs from its listing is read again singly, which reports the
         reason."""
         for row, result in done.outcome.failed:
             found = done.batch.file(row)
@@ -503,7 +504,7 @@ class Scanner:
         self._advance(size)
 
     def _take_alone(self, found: FoundFile) -> None:
-        """Queues a file to be read singly."""
+        """Queue a file to be read singly."""
         self._alone.append(found)
         if len(self._alone) >= ALONE_FILES or sum([file.size for file in self._alone]) >= ALONE_BYTES:
             self._sign_alone()
@@ -553,7 +554,7 @@ class Scanner:
         self._advance(file.found.size)
 
     def _hollow_blocks(self, file: ScannedFile, blocks: FixedBlocks, size: int) -> None:
-        """Cuts fixed blocks of a file with holes, by reading its data again."""
+        """Cut fixed blocks of a file with holes, by reading its data again."""
         for start, end in file.holes.uncovered(size, SPAN_BYTES):
             for at in range(start, end, SPAN_BYTES):
                 content = file.read(at, min(SPAN_BYTES, end - at))
@@ -562,7 +563,7 @@ class Scanner:
                     self.outcome.counters.add_blocks(blocks, file.read)
 
     def _stream(self, file: ScannedFile) -> None:
-        """Reads and counts a large file. If it fails or the scan stops, the part read so far is counted."""
+        """Read and count a large file. If it fails or the scan stops, the part read so far is counted."""
         stream: LargeFile | None = None
         key, done = None, 0
         try:
@@ -711,7 +712,7 @@ def survey(
     listed: Callable[[Gatherer], Walked] | None = None,
     claims: Claims | None = None,
 ) -> Outcome:
-    """Returns an outcome, which can be saved and merged before it is reported.
+    """Return an outcome, which can be saved and merged before it is reported.
 
     `stopped` is asked between pieces of work; True ends the scan with the files read so far. `clock` returns
     seconds and never goes back. `threads`: that read and hash; None for one a CPU. `listed`: takes

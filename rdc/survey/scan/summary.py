@@ -33,7 +33,7 @@ FRACTION_BITS = 32
 
 
 def duplicate_shares(locations: ChunkLocations, references: ChunkReferences) -> list[int]:
-    """The duplicate bytes attributed to each location, in units of 2^-FRACTION_BITS bytes.
+    """Return the duplicate bytes attributed to each location, in units of 2^-FRACTION_BITS bytes.
 
     A chunk of s bytes that occurs n times could save s (n-1) bytes. Each occurrence bears s (n-1)/n of them.
     So no order decides which one is the original, and all locations together bear exactly the savings. If one
@@ -52,7 +52,7 @@ def _whole(share: int) -> int:
 
 
 def directories(locations: ChunkLocations, shares: list[int]) -> tuple[DirectorySummary, ...]:
-    """The directories with the most duplicate bytes, largest first, those with the most bytes, and all
+    """Return the directories with the most duplicate bytes, largest first, those with the most bytes, and all
     directories above them."""
     count = len(locations.directories)
     files, own_bytes, own = [0] * count, [0] * count, [0] * count
@@ -92,7 +92,7 @@ def directories(locations: ChunkLocations, shares: list[int]) -> tuple[Directory
 
 
 def types(locations: ChunkLocations, shares: list[int]) -> tuple[TypeSummary, ...]:
-    """The types with the most duplicate bytes, largest first."""
+    """Return the types with the most duplicate bytes, largest first."""
     count = len(locations.suffixes)
     files, total, duplicate = [0] * count, [0] * count, [0] * count
     for location, kind in enumerate(locations.suffix_of):
@@ -133,7 +133,7 @@ WORTH = 4096
 
 
 def overlaps(locations: ChunkLocations, references: ChunkReferences) -> tuple[Overlap, ...]:
-    """The pairs that share the most bytes of unique chunks, most first.
+    """Return the pairs that share the most bytes of unique chunks, most first.
 
     The directories of two files give three candidates: these two; the two without the last names that both
     paths share (`a/x/src` and `b/x/src` give `a` and `b`); and the two directories in which the paths part.
@@ -168,7 +168,7 @@ def overlaps(locations: ChunkLocations, references: ChunkReferences) -> tuple[Ov
 
 
 def _meetings(locations: ChunkLocations, references: ChunkReferences) -> Iterator[tuple[int, list[int]]]:
-    """The bytes and directories of each chunk that lies in 2 to DIRECTORIES_PER_CHUNK directories."""
+    """Yield the bytes and directories of each chunk that lies in 2 to DIRECTORIES_PER_CHUNK directories."""
     for size, where in references.repeated():
         found = sorted({locations.directory_of[location] for location in where})
         if 2 <= len(found) <= DIRECTORIES_PER_CHUNK:
@@ -176,7 +176,7 @@ def _meetings(locations: ChunkLocations, references: ChunkReferences) -> Iterato
 
 
 def _bounded(locations: ChunkLocations, references: ChunkReferences) -> ChunkReferences:
-    """Follows few enough chunks that about MEETINGS pairs of directories meet in them at most."""
+    """Follow few enough chunks that about MEETINGS pairs of directories meet in them at most."""
     meetings = sum([len(found) * (len(found) - 1) // 2 for _, found in _meetings(locations, references)])
     shift = max(0, (meetings - 1) // MEETINGS).bit_length()
     return references.thinned(references.shift + shift) if shift else references
@@ -194,7 +194,7 @@ class _Tree:
         self._known: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
 
     def chain(self, number: int) -> list[int]:
-        """The directory and all directories above it."""
+        """Return the directory and all directories above it."""
         above = []
         while number >= 0:
             above.append(number)
@@ -262,7 +262,7 @@ def _choose(tree: _Tree, shared: dict[tuple[int, int], int]) -> list[tuple[int, 
 def _unique_bytes(
     tree: _Tree, locations: ChunkLocations, references: ChunkReferences, wanted: set[int]
 ) -> dict[int, int]:
-    """Bytes of the unique chunks in and below each of these directories."""
+    """Return the bytes of the unique chunks in and below each of these directories."""
     totals = dict.fromkeys(wanted, 0)
     if not wanted:
         return totals
@@ -280,7 +280,7 @@ def _unique_bytes(
 
 
 def report_of(outcome: Outcome) -> ScanReport:
-    """The report. The outcome is not changed and can grow further."""
+    """Return the report. The outcome is not changed and can grow further."""
     counters = outcome.counters
     figures = {name: counter.figures() for name, counter in counters.levels.items()}
     by_file = figures[FILE_LEVEL]

@@ -39,7 +39,7 @@ class Walked(Record):
     roots: tuple[int, ...]
     """Inode number of each path; 0 if it could not be looked at, and of a URL."""
     single_files: bool
-    """Whether a path named a single file, which a walk may find again although it has one link."""
+    """True if a path named a single file, which a walk may find again although it has one link."""
     directories: int
     files: int
     """Names of regular files."""
@@ -50,10 +50,10 @@ class Taker(Protocol):
     """The receiver of the entries that a walk meets."""
 
     def take(self, met: Met) -> None:
-        """Takes the files of a directory, in the order of the walk, which goes into the depth first."""
+        """Take the files of a directory, in the order of the walk, which goes into the depth first."""
 
     def take_problem(self, operand: int, problem: Problem) -> None:
-        """Takes a problem of the walk."""
+        """Take a problem of the walk."""
 
 
 class Step:
@@ -80,7 +80,7 @@ class Way:
         self.steps: list[Step] = []
 
     def enter(self, met: Met) -> None:
-        """Makes a directory the current one."""
+        """Make a directory the current one."""
         if met.operand != self.operand:
             self.operand, self.steps = met.operand, []
         step = Step(met)
@@ -127,11 +127,11 @@ class Gatherer:
             self.add(met, share)
 
     def enter(self, met: Met) -> None:
-        """Makes a directory the current one, of which all or nothing may be added."""
+        """Make a directory the current one, of which all or nothing may be added."""
         self._way.enter(met)
 
     def add(self, met: Met, files: FileRows) -> None:
-        """Adds files of the current directory, or a file that is a path of the scan, and numbers the
+        """Add files of the current directory, or a file that is a path of the scan, and number the
         directory."""
         if met.is_single:
             number = self._locations.add_directory(met.shown, -1, met.operand, met.walked)
@@ -148,7 +148,7 @@ class Gatherer:
             self.report(problem)
 
     def report(self, problem: Problem) -> None:
-        """Reports a problem of this slice."""
+        """Report a problem of this slice."""
         self._reporter(problem)
 
 
@@ -164,8 +164,8 @@ def is_single_file(path: bytes) -> bool:
 
 
 def single_file(path: bytes) -> tuple[Root, bytes, bytes]:
-    """The open directory of a file that is a path of a scan, that directory as it is shown, and the file's
-    name there. Raises FileError."""
+    """Return the open directory of a file that is a path of a scan, that directory as it is shown, and the
+    file's name there. Raises FileError."""
     directory, name = os.path.split(os.path.realpath(path))
     # Beside a symlink, another file may have the target's name, so the target's directory is shown.
     shown = directory if os.path.islink(path) else os.path.dirname(path)
@@ -244,7 +244,7 @@ class Explorer:
             self._take(where, found_at, FileRows.of_objects(listed), is_single=listed.single)
 
     def _add_file(self, root: Root, shown: bytes, name: bytes) -> None:
-        """Adds a single file."""
+        """Add a single file."""
         try:
             found = os.stat(name, dir_fd=root.fileno(), follow_symlinks=False)
         except OSError as error:

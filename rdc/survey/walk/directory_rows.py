@@ -90,7 +90,7 @@ class DirectoryRows:
         return self._names[number]
 
     def shown(self, number: int) -> bytes:
-        """The path as the user would type it, without a slash at its end."""
+        """Return the path as the user would type it, without a slash at its end."""
         parts = []
         while number != NO_PARENT:
             parts.append(self._names[number])

@@ -45,7 +45,7 @@ class Groups(Record):
         return len(self.counts)
 
     def __iter__(self) -> Iterator[array[int]]:
-        """The rows of each group."""
+        """Yield the rows of each group."""
         at = 0
         for count in self.counts:
             yield self.members[at : at + count]
@@ -53,7 +53,7 @@ class Groups(Record):
 
     @classmethod
     def of_rows(cls, groups: Iterable[array[int]]) -> Groups:
-        """Makes groups from an iterable of their rows."""
+        """Make groups from an iterable of their rows."""
         members, counts = array("I"), array("I")
         for group in groups:
             members.extend(group)
@@ -69,12 +69,13 @@ class Groups(Record):
         return cls(members, counts)
 
     def of(self, rows: array[int]) -> Groups:
-        """Replaces each row number by the entry of `rows` at that position."""
+        """Replace each row number by the entry of `rows` at that position."""
         return Groups(array("I", map(rows.__getitem__, self.members)), self.counts)
 
 
 def equal_groups(column: ReadableBuffer, width: int) -> Groups:
-    """Groups of rows of `column`, `width` bytes each, with equal values. Groups are in order of value."""
+    """Return the groups of rows of `column`, `width` bytes each, with equal values. Groups are in order of
+    value."""
     members, counts = equal_rows(column, width)
     return Groups(little_endian_integers("I", members), little_endian_integers("I", counts))
 
@@ -110,7 +111,7 @@ class FileRows(Record):
     def of_listing(
         cls, listing: PackedListing, inodes: PackedInodes, rows: Sequence[int] | None = None
     ) -> FileRows:
-        """The regular files of a directory, or those of `rows`."""
+        """Return the regular files of a directory, or those of `rows`."""
         rows = listing.rows_of(Kind.FILE) if rows is None else rows
         if not rows:
             return NO_FILES
@@ -120,7 +121,7 @@ class FileRows(Record):
 
     @classmethod
     def of_file(cls, name: bytes, found: os.stat_result) -> FileRows:
-        """One regular file."""
+        """Return one regular file."""
         allocated = found.st_blocks * SECTOR_BYTES
         size, device, inode, mtime, ctime = (
             (number & (1 << 64) - 1).to_bytes(8, "little")
@@ -135,7 +136,7 @@ class FileRows(Record):
 
     @classmethod
     def of_objects(cls, listed: ListedObjects) -> FileRows:
-        """The objects of a directory. They take what they have."""
+        """Return the objects of a directory. They take what they have."""
         zeros, sizes = bytes(8 * len(listed.sizes)), little_endian(listed.sizes)
         versions = PackedInodes(zeros, little_endian(listed.versions), zeros[::2], sizes, zeros)
         return cls(listed.names, sizes, zeros, versions)
@@ -152,7 +153,7 @@ class FileRows(Record):
         )
 
     def part(self, names: list[bytes], start: int, stop: int) -> FileRows:
-        """Rows [start, stop). `names`: those of all rows."""
+        """Return the rows [start, stop). `names`: those of all rows."""
         if (start, stop) == (0, len(self)):
             return self
         return FileRows(
@@ -178,7 +179,7 @@ class Met(Record):
     """The directory's path below `root`."""
     files: FileRows
     is_single: bool = False
-    """Whether a path of the survey names the file itself. It is directly below `root` then."""
+    """True if a path of the survey names the file itself. It is directly below `root` then."""
 
     @property
     def below(self) -> bytes:
@@ -236,7 +237,7 @@ class FileColumns:
         self._names: list[bytes] = []
         """The names in each directory, each followed by NUL."""
         self._ends: dict[int, array[int]] = {}
-        """Where names end, of the directories that were asked for one."""
+        """The ends of names, for directories of which a name was asked for."""
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -274,15 +275,15 @@ class FileColumns:
         return made
 
     def _number(self, row: int) -> int:
-        """The number of the directory of a row."""
+        """Return the number of the directory of a row."""
         return bisect_right(self._starts, row) - 1
 
     def _end(self, number: int) -> int:
-        """The row after the last one of a directory."""
+        """Return the row after the last one of a directory."""
         return self._starts[number + 1] if number + 1 < len(self._starts) else len(self)
 
     def operand(self, row: int) -> int:
-        """The number of the PATH below which a row was found."""
+        """Return the number of the PATH below which a row was found."""
         return bisect_right(self.firsts, row) - 1
 
     def directory(self, row: int) -> Directory:
@@ -303,21 +304,21 @@ class FileColumns:
         return names[ends[at] : ends[at + 1] - 1]
 
     def path(self, row: int) -> bytes:
-        """Path of a row relative to the root of its tree."""
+        """Return the path of a row relative to the root of its tree."""
         return self.directory(row).prefix + self.name(row)
 
     def shown(self, row: int) -> bytes:
-        """Path of a row as the user would type it."""
+        """Return the path of a row as the user would type it."""
         return self.directory(row).shown + self.name(row)
 
     def open(self, row: int) -> SourceFile:
-        """Opens whatever file has this path now. Raises FileError."""
+        """Open whatever file has this path now. Raises FileError."""
         root = self.directory(row).root
         assert isinstance(root, Root)  # noqa: S101 - objects are opened as FoundFile
         return root.open_read(self.path(row))
 
     def unallocated(self, row: int) -> int:
-        """Bytes of a row's size that take no space on disk."""
+        """Return the bytes of a row's size that take no space on disk."""
         return max(0, self.sizes[row] - self.allocated[row])
 
     def identities(self, rows: Sequence[int]) -> array[int]:
@@ -329,7 +330,7 @@ class FileColumns:
         return _interleaved(rows, self.devices, self.inodes, self.sizes)
 
     def batches(self, rows: Sequence[int], most_files: int, most_bytes: int, each: int) -> Iterator[Batch]:
-        """Divides `rows` (increasing) into batches of one tree each. Inodes increase within each WINDOW_FILES
+        """Divide `rows` (increasing) into batches of one tree each. Inodes increase within each WINDOW_FILES
         rows.
 
         A batch has at most `most_files` files and `most_bytes` bytes, counting at most `each` bytes per file.
@@ -355,7 +356,7 @@ class FileColumns:
             yield self._batch(root, [window[i] for i in part], [paths[i] for i in part])
 
     def _windows(self, rows: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Divides `rows` into parts of at most WINDOW_FILES, each of one tree."""
+        """Divide `rows` into parts of at most WINDOW_FILES, each of one tree."""
         at = 0
         for end in [*self._tree_ends(), len(self)]:
             last = bisect_left(rows, end, at)
@@ -364,13 +365,13 @@ class FileColumns:
             at = last
 
     def _tree_ends(self) -> Iterator[int]:
-        """The first row of each tree except the first."""
+        """Yield the first row of each tree except the first."""
         for number in range(1, len(self._directories)):
             if self._directories[number].root is not self._directories[number - 1].root:
                 yield self._starts[number]
 
     def _paths(self, rows: Sequence[int]) -> list[bytes]:
-        """Paths of increasing rows, relative to the root of their tree, each followed by NUL."""
+        """Return the paths of increasing rows, relative to the root of their tree, each followed by NUL."""
         paths = []
         first = end = 0
         names: list[bytes] = []
@@ -388,7 +389,7 @@ class FileColumns:
 
 
 def _interleaved(rows: Sequence[int], *columns: array[int]) -> array[int]:
-    """One column that has the numbers of each row side by side: typecode 'Q'."""
+    """Return one column that has the numbers of each row side by side: typecode 'Q'."""
     width = len(columns)
     made = array("Q", bytes(8 * width * len(rows)))
     for at, column in enumerate(columns):
@@ -423,7 +424,7 @@ class OtherNames:
 
 
 def split_names(files: FileColumns, rows: Sequence[int]) -> tuple[array[int], OtherNames]:
-    """Splits `rows` into those that count as files, each the first name of its file, and their other
+    """Split `rows` into those that count as files, each the first name of its file, and their other
     names."""
     groups = equal_groups(files.identities(rows), 16)
     if not len(groups):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class StorageUse:
-    """How many calls are in flight, and how many bytes are read in a second. Several trees share the rate."""
+    """The calls in flight, and the bytes read in a second. Several trees share the rate."""
 
     def __init__(self, depth: int = 0, max_rate: int = 0) -> None:
         """`depth`: calls in flight at a time; 0: by their waits. `max_rate`: bytes a second; 0: no bound."""
@@ -84,8 +84,8 @@ class UniqueWalk:
         self._entered: set[int] = set()
 
     def below(self, root: Root) -> Iterator[WalkedDirectory]:
-        """The directories of the tree at `root`, as `use` binds it, starting with itself. Raises FileError if
-        `root` cannot be read."""
+        """Yield the directories of the tree at `root`, as `use` binds it, starting with itself. Raises
+        FileError if `root` cannot be read."""
         if self._stopped():
             return
         top = root.identity(b"")
@@ -125,7 +125,7 @@ class UniqueWalk:
         return self.claims is not None and (device, inode) in self.claims.directories
 
     def _enters(self, device: int, inode: int) -> bool:
-        """Marks a directory as visited. Returns whether it was new."""
+        """Mark a directory as visited. Returns whether it was new."""
         before = len(self._entered)
         self._entered.add(device << 64 | inode)
         return len(self._entered) > before
@@ -158,8 +158,8 @@ class EntryChoice(Protocol):
         """Return whether a file that is given by itself is chosen."""
 
     def rows(self, directory: bytes, listing: PackedListing) -> list[int]:
-        """The chosen files of one directory, by their rows. `directory`: as the user would type it, ending in
-        a slash."""
+        """Return the chosen files of one directory, by their rows. `directory`: as the user would type it,
+        ending in a slash."""
 
 
 def walk_paths(
@@ -174,8 +174,8 @@ def walk_paths(
     claims: Claims | None = None,
     directories: DirectoryRows | None = None,
 ) -> tuple[FileColumns, int]:
-    """All regular files at and below `paths`, and the number of all entries there. A path that is a symlink
-    is followed; links below are not. Raises StoppedError once `stop` is set.
+    """Return all regular files at and below `paths`, and the number of all entries there. A path that is a
+    symlink is followed; links below are not. Raises StoppedError once `stop` is set.
 
     `use`: what the walk and later reads of files may ask of storage. Patterns are relative to each path.
     Rows are in the order of `paths`: an entry that several paths reach is listed at the first of them. A file
@@ -358,5 +358,5 @@ class _Gathering:
 
 
 def _number(found: os.stat_result) -> int:
-    """One number that identifies a file on this machine."""
+    """Return one number that identifies a file on this machine."""
     return found.st_dev << 64 | found.st_ino

@@ -16,14 +16,17 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.files.base.paths import is_temporary_of
+from rdc.limits import FRAME_BYTES
+from rdc.transport.pipes import PIPE_BYTES
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.project_paths import PSEUDO_SSH, RELAY_SSH
 from tests.support.running.syncing import FAR, RDC, Way
 
 MIB = 1 << 20
 SIZE = 64 * MIB
-SLACK = SIZE // 20
-"""What may be sent again: pipes and buffers hold a few MiB."""
+SLACK = 2 * PIPE_BYTES + 2 * FRAME_BYTES
+"""What may be sent again: a full pipe, what one read took from it, a frame that is not whole yet, and one
+that is being written."""
 
 
 @pytest.fixture(scope="module")

@@ -86,22 +86,22 @@ EXCLUDED: list[tuple[str, dict[str, object], str]] = [
     (
         "--fake-super --keep-undo=1d",
         {"fake_super": True, "keep_undo": KEEP},
-        "--fake-super goes with no --keep-undo: leave one of them out",
+        "--fake-super cannot be combined with --keep-undo: leave one of them out",
     ),
     (
         "-K -b",
         {"keep_dirlinks": True, "backup": Backup(b"~")},
-        "--keep-dirlinks goes with no backups, no alternate directories and no undo",
+        "--keep-dirlinks cannot be combined with backups, alternate directories or undo",
     ),
     (
         "--partial-dir=p --inplace",
         {"partial_dir": b"p", "inplace": True},
-        "--partial-dir goes with no --inplace and no --append",
+        "--partial-dir cannot be combined with --inplace or --append",
     ),
     (
         "--delay-updates --append",
         {"delay_updates": True, "append": True},
-        "--delay-updates goes with no --inplace, no --append and no alternate directories",
+        "--delay-updates cannot be combined with --inplace, --append or alternate directories",
     ),
     (
         "--remove-source-files -k",
@@ -111,8 +111,8 @@ EXCLUDED: list[tuple[str, dict[str, object], str]] = [
     (
         "--ignore-errors --filter=:_.rules",
         {"ignore_errors": True, "rules": (DirectoryRules(b".rules"),)},
-        "--ignore-errors goes with no rules from files of the tree: what a file with a mistake hides would be"
-        " deleted",
+        "--ignore-errors cannot be combined with rules from files of the tree: what a file with a mistake"
+        " hides would be deleted",
     ),
 ]
 """The words, the fields, and the sentence of all three."""

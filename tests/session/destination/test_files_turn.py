@@ -31,7 +31,9 @@ WANTED = Changed(b"", TOP, 0, b"", listing(b"wanted"), ())
 END = TurnEnd(1, 1, 0)
 
 
-def turn(place: Path, report: Callable[[Problem], None]) -> FilesTurn:
+def turn(
+    place: Path, report: Callable[[Problem], None], *, declined: frozenset[bytes] = frozenset()
+) -> FilesTurn:
     """One whose plan names the new file `wanted`."""
     root = Root.open(os.fsencode(place))
     kept = Preserved(owner=False)
@@ -39,7 +41,7 @@ def turn(place: Path, report: Callable[[Problem], None]) -> FilesTurn:
     start = Start(b"", Kind.DIRECTORY, TOP, kept)
     where = DestinationRoot(root, None, new=False)
     context = Destination(terms, where, start, EventRelay(lambda _: None), kept)
-    return FilesTurn(context, {b"wanted": WantedFile(FILE, None)}, (), report)
+    return FilesTurn(context, {b"wanted": WantedFile(FILE, None)}, (), report, declined=declined)
 
 
 def take(files: FilesTurn, *messages: Message) -> object:
@@ -86,6 +88,16 @@ def test_a_file_that_does_not_come_is_said_and_ends_no_turn(tmp_path: Path) -> N
     assert "found nothing there; run again" in problems[0].message
     assert files.landed == {}
     assert os.listdir(tmp_path) == []
+
+
+def test_a_file_without_a_place_is_passed_over(tmp_path: Path) -> None:
+    """Its number stays: the source counts it."""
+    both = replace(WANTED, listing=listing(b"no place", b"wanted"))
+    files = turn(tmp_path, lambda _: None, declined=frozenset({b"no place"}))
+    command = take(files, both, END)
+    assert isinstance(command, Send)
+    assert getattr(command.message, "file", 1) == 1
+    assert len(files.manifest) == 2
 
 
 def test_an_announced_file_is_asked_for(tmp_path: Path) -> None:

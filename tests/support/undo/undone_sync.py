@@ -138,19 +138,31 @@ class UndoneSyncs:
         self._changes.fill(os.fsencode(self.source), self._entries)
         shutil.copytree(self.source, self.top, symlinks=True, ignore=_fifos)
         self._changes.change(os.fsencode(self.top), 12)
-        before = []
+        before: list[Census] = []
+        stirred: set[bytes] = set()
+        killed = self.tally.killed_syncs
+        open_to_all: set[bytes] = set()
+        """Files that others may write to, and that an undo named: the sync was killed before it noted their
+        ctimes, so that what it did to them cannot be told from a user's work."""
         for _ in range(rng.choice((1, 1, 2, 3))):
-            before.append(census(self.top))
-            if not self._sync():
-                before.pop()  # it changed nothing, so it left no record
+            found = census(self.top)
+            if self._sync():
+                before.append(found)
+            else:  # it changed nothing, so it left no record
+                stirred |= _stirred(found, census(self.top))
             self._changes.change(os.fsencode(self.source), 8)
         if rng.random() < 0.3 and before:
             self._undo_around_newer_work(before.pop())
             return
         while before:
-            wanted = before.pop()
-            self._undo()
-            lines = unlike(wanted, census(self.top))
+            wanted, newer = before.pop(), census(self.top)
+            ended = self._undo()
+            named = {event.path_bytes for event in ended.events if isinstance(event, Problem)}
+            if self.tally.killed_syncs > killed:
+                open_to_all |= {path for path in named & newer.keys() if _is_open_to_all(newer[path])}
+            found = census(self.top)
+            both = [_contents(_untimed(each, stirred), open_to_all) for each in (wanted, found)]
+            lines = unlike(*both)
             assert not lines, "\n".join(lines[:20])
         report = undo_latest(os.fsencode(self.top), UndoOptions(fsync=False), lambda event: None)
         assert report.number is None, report
@@ -274,6 +286,31 @@ class UndoneSyncs:
                     file.write(b"made since %d" % self._rng.randrange(10**9))
             case 3:
                 os.unlink(path)
+
+
+def _stirred(before: Census, after: Census) -> set[bytes]:
+    """The directories that a sync without a record left with another time: it was killed while it had a
+    temporary in them. It changed nothing else."""
+    found = {path for path, entry in after.items() if before.get(path) != entry and entry[0] == stat.S_IFDIR}
+    lines = unlike(_untimed(before, found), _untimed(after, found))
+    assert not lines, "\n".join(lines[:20])
+    return found
+
+
+def _untimed(found: Census, paths: set[bytes]) -> Census:
+    return {path: (*entry[:5], 0, *entry[6:]) if path in paths else entry for path, entry in found.items()}
+
+
+def _is_open_to_all(entry: tuple[object, ...]) -> bool:
+    return entry[0] == stat.S_IFREG and bool(int(str(entry[1]), 8) & 0o022)
+
+
+def _contents(found: Census, paths: set[bytes]) -> Census:
+    """The same, without the metadata of some files."""
+    return {
+        path: (entry[0], "", 0, 0, entry[4], 0, (), entry[7]) if path in paths else entry
+        for path, entry in found.items()
+    }
 
 
 def _only(found: Census, path: bytes) -> Census:

@@ -1,0 +1,163 @@
+"""What the file systems of two sides keep, and what of an entry both sides can therefore compare.
+
+What one of them cannot keep takes no part: it is neither a change nor a conflict, and no copy of it that
+comes back changes the original. What a file system changes by itself while nobody works there (inode numbers
+of FAT, change times of an object store) is no part of what a side remembers of an entry.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+
+from rdc.catalog.catalog import user_catalog
+from rdc.files.root.root import Root
+from rdc.lean.records import Record, replace
+from rdc.model.entries import Kind
+from rdc.model.preserved import EXACT, Preserved
+from rdc.model.sync import SyncOptions
+from rdc.session.trees.destination_root import DestinationStorage, known_facts
+from rdc.uniting.rows import MODE_BITS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.model.entries import ComparedFields
+    from rdc.model.preserved import FileSystemFacts, Granularity
+    from rdc.progress import Problem
+    from rdc.tree.walk import Walk, WalkedDirectory
+    from rdc.uniting.rows import Stamp
+
+ASKED = Preserved(owner=False, untimed=frozenset((Kind.DIRECTORY, Kind.SYMLINK)))
+"""What a run preserves where both file systems can."""
+
+_KNOWN_CTIME = (1).to_bytes(8, "little")
+
+
+class Kept(Record):
+    """What both sides keep of an entry."""
+
+    modes: bool = True
+    """All permissions, of files and of directories. Half of them take no part."""
+    timed: bool = True
+    """Times of files."""
+    granularity: Granularity = EXACT
+    """That of the coarser side."""
+    links: bool = True
+    """Symlinks can exist at both."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether both sides keep all that a run compares."""
+        return self == PLAIN
+
+    def alike(self, one_ns: int, other_ns: int) -> bool:
+        """Return whether two times may be one time as either side keeps it."""
+        if not self.timed or one_ns == other_ns:
+            return True
+        return self.granularity.alike(one_ns, other_ns) or self.granularity.alike(other_ns, one_ns)
+
+
+PLAIN = Kept()
+
+
+def kept_of(left: Preserved, right: Preserved) -> Kept:
+    """Return what two file systems have in common of what each keeps."""
+    both = left.also(right)
+    return Kept(
+        keeps_permissions(both),
+        Kind.FILE not in both.untimed,
+        both.granularity,
+        Kind.SYMLINK not in both.unmade,
+    )
+
+
+def keeps_permissions(keeps: Preserved) -> bool:
+    """Return whether all permissions of files and of directories are kept."""
+    return keeps.modes & keeps.directory_modes & MODE_BITS == MODE_BITS
+
+
+class SideStorage:
+    """What is known of the file system of one side, and what a run finds out about it."""
+
+    def __init__(
+        self, root: Root, catalog: SignatureStore, report: Callable[[Problem], None], *, writes: bool
+    ) -> None:
+        """`catalog`: remembers what earlier runs learned. `writes`: this run may try what the file system
+        keeps, with entries of its own that are gone afterwards."""
+        self.root = root
+        rely_on_known(root, catalog)
+        self._storage = DestinationStorage(root, catalog, report, SyncOptions(dry_run=not writes), ASKED)
+
+    @property
+    def facts(self) -> FileSystemFacts:
+        return self.root.storage.facts
+
+    def learn(self) -> None:
+        """Find out what the file system keeps, unless this run has. Nothing is tried in a run that writes
+        nothing."""
+        self._storage.before_writing(b"")
+
+    def agree(self, other: Preserved) -> None:
+        """Set of entries what both sides keep. Their contents arrive whatever else fails."""
+        self.root.storage.agree(ASKED, replace(other, granularity=EXACT, owner=False), insists=False)
+
+    def finish(self) -> None:
+        """Report what could not be set, a line for each kind, and remember what was learned."""
+        self._storage.finish()
+
+
+def opened_here(path: bytes) -> Root:
+    """Open a directory of this machine, and rely on what the user's runs learned of its file system. Raises
+    RdcError."""
+    root = Root.open(path)
+    with closing(user_catalog(os.environ)) as catalog:
+        rely_on_known(root, catalog)
+    return root
+
+
+def rely_on_known(root: Root, catalog: SignatureStore) -> None:
+    """Rely on what earlier runs learned of the file system of `root`, or on what its type says."""
+    if not root.storage.is_learned:
+        root.rely_on(known_facts(root, catalog), learned=False)
+
+
+def is_open_to_all(root: Root) -> bool:
+    """Return whether the file system keeps no owners or permissions, so that those that entries have say
+    nothing: whoever may write in the tree may write anywhere in it."""
+    keeps = root.storage.facts.keeps
+    return not (keeps.owner and keeps_permissions(keeps))
+
+
+def is_private(found: os.stat_result, root: Root) -> bool:
+    """Return whether only the effective user can have written an entry, as far as its file system tells."""
+    return is_open_to_all(root) or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+
+
+def lasting(stamp: Stamp, stable: ComparedFields) -> Stamp:
+    """Return a stamp without what the file system changes by itself. A change time that proves nothing is 1,
+    since 0 is one that is not known."""
+    if stable.inode and stable.ctime:
+        return stamp
+    return stamp._replace(
+        inode=stamp.inode if stable.inode else 0,
+        ctime_ns=stamp.ctime_ns if stable.ctime or not stamp.ctime_ns else 1,
+    )
+
+
+def lasting_walk(walk: Walk, stable: ComparedFields) -> Iterator[WalkedDirectory]:
+    """Yield the directories of a walk without what the file system changes by itself."""
+    for directory in walk:
+        if stable.inode and stable.ctime:
+            yield directory
+            continue
+        count, inodes = directory.listing.count, directory.inodes
+        yield directory._replace(
+            inodes=replace(
+                inodes,
+                inodes=inodes.inodes if stable.inode else bytes(8 * count),
+                ctimes=inodes.ctimes if stable.ctime else _KNOWN_CTIME * count,
+            )
+        )

@@ -57,7 +57,7 @@ def wanted_files(
             unit = next(remaining, None)
             if unit is None:
                 raise RdcError(
-                    f"{printable(path)}: expected a file that was searched; a part of --stage names another one;"
+                    f"{printable(path)}: expected a file that was searched; a part of --stage has another;"
                     " delete that directory and run again"
                 )
             places = {name: (row, unit.kind) for name, row in zip(unit.paths, unit.rows, strict=True)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import OrderedDict
+from itertools import islice
 
 from rdc.errors import FileChangedError, FileError, UsageError, printable
 from rdc.files.base.paths import changed, check_path, join
@@ -31,7 +32,7 @@ from rdc.model.entries import (
     strings,
 )
 from rdc.model.preserved import PLAIN, AttributeKinds, unpack_attributes
-from rdc.store.directory import split_keys
+from rdc.store.directory import KEY_BYTES, split_keys
 from rdc.store.pack_file import damaged
 from rdc.store.place import PackStore, read_head
 from rdc.store.reader import StoreReader
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from rdc.files.root.policies import ReadPolicy
     from rdc.model.preserved import Attributes, FileSystemFacts
     from rdc.store.snapshots import ListedSnapshot
-    from rdc.store.tree_rows import DirectoryRows, FileRef
+    from rdc.store.tree_rows import DirectoryRows, FileRef, StreamRef
 
 T = TypeVar("T")
 
@@ -261,6 +262,32 @@ class SnapshotRoot(Root):
             self.reads.rate.take(len(content))
         return content
 
+    def contents_of(self, shown: _Shown, names: Sequence[bytes]) -> bytes | None:
+        """Return the contents of small files of one directory, joined; None if something is wrong with any of
+        them, or one is not small."""
+        kinds, keys = shown.rows.listing.kinds, list[bytes]()
+        refs: list[StreamRef] = []
+        for name in names:
+            row = shown.numbers.get(name)
+            if row is None or kinds[row] != Kind.FILE:
+                return None
+            if (number := shown.files.get(row)) is not None:
+                ref = shown.rows.files[number].content
+                if ref.level:
+                    return None
+                refs.append(ref)
+                keys += split_keys(ref.keys)
+        try:
+            parts = self._tree.reader.read_many(keys)
+        except FileError:
+            return None
+        lengths = iter(map(len, parts))
+        if any(sum(islice(lengths, len(ref.keys) // KEY_BYTES)) != ref.size for ref in refs):
+            return None
+        if self.reads.rate is not None:
+            self.reads.rate.take(sum([ref.size for ref in refs]))
+        return b"".join(parts)
+
     def _of_entry(self, path: bytes, error: FileError) -> FileError:
         """Return the error of an entry whose part of the store is damaged."""
         return FileError(path, f"{printable(self.shown(path))}: cannot be restored: {error}")
@@ -330,9 +357,12 @@ class _Given:
 
     def contents(self, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
         """Return the contents of files of one directory, joined, and which of them could be read."""
+        shown, names = self._root.directory_at(directory), strings(listing.names)
+        found = self._root.contents_of(shown, names)
+        if found is not None:
+            return found, b"\1" * len(names)
         parts, good = [], bytearray()
-        shown = self._root.directory_at(directory)
-        for name in strings(listing.names):
+        for name in names:
             try:
                 parts.append(self._root.content_of(shown, name))
             except (FileError, KeyError):

@@ -73,7 +73,7 @@ class StoredStream:
         """The end of each block in the stream."""
         self._last_block = -1, b"", array("Q")
         """The number, the keys and the ends of the chunks of the block that was read last."""
-        self._last = b"", b""
+        self._last: tuple[bytes, bytes | memoryview] = b"", b""
         """The key and bytes of the chunk that was read last: records of a tree are shorter than chunks."""
         end, least = 0, reader.least_chunk
         count = self._keys_bytes // KEY_BYTES
@@ -128,14 +128,13 @@ class StoredStream:
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
     def _chunks(self, keys: Sequence[bytes]) -> list[bytes | memoryview]:
-        return [self._chunk(keys[0])] if len(keys) == 1 else self._reader.read_many(keys)
-
-    def _chunk(self, key: bytes) -> bytes:
-        last, chunk = self._last
-        if key != last:
-            chunk = self._reader.chunk(key)
-            self._last = key, chunk
-        return chunk
+        """Return the chunks with these keys, and keep the last one: the next part often begins in it."""
+        known, chunk = self._last
+        found = [chunk] if keys[0] == known else []
+        if len(keys) > len(found):
+            found += self._reader.read_many(keys[len(found) :])
+            self._last = keys[-1], found[-1]
+        return found
 
 
 class SnapshotTree:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rdc.uniting.describe import Listing
+    from rdc.uniting.file_systems import Kept
     from rdc.uniting.plan import Intent
 
 T = TypeVar("T")
@@ -369,6 +370,21 @@ def rows_of(
         if parent and (parent not in rows or rows[parent].kind != DIRECTORY):
             raise ProtocolError("a tree has an entry without its directory")
     return dict(sorted(rows.items())), base
+
+
+def as_both_keep(rows: dict[bytes, Row], side: int, kept: Kept) -> dict[bytes, Row]:
+    """Return the rows of a side, where the times of new files say no more than both file systems keep."""
+    if kept.is_plain:
+        return rows
+    found = dict(rows)
+    for path, row in rows.items():
+        size, mtime_ns = row.stamp.size, row.mtime_ns
+        if row.kind == FILE and row.content == new_content(size, mtime_ns):
+            content = new_content(size, kept.granularity.of(mtime_ns))
+            if not kept.timed:
+                content = b"new, at side %d: %s" % (side, path)
+            found[path] = row._replace(content=content)
+    return found
 
 
 _NEW = b""

@@ -40,6 +40,7 @@ from rdc.uniting.describe import (
     was_undone,
 )
 from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, Action, Order, Outcome
+from rdc.uniting.file_systems import SideStorage, kept_of
 from rdc.uniting.merging import TEXT_BYTES, TEXTS_BYTES
 from rdc.uniting.pages import FilesEnd, decode_page, do_late_steps, rest_of, send_page
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, decode_rules, encode_rules
@@ -166,6 +167,7 @@ class _FarSide:
             # The run as a whole cannot go on, as with a directory of the dialler's machine.
             raise RdcError(str(error), code=ExitCode.FILE_IO) from error
         stack.callback(self._root.release)
+        self._storage = SideStorage(self._root, invited.signer.catalog, self._hear, writes=not self._dry)
         self._keep = invited.keep_undo or (_kept(meet) if invited.rights.undo else None)
         self._problems: list[tuple[bytes, str]] = []
         self._listing: Listing | None = None
@@ -237,13 +239,12 @@ class _FarSide:
         force = bool(meet.asked & Asked.FORCE_EMPTY)
         if meet.known and not force and self._invited.site.is_bare(self._invited.path):
             raise self._emptied(meet.known)
-        self._state = RootState(self._root, write=not self._dry)
+        self._state = RootState(self._root, write=not self._dry, learn=self._storage.learn)
         self._stack.callback(self._state.close)
         if self._state.id is not None and self._state.id == meet.root:
             self._state.renew()
         self._pair = self._opened_pair()
-        inode = os.fstat(self._root.fileno()).st_ino
-        self._memory = OwnMemory(self._pair, (self._state.id, meet.root), inode)
+        self._memory = OwnMemory(self._pair, (self._state.id, meet.root), self._state.inode)
         known = self._memory.known
         told = 0
         told |= 0 if known.is_whole else Told.LOST_JOURNAL
@@ -267,6 +268,7 @@ class _FarSide:
             free.f_favail if free.f_files else None,
             self._root.label,
             others,
+            self._storage.facts.keeps,
         )
 
     def _opened_pair(self) -> PairDirectory | None:
@@ -296,6 +298,8 @@ class _FarSide:
         """List the tree, and find what both had in common."""
         self._listing = Listing(self._root, self._filters, self._hear, self._state.clock)
         meet = self._meet
+        if not kept_of(meet.keeps, self._storage.facts.keeps).links:
+            self._listing.leave_links()
         far = Known(
             tuple((mark[:-MARK_DIGEST_BYTES], mark[-MARK_DIGEST_BYTES:]) for mark in meet.marks),
             meet.plans,
@@ -475,6 +479,8 @@ class _FarSide:
         while actions and actions[0].what in (RENAME, COPY):
             first.append(self._step(actions.pop(0)))
         self._late = actions
+        self._storage.learn()
+        self._storage.agree(self._meet.keeps)
         root = writable(self._root, self._keep, fsync=self._fsync)
         self._steps = Steps((root, root), self._hear, None, fsync=self._fsync)
         self._stack.callback(self._steps.close)
@@ -569,6 +575,7 @@ class _FarSide:
         )
         self._late = []
         steps.finish()
+        self._storage.finish()
         outcome = Outcome(tuple(sorted(steps.failed[self._side])), tuple(self._problems), steps.digests)
         yield from send_page(Subject.OUTCOME, exchanged.pack_outcome(outcome), round_)
 
@@ -604,7 +611,7 @@ class _FarSide:
             agreed.generation,
             self._state.id,
             self._meet.root,
-            os.fstat(self._root.fileno()).st_ino,
+            self._state.inode,
             int(time.time()),
             self._meet.location,
             last_undo(self._root, self._keep),

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.files.own.record_log import RecordError
-from rdc.files.root.root import Root
 from rdc.lean.records import Record
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import knows
@@ -28,6 +27,7 @@ from rdc.uniting.deciding import Deciding
 from rdc.uniting.describe import (
     Listing,
 )
+from rdc.uniting.file_systems import SideStorage, kept_of, opened_here
 from rdc.uniting.pages import (
     decode_page,
     next_message,
@@ -136,19 +136,19 @@ class NearMeeting(Deciding):
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
         """What both sides know of other pairs, in a first meeting."""
-        self._root = Root.open(ends.path)
+        self._root = opened_here(ends.path)
         stack.callback(self._root.release)
-        self._inode = os.fstat(self._root.fileno()).st_ino
         bare = not options.force_empty and not said.probed and is_bare(ends.path)
         self._probes = bare
         """Nothing is written into an empty directory before the other side says that it knows of none."""
         self._writes = not (options.dry_run or bare)
+        self._storage = SideStorage(self._root, signer.catalog, self._report, writes=self._writes)
         self._options_sent = SyncOptions(owner=False, group=False, fsync=options.fsync, timeout=timeout)
 
     def meet(self) -> Conversation[Meeting | Again]:
         """Hold this side of the meeting. `round` is then the one in which this side goes on. Raises
         RdcError."""
-        state = RootState(self._root, write=self._writes)
+        state = RootState(self._root, write=self._writes, learn=self._storage.learn)
         self._stack.callback(state.close)
         other = self._said.other or self._likely_other(state)
         memory = self._memory(state, other)
@@ -156,6 +156,9 @@ class NearMeeting(Deciding):
         self._listing = Listing(self._root, filter_list(self._rules_now.filters), self._report, state.clock)
         met, round_ = yield from self._met()
         self.round = round_
+        self._kept = kept_of(self._storage.facts.keeps, met.keeps)
+        if not self._kept.links:
+            self._listing.leave_links()
         if met.rules:
             return Again(other, _rules_in(met), probed=self._said.probed)
         if self._probes:
@@ -208,7 +211,7 @@ class NearMeeting(Deciding):
             kept = pair.rules() if pair is not None else None
             rules, before = chosen_rules(self._options, (kept, self._said.rules))
             self._rules_now, self._rules_before, self._kept_rules = rules, before, kept
-            return OwnMemory(pair, (state.id, other), self._inode)
+            return OwnMemory(pair, (state.id, other), state.inode)
         finally:
             if pair is not None:
                 pair.close()
@@ -247,6 +250,7 @@ class NearMeeting(Deciding):
             state.known_at(self._shown[self._far]),
             self._ends.own_place,
             line,
+            self._storage.facts.keeps,
         )
         if self._opened is None:
             yield Pace(0, self._options_sent.timeout)

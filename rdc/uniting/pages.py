@@ -121,7 +121,7 @@ class FilesEnd:
         """
         from rdc.session.destination.files_turn import FilesTurn
         from rdc.session.transfer.destination import Destination, Terms
-        from rdc.session.trees.destination_root import DestinationRoot, asked_metadata, known_facts
+        from rdc.session.trees.destination_root import DestinationRoot, asked_metadata
 
         arrived: set[bytes] = set()
         before = 0 if progress is None else progress.arrived
@@ -137,7 +137,7 @@ class FilesEnd:
 
         start = Start(b"", Kind.DIRECTORY, TOP, EVERYTHING)
         terms = Terms(self._options, filter_list(()), self._secret, self._signer)
-        kept = asked_metadata(self._options).also(known_facts(self._root, self._signer.catalog).keeps)
+        kept = asked_metadata(self._options).also(self._root.storage.facts.keeps)
         place = DestinationRoot(self._root, None, new=False)
         context = Destination(terms, place, start, EventRelay(hear), kept)
         turn = FilesTurn(context, wanted, leftovers, report, declined=declined)

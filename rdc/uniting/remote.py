@@ -12,8 +12,9 @@ import secrets
 import time
 from contextlib import ExitStack
 
+from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
+from rdc.catalog.store import FactsAlone
 from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError, UsageError, printable
 from rdc.lean.records import Record, replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
@@ -59,7 +60,7 @@ from rdc.uniting.state import (
     Related,
     RootState,
 )
-from rdc.uniting.steps import Steps, StepsProgress, items_of, writable
+from rdc.uniting.steps import Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class RemoteRun(NearMeeting):
             told, round_ = yield from self._told(common.count)
         elif ancestor is not None:
             told = exchanged.Told((), (), (), {}, {}, ())
-        elif not self._options.checksum:
+        elif not self._options.checksum and self._kept.is_plain:
             same = met.tree == exchanged.tree_digest(listing)
         listed = ancestor.listed() if ancestor is not None else None
         if same:
@@ -208,7 +209,7 @@ class RemoteRun(NearMeeting):
         if was_undone(self._root, ancestor):
             drop_undone(base, listing, near)
         checksum = self._options.checksum or ancestor is not None
-        OwnContents(base, listing, near, checksum=checksum).settle()
+        OwnContents(base, listing, near, checksum=checksum, kept=self._kept).settle()
         if same:
             rows = {
                 path: row._replace(inode=0, listed=None, doubt=Doubt.NONE)
@@ -226,6 +227,7 @@ class RemoteRun(NearMeeting):
         rows, stamped = exchanged.rows_of(
             told, original, common.numbers, far, keeps_inodes=bool(met.told & Told.KEEPS_INODES)
         )
+        rows = exchanged.as_both_keep(rows, far, self._kept)
         for path, reason in told.barred.items():
             if reason == "it cannot be read":
                 shown = printable(self._shown[far] + b"/" + path)
@@ -360,6 +362,11 @@ class RemoteRun(NearMeeting):
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
         theirs = [step for side, step in plan.steps if side == far]
+        if mine or theirs:
+            self._storage.learn()
+        self._storage.agree(meeting.met.keeps)
+        if mine and self._options.keep_undo is not None and cannot_undo(self._root):
+            self._report(no_undo_notice(self._root))
         root = writable(self._root, self._options.keep_undo, fsync=self._options.fsync)
         progress = StepsProgress(plan.steps, self._report)
         steps = Steps((root, root), self._report, self._stop, fsync=self._options.fsync, progress=progress)
@@ -417,6 +424,7 @@ class RemoteRun(NearMeeting):
                 self._take_outcome(outcome, theirs, steps)
             steps.finish()
         steps.close()
+        self._storage.finish()
         return steps, round_
 
     def _take_outcome(self, outcome: exchanged.Outcome, theirs: Sequence[Step], steps: Steps) -> None:
@@ -512,7 +520,7 @@ class RemoteRun(NearMeeting):
             agreed.generation,
             state.id,
             met.root,
-            self._inode,
+            state.inode,
             int(time.time()),
             self._shown[self._far],
             last_undo(self._root, self._options.keep_undo),
@@ -668,7 +676,7 @@ def _session(
 
     timeout = DAEMON_TIMEOUT_SECONDS if timed else 0
     with ExitStack() as stack:
-        signer = FileSigner(catalog=NoCatalog())
+        signer = FileSigner(catalog=FactsAlone(user_catalog(os.environ)))
         stack.callback(signer.close)
         run = RemoteRun(stack, ends, options, reporter, stop, signer, said, timeout=timeout, merged=merged)
         wire = host.dial()

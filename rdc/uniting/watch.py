@@ -12,8 +12,9 @@ import select
 import time
 from contextlib import ExitStack
 
+from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
+from rdc.catalog.store import FactsAlone
 from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, TrustError, UsageError
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
@@ -296,7 +297,7 @@ class RemoteWatch(Watch):
         # Made for each session: its keys may have changed meanwhile.
         host = far_host(self._location, self._shell, self._keys, self._reporter)
         with ExitStack() as stack:
-            signer = FileSigner(catalog=NoCatalog())
+            signer = FileSigner(catalog=FactsAlone(user_catalog(os.environ)))
             stack.callback(signer.close)
             wire = host.dial()
             stack.callback(wire.close)

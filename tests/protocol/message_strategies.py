@@ -254,6 +254,7 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
         sizes,
         paths,
         st.binary(max_size=9),
+        kept,
     ),
     messages.Met: st.builds(
         messages.Met,
@@ -268,6 +269,7 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
         st.none() | totals,
         paths,
         st.binary(max_size=9),
+        kept,
     ),
     messages.Page: st.builds(
         messages.Page, st.sampled_from(list(Subject)), st.binary(max_size=99), st.booleans()

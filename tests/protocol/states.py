@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode
 from rdc.model.entries import Kind
+from rdc.model.preserved import EVERYTHING
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.protocol import messages
 from rdc.protocol.connection import Connection, Received
@@ -83,8 +84,8 @@ SAMPLES: dict[type[messages.Message], messages.Message] = {
         messages.Watch(False, bytes(16)),
         messages.Follow(600, b""),
         messages.Condition(messages.SourceState.HALTED, "gone", 0),
-        messages.Meet(bytes(16), b"", (bytes(24),), (), 0, None, 7, 0, b"here", b""),
-        messages.Met(bytes(16), (), (), 0, bytes(16), 0, 0, None, None, b"there", b""),
+        messages.Meet(bytes(16), b"", (bytes(24),), (), 0, None, 7, 0, b"here", b"", EVERYTHING),
+        messages.Met(bytes(16), (), (), 0, bytes(16), 0, 0, None, None, b"there", b"", EVERYTHING),
         messages.Page(Subject.TELL, b"", True),
         messages.Exchange(messages.Role.SOURCE),
         messages.Turn(False),

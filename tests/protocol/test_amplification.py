@@ -179,6 +179,7 @@ WORST: dict[type[messages.Message], Callable[[], messages.Message]] = {
         1,
         LONGEST,
         bytes(512 << 10),
+        EVERYTHING,
     ),
     messages.Met: lambda: messages.Met(
         bytes(16),
@@ -192,6 +193,7 @@ WORST: dict[type[messages.Message], Callable[[], messages.Message]] = {
         1,
         LONGEST,
         bytes(512 << 10),
+        EVERYTHING,
     ),
     messages.Page: lambda: messages.Page(Subject.ROWS, bytes(512 << 10), True),
     messages.Exchange: lambda: messages.Exchange(messages.Role.SOURCE),

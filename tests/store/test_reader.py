@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileError
@@ -24,6 +24,7 @@ from rdc.store.pack_file import pack_path
 from rdc.store.place import PackStore, make_store
 from rdc.store.reader import StoreReader
 from rdc.store.writer import StoreWriter
+from tests.support.share import examples
 from tests.support.store.stores import READER, PackedFrame, add_pack
 
 SECONDS = 5.0
@@ -68,6 +69,72 @@ def test_each_chunk_is_found_and_no_other(packs: list[list[bytes]]) -> None:
                 assert reader.chunk(reader.key_of(content)) == content
             assert reader.chunks == sum(map(len, packs))
             assert bytes(KEY_BYTES) not in reader
+
+
+def runs(store: Path, contents: list[bytes]) -> list[bytes]:
+    """Store chunks together, in frames of some each. Return their keys."""
+    with opened(store) as reader:
+        writer = StoreWriter(reader)
+        keys = [reader.key_of(content) for content in contents]
+        new = [
+            (key, content)
+            for key, content in dict(zip(keys, contents, strict=True)).items()
+            if key not in reader
+        ]
+        for at in range(0, len(new), 3):
+            some = new[at : at + 3]
+            writer.add([key for key, _ in some], [content for _, content in some])
+            writer._end_frame()
+        writer.finish()
+    return keys
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(st.lists(st.integers(0, 20), max_size=30), st.lists(st.integers(0, 20), max_size=30))
+def test_many_chunks_are_those_that_are_read_one_by_one(first: list[int], wanted: list[int]) -> None:
+    """In any order, with repeats, some of them in two packs."""
+    import tempfile
+
+    pool = [b"%d " % number * (number + 1) for number in range(21)]
+    with tempfile.TemporaryDirectory() as top:
+        store = Path(top, "st")
+        make_store(os.fsencode(store))
+        runs(store, [pool[number] for number in first])
+        add_pack(store, *[PackedFrame(pool[number]) for number in sorted({*first[:3]})])
+        runs(store, pool)
+        with opened(store) as reader:
+            keys = [reader.key_of(pool[number]) for number in wanted]
+            assert list(map(bytes, reader.read_many(keys))) == [pool[number] for number in wanted]
+            assert reader.lengths(b"".join(keys)) == [len(pool[number]) for number in wanted]
+
+
+def test_many_chunks_are_read_in_few_searches(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = runs(store, [b"chunk %d" % number for number in range(30)])
+    with opened(store) as reader:
+        searched = list[bytes]()
+        place_of = reader._place_of
+
+        def noted(key: bytes) -> tuple[int, int]:
+            searched.append(key)
+            return place_of(key)
+
+        monkeypatch.setattr(reader, "_place_of", noted)
+        assert len(reader.read_many(keys)) == 30
+        assert searched == keys[::3]
+
+
+def test_many_chunks_of_a_damaged_frame_come_from_elsewhere(store: Path) -> None:
+    contents = [random.Random(number).randbytes(100) for number in range(6)]
+    keys = runs(store, contents)
+    with opened(store) as reader:
+        (pack,) = reader.packs
+    damage(store, pack.name, 8 + 150)
+    with opened(store) as reader, pytest.raises(FileError, match="damaged"):
+        reader.read_many(keys)
+    add_pack(store, PackedFrame(contents[1]))
+    with opened(store) as reader:
+        assert list(map(bytes, reader.read_many(keys[1:2]))) == contents[1:2]
+        assert list(map(bytes, reader.read_many(keys[3:]))) == contents[3:]
 
 
 def test_few_directories_and_files_stay_open(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import NoCatalog
+from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.protocol.connection import Connection
 from rdc.session.runtime.commands import Conversation
 from rdc.session.serve import Admission, answer, as_asked, greeting
@@ -51,18 +51,19 @@ def unite_in_turns(
     near: int = LEFT,
     admit: Admission = as_asked,
     wrap: Wrap | None = None,
+    catalog: SignatureStore | None = None,
 ) -> RemoteResult:
     """Unite two directories of which `near` dials the other one."""
     said = Again()
     for number in range(1, 6):
         with ExitStack() as stack:
-            signer = FileSigner(catalog=NoCatalog())
+            signer = FileSigner(catalog=catalog or NoCatalog())
             run = RemoteRun(stack, ends_of(left, right, near), options, report, None, signer, said)
             here = Connection(True, greeting(signer.params))
             there = Connection(False, greeting(signer.params))
             dialling: Conversation[object] = run.conversation()
             answering: Conversation[object] = answer(
-                FileSigner(catalog=NoCatalog()), admit, meeting=answer_meeting
+                FileSigner(catalog=catalog or NoCatalog()), admit, meeting=answer_meeting
             )
             if wrap is not None:
                 dialling, answering = wrap(dialling, 0), wrap(answering, 1)

@@ -109,7 +109,7 @@ def test_forget(top: Path) -> None:
 def test_what_it_lacks_is_refused_by_name(top: Path, option: str) -> None:
     ended = unite(top, option)
     assert (ended.code, ended.out) == (ExitCode.USAGE, "")
-    assert ended.err.startswith(f"rdc: rdc has no {option}: ")
+    assert ended.err.startswith(f"rdc: rdc unite has no {option}: ")
     assert ended.err.count("\n") == 1
 
 

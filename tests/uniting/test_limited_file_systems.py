@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import rdc
+from rdc.catalog.catalog import Catalog
 from rdc.errors import ExitCode
 from rdc.progress import Problem
+from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.storage.limited_cases import (
     CASES,
     MOST_LINES,
@@ -22,6 +24,7 @@ from tests.support.storage.limited_cases import (
     write_source,
 )
 from tests.support.storage.limited_mount import OddMount, odd_mounted
+from tests.uniting.remote_runs import unite_in_turns
 
 pytestmark = pytest.mark.needs("fuse")
 
@@ -58,8 +61,12 @@ def files(top: Path) -> dict[str, bytes]:
 class Sides:
     """Two directories, of which the right one is on an odd mount."""
 
-    def __init__(self, left: Path, right: Path, options: rdc.UniteOptions | None = None) -> None:
-        self.left, self.right, self.options = left, right, options
+    def __init__(
+        self, left: Path, right: Path, options: rdc.UniteOptions | None = None, dials: int | None = None
+    ) -> None:
+        """`dials`: the side that dials the other one; None: both are on one machine."""
+        self.left, self.right, self.dials = left, right, dials
+        self.options = options or rdc.UniteOptions()
         self.problems: list[Problem] = []
         right.mkdir(exist_ok=True)
 
@@ -70,7 +77,13 @@ class Sides:
             if isinstance(event, Problem):
                 self.problems.append(event)
 
-        report = rdc.unite(self.left, self.right, self.options, reporter=hear)
+        if self.dials is None:
+            report = rdc.unite(self.left, self.right, self.options, reporter=hear)
+        else:
+            catalog = Catalog(os.environ["RDC_CATALOG"])
+            report = unite_in_turns(
+                self.left, self.right, self.options, hear, near=self.dials, catalog=catalog
+            ).report
         assert len(self.problems) <= MOST_LINES + 2, self.problems
         assert report.conflicts == 0
         assert files(self.left) == files(self.right)
@@ -88,8 +101,19 @@ class Sides:
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", [name for name in CASES if name != LOCKLESS])
 def test_edits_of_both_sides_and_nothing_else(name: str, mount: OddMount, tmp_path: Path) -> None:
+    check_edits(name, mount, tmp_path, None)
+
+
+@pytest.mark.sampled(14)
+@pytest.mark.parametrize("dials", [LEFT, RIGHT])
+@pytest.mark.parametrize("name", [name for name in CASES if name != LOCKLESS])
+def test_between_machines(name: str, dials: int, mount: OddMount, tmp_path: Path) -> None:
+    check_edits(name, mount, tmp_path, dials)
+
+
+def check_edits(name: str, mount: OddMount, tmp_path: Path, dials: int | None) -> None:
     options = rdc.UniteOptions(keep_undo=None) if name in WITHOUT_UNDO else None
-    sides = Sides(write_source(tmp_path / "left"), mount.point / "right", options)
+    sides = Sides(write_source(tmp_path / "left"), mount.point / "right", options, dials)
     mount.become(CASES[name])
     before = entries(sides.left)
     sides.unite()

@@ -13,6 +13,7 @@ from enum import IntEnum
 from rdc import limits
 from rdc.lean.records import Record
 from rdc.lean.typed import Annotated
+from rdc.model.preserved import Preserved
 from rdc.model.runs import Purpose
 from rdc.protocol.messages.field_types import Count
 from rdc.protocol.wire.codec import (
@@ -28,6 +29,7 @@ from rdc.protocol.wire.codec import (
     message,
 )
 from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Parts, Path, Total
+from rdc.protocol.wire.options import PreservedCode
 
 FEATURE = "unite"
 ROOT_ID_BYTES = 16
@@ -155,6 +157,8 @@ class Meet(Message, Record):
     """Where the dialler's directory is, for texts alone."""
     rules: Annotated[bytes, Blob(0, limits.UNITE_RULES_BYTES)]
     """The rules of the pair, as a line of the file `rules`; empty for none."""
+    keeps: Annotated[Preserved, PreservedCode()]
+    """What the dialler's file system keeps, as far as that is known."""
 
     def check(self) -> str | None:
         for name in ("root", "other"):
@@ -185,6 +189,8 @@ class Met(Message, Record):
     rules: Annotated[bytes, Blob(0, limits.UNITE_RULES_BYTES)]
     """The rules that it keeps, if they are others, and later ones; otherwise empty. Nothing was listed then.
     """
+    keeps: Annotated[Preserved, PreservedCode()]
+    """What its file system keeps, as far as that is known."""
 
     def check(self) -> str | None:
         if len(self.root) not in (0, ROOT_ID_BYTES):

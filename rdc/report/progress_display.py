@@ -26,12 +26,14 @@ PHASES = {
     "undo": "undoing",
     "read": "reading",
     "share": "sharing",
+    "excerpts": "reading again",
+    "write": "writing",
 }
 """Phases in order, with the words shown to users. A scan has only "read"."""
 
 
-COUNTED = frozenset(("delete", "undo"))
-"""Phases that count entries. The others count bytes."""
+COUNTED = frozenset(("delete", "undo", "excerpts", "write"))
+"""Phases that count entries or documents. The others count bytes."""
 
 
 class PhaseProgress(Record):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.documents.reread import clean_copy, differences, parquet_copy
-from rdc.errors import ExitCode, UsageError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.library.similar import merge_documents, similar_documents
 from rdc.model.similar import DocumentOptions, TextDifference
 from rdc.progress import Event, Problem
@@ -274,6 +274,17 @@ def test_a_changed_document_has_no_excerpt(tmp_path: Path, monkeypatch: pytest.M
     assert not any(one.differences for group in report.groups for one in group.documents)
     (problem,) = [one for one in found if isinstance(one, Problem)]
     assert problem.code is ExitCode.OK and "there are no excerpts of it" in problem.message
+
+
+def test_a_forged_part_of_a_stage_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "a.jsonl", families(3))
+    write_jsonl(tmp_path / "b.jsonl", ["another text"])
+    similar_documents("a.jsonl", DocumentOptions(stage="stage"))
+    (part,) = Path("stage").iterdir()
+    similar_documents("b.jsonl", part=part, overwrite=True)
+    with pytest.raises(RdcError, match=r"^b\.jsonl: expected a file that was searched"):
+        similar_documents("a.jsonl", DocumentOptions(stage="stage", clean="out"))
 
 
 @pytest.mark.parametrize("option", ["--clean=out", "--excerpts"])

@@ -9,7 +9,7 @@ from blake3 import blake3
 
 from rdc.documents.parts.part_file import DIGEST_BYTES
 from rdc.documents.read.file_units import FileUnit, UnitList
-from rdc.errors import FileChangedError, printable
+from rdc.errors import FileChangedError, RdcError, printable
 from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -41,6 +41,7 @@ def wanted_files(
     """Yield each file with documents among `numbers`, as a unit of its own, and these documents in order.
 
     `numbers`: documents of `units`, increasing. The documents of a file are to be taken before the next file.
+    Raises RdcError for a document of no file of `units`, which only a forged part has.
     """
 
     def wanted() -> Iterator[Wanted]:
@@ -53,7 +54,12 @@ def wanted_files(
     places: dict[bytes, tuple[int, FileKind]] = {}
     for path, documents in groupby(wanted(), attrgetter("path")):
         while path not in places:
-            unit = next(remaining)
+            unit = next(remaining, None)
+            if unit is None:
+                raise RdcError(
+                    f"{printable(path)}: expected a file that was searched; a part of --stage has another;"
+                    " delete that directory and run again"
+                )
             places = {name: (row, unit.kind) for name, row in zip(unit.paths, unit.rows, strict=True)}
         row, kind = places[path]
         yield FileUnit([row], [path], units.files.sizes[row], kind), documents

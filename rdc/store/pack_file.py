@@ -16,6 +16,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, OutOfSpaceError, RdcError, printable
 from rdc.files.base.paths import make_aside
+from rdc.files.base.taking_names import create_temporary, flush, is_refused
 from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
 from rdc.store.directory import (
@@ -72,7 +73,7 @@ def sync_directory(path: bytes, place: int) -> None:
     """Make the names in a directory below the open directory `place` durable. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     try:
-        os.fsync(fd)
+        flush(fd)
     finally:
         os.close(fd)
 
@@ -242,8 +243,7 @@ class PackWriter:
         self._directory = os.open(above, flags, dir_fd=self._place)
 
         def make(name: bytes) -> None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._fd = os.open(name, flags, 0o400, dir_fd=self._directory)
+            self._fd = create_temporary(name, self._directory, 0o400)
 
         self._temporary = make_aside(self._path.rpartition(b"/")[2], make)
         lock_temporary(self._fd)
@@ -278,17 +278,29 @@ class PackWriter:
         self._buffer.append(tail)
         self._write()
         try:
-            os.fdatasync(self._fd)
+            flush(self._fd)
             name = self._path.rpartition(b"/")[2]
-            os.rename(self._temporary, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+            self._rename(name)
             self._temporary = b""
-            os.fsync(self._directory)
+            flush(self._directory)
             # Another put may have made the directory and not synced it yet.
             sync_directory(b"packs", self._place)
         except OSError as error:
             raise storing_failure(error, self._shown, "write it") from error
         self._close()
         return FinishedPack(self.name, end, directory)
+
+    def _rename(self, name: bytes) -> None:
+        """Give the file its name. Some file systems rename no open file. Raises OSError."""
+        places = {"src_dir_fd": self._directory, "dst_dir_fd": self._directory}
+        try:
+            os.rename(self._temporary, name, **places)
+        except OSError as error:
+            if not is_refused(error):
+                raise
+            os.close(self._fd)
+            self._fd = -1
+            os.rename(self._temporary, name, **places)
 
     def discard(self) -> None:
         """Remove what was written, if the pack was not finished. May be called again. Never raises."""

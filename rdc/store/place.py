@@ -27,6 +27,7 @@ from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
 from rdc.files.base.store_guard import HEAD_NAME, MAGIC
+from rdc.files.base.taking_names import create_temporary, flush, take_free_name
 from rdc.lean.records import Record
 from rdc.store.pack_file import (
     ID_BYTES,
@@ -422,7 +423,8 @@ class PackStore:
     def check_owner(self) -> None:
         """Raise RdcError if others may write into the store, or own it, so that a put would trust them."""
         found = os.fstat(self._fd)
-        if found.st_uid not in (os.geteuid(), 0) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        wrong = found.st_uid not in (os.geteuid(), 0) or _is_open_to_others(found)
+        if wrong and _keeps_owner_and_mode(self._fd):
             raise RdcError(
                 f"{printable(self.label)}: expected a store that you own and nobody else may write into,"
                 f" found owner {found.st_uid} and mode {stat.S_IMODE(found.st_mode):o}; change that",
@@ -504,6 +506,31 @@ def _locked_in_time(fd: int, how: int, seconds: float) -> _Lock:
             return _Lock.HELD
 
 
+def _is_open_to_others(found: os.stat_result) -> bool:
+    return bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _keeps_owner_and_mode(directory: int) -> bool:
+    """Return whether a new file has the owner and mode that it is made with. Elsewhere, as on FAT, those of
+    an entry say nothing: whoever may write there may write anywhere on that file system."""
+    made = [-1]
+
+    def make(name: bytes) -> None:
+        made[0] = create_temporary(name, directory)
+
+    try:
+        temporary = make_aside(b"trial", make)
+    except OSError:
+        return True
+    try:
+        found = os.fstat(made[0])
+        return found.st_uid == os.geteuid() and not _is_open_to_others(found)
+    finally:
+        os.close(made[0])
+        with suppress(OSError):  # the next put removes it
+            os.unlink(temporary, dir_fd=directory)
+
+
 def link_new(data: bytes, path: bytes, place: int) -> None:
     """Make a durable file with `data` at a free path below the open directory `place`. Raises OSError:
     FileExistsError if the path is taken.
@@ -516,8 +543,7 @@ def link_new(data: bytes, path: bytes, place: int) -> None:
     try:
 
         def make(temporary: bytes) -> None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            made[0] = os.open(temporary, flags, 0o400, dir_fd=directory)
+            made[0] = create_temporary(temporary, directory, 0o400)
 
         temporary = make_aside(name, make)
         try:
@@ -525,12 +551,15 @@ def link_new(data: bytes, path: bytes, place: int) -> None:
             view = memoryview(data)
             while view:
                 view = view[os.write(made[0], view) :]
-            os.fsync(made[0])
-            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+            flush(made[0])
+            # Where no call refuses a name that is taken, the lock keeps another put away meanwhile.
+            with suppress(OSError):
+                fcntl.flock(directory, fcntl.LOCK_EX)
+            take_free_name(temporary, name, directory)
         finally:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=directory)
-        os.fsync(directory)
+        flush(directory)
     finally:
         for fd in (made[0], directory):
             if fd >= 0:
@@ -560,7 +589,7 @@ def make_store(path: bytes) -> None:
 def _sync_above(path: bytes) -> None:
     fd = os.open(os.path.dirname(path.rstrip(b"/")) or b".", _DIRECTORY & ~os.O_NOFOLLOW)
     try:
-        os.fsync(fd)
+        flush(fd)
     finally:
         os.close(fd)
 
@@ -582,7 +611,7 @@ def _fill(directory: int, path: bytes) -> None:
     os.close(
         os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory)
     )
-    os.fsync(directory)
+    flush(directory)
     params = ChunkParams.for_mean(CHUNK_MEAN)
     head = _HEAD.pack(MAGIC, VERSION, os.urandom(16), params.min_size, params.max_size, b"")[:-32]
     with suppress(FileExistsError):

@@ -68,17 +68,6 @@ def test_a_full_disk_adds_nothing_and_says_so(source: Path, tmp_path: Path, name
         pytest.fail("no end of calls")
 
 
-def test_a_file_system_without_hard_links_is_named(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_tree(source, tmp_path / "st")
-    refusing(monkeypatch, "link", 1, errno.EPERM)
-    with pytest.raises(RdcError, match=r"snapshots/2: cannot write it: Operation not permitted"):
-        put_tree(source, tmp_path / "st")
-    monkeypatch.undo()
-    assert [one.number for one in rdc.snapshots(tmp_path / "st")] == [1]
-
-
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EIO], ids=["no locks", "another failure"])
 def test_without_locks_a_put_goes_on_and_another_failure_is_named(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import stat
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -350,7 +351,7 @@ def test_the_store_of_another_user_is_not_changed(
     class OfAnother:
         def __init__(self, found: os.stat_result) -> None:
             self._found = found
-            self.st_uid = owner + 1 or 1
+            self.st_uid = owner + 1 if stat.S_ISDIR(found.st_mode) else owner + 2  # new files are the user's
 
         def __getattr__(self, name: str) -> object:
             return getattr(self._found, name)

@@ -361,8 +361,10 @@ class StoreReader:
 
     def _read_run(self, keys: Sequence[bytes], at: int) -> Sequence[memoryview]:
         """Return the chunks with keys[at] and those after it, as far as they follow one another in a frame.
-        None if any has other bytes, so that whoever asks looks for each in other places, too. Raises FileError
-        for a frame that cannot be decoded."""
+        None if any has other bytes, so that whoever asks looks for each in other places, too.
+
+        Raises FileError for a frame that cannot be decoded.
+        """
         number, frame = self._place_of(keys[at])
         content = self._content(frame)
         directory, own, first, stop = self._run(keys, at, number, frame)

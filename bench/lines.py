@@ -91,8 +91,9 @@ def measure(words: Sequence[str], line: Line, old: Path | None, new: Path, place
         destination.mkdir()
     else:
         subprocess.run(["cp", "-a", old, destination], check=True)
-    environment = {**os.environ, "RDC_CATALOG": str(place / "catalog")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(place / "cache")}
+    for name in ("PYTHONDONTWRITEBYTECODE", "RDC_CATALOG"):
+        environment.pop(name, None)
     os.sync()
     cost = run([*words, "-e", line.shell(account), f"{new}/", f"far:{destination}/"], env=environment)
     seen = json.loads(account.read_text())

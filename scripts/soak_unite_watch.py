@@ -125,10 +125,9 @@ def check(watching: UniteWatching, ledger: Ledger) -> int:
     assert open_ <= told, f"conflicts that were not named: {sorted(open_ - told)}"
     assert not ledger.wrong(open_), ledger.wrong(open_)
     held = [event.message for event in events if isinstance(event, rdc.Problem) and event.code]
-    for line in watching.differences:
-        path = line.partition("'")[2].partition("'")[0]
+    for path in watching.different:
         named = any(path == each or path.startswith(f"{each}/") for each in open_)
-        assert named, f"{line}; conflicts {open_}; held {held}"
+        assert named, f"{path}: {watching.differences}; conflicts {open_}; held {held}"
     rdc.unite(watching.left, watching.right, replace(quick, prefer=rdc.Prefer.LEFT, guard=100))
     assert watching.differences == []
     return len(open_)

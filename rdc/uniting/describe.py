@@ -214,10 +214,16 @@ class Listing:
                 found += [join(path, names[row]) for row in rows]
         return found
 
-    def rest(self) -> Table:
-        """Return the entries of all directories that were not loaded, as columns. Their parents were."""
+    def rest(self, agreed: Set[bytes]) -> Table:
+        """Return the entries of all directories that were not loaded, as columns. Their parents were.
+
+        `agreed`: the directories of which both sides agree that they are there. Below a conflict others may
+        be equal, too, and have no directory that they could be in.
+        """
         unloaded = self._directories.keys() - self._loaded
-        tops = sorted(path for path in unloaded if path.rpartition(b"/")[0] in self._loaded)
+        tops = sorted(
+            path for path in unloaded if path.rpartition(b"/")[0] in self._loaded and path in agreed
+        )
         return table_of_directories(self._directories, tops)
 
     def _add(self, rows: dict[bytes, Row], directory: WalkedDirectory) -> None:
@@ -514,7 +520,7 @@ def encode_next(
         table = replaced(ancestor.table, replaced_rows.values(), added)
         before = ancestor.listed() or {}
     else:
-        table = replaced(side.rest(), (), added)
+        table = replaced(side.rest(frozenset(added.directories)), (), added)
         before = side.digests
     rest = {path: digest for path, digest in before.items() if path not in loaded}
     return encode_table(head, table, next_digests(table, digests_of(added), rest))

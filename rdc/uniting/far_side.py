@@ -566,8 +566,8 @@ class _FarSide:
                 node = self._view.find(path)
                 if node is not None and isinstance(node.row, Row) and node.row.kind == FILE:
                     rows[path] = node.row
-            yield from files.serve(rows, round_)
-            steps.served(self._side, rows)
+            others = yield from files.serve(rows, round_)
+            steps.served(self._side, rows, others)
             return
         late = [self._step(action) for action in self._late]
         round_ = yield from do_late_steps(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from array import array
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.lean.records import replace
 from rdc.lean.typed import TypeVar
 from rdc.limits import UNITE_PAGE_BYTES, UNITE_TOLD_BYTES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import EVERYTHING
 from rdc.progress import ItemChanged, Problem, Progressed
-from rdc.protocol.messages import Done, Page, Start
+from rdc.protocol.messages import Page, Start
 from rdc.protocol.messages.uniting import Subject
 from rdc.protocol.wire.codec import Message, decode
 from rdc.session.runtime.commands import Conversation, EventRelay, Idle, Send
@@ -143,9 +144,11 @@ class FilesEnd:
         round_ = yield from turn.run(round_)
         return {path: turn.landed.get(path) for path in arrived if path in wanted}, round_
 
-    def serve(self, files: Mapping[bytes, Row], round_: int) -> Conversation[Done]:
+    def serve(self, files: Mapping[bytes, Row], round_: int) -> Conversation[Set[bytes]]:
         """Announce files in a turn that has begun, and answer requests about them until the other side has
-        what it takes. Files come as they are then: see `Steps.served`."""
+        what it takes. Files come as they are then.
+
+        Return those that were others then than those listed."""
         from rdc.session.source.turns import Changes, DirectoryChange, TurnSource
         from rdc.session.trees.source_tree import SourceTree
 
@@ -160,10 +163,19 @@ class FilesEnd:
             len(files),
             0,
         )
+        others: set[bytes] = set()
+
+        def opened(path: bytes, identity: Identity) -> None:
+            row = files.get(path)
+            if row is None or row.listed is None or not self._root.check.is_still(row.listed, identity):
+                others.add(path)
+
+        root = self._root.having(reads=replace(self._root.reads, opened=opened))
         source = TurnSource(
-            SourceTree(self._root, None), filter_list(()), self._secret, self._signer, EventRelay(_nobody)
+            SourceTree(root, None), filter_list(()), self._secret, self._signer, EventRelay(_nobody)
         )
-        return (yield from source.announce(changes, round_))
+        yield from source.announce(changes, round_)
+        return others
 
 
 def do_late_steps(

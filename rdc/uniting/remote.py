@@ -417,8 +417,8 @@ class RemoteRun(NearMeeting):
                         node = views.find(step.path)
                         row = node.row if node is not None else None
                         served[step.path] = row if isinstance(row, Row) else step.row
-                yield from files.serve(served, round_)
-                steps.served(near, served)
+                others = yield from files.serve(served, round_)
+                steps.served(near, served, others)
                 page, round_ = yield from receive_page(Subject.OUTCOME)
                 outcome = exchanged.checked("an outcome", exchanged.unpack_outcome, page)
                 self._take_outcome(outcome, theirs, steps)

@@ -409,9 +409,9 @@ class _Run(Deciding):
         left.agree(right.facts.keeps)
         right.agree(left.facts.keeps)
         keep = self._options.keep_undo
-        for root in self._roots:
-            if keep is not None and cannot_undo(root):
-                self._report(no_undo_notice(root))
+        for side in {side for side, _ in plan.steps}:
+            if keep is not None and cannot_undo(self._roots[side]):
+                self._report(no_undo_notice(self._roots[side]))
         roots = (
             writable(self._roots[LEFT], keep, fsync=self._options.fsync),
             writable(self._roots[RIGHT], keep, fsync=self._options.fsync),

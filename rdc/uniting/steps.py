@@ -32,7 +32,7 @@ from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, Row, Stam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Set
     from types import TracebackType
     from typing import Self
 
@@ -428,10 +428,11 @@ class Steps:
             self.stamps[side][path] = self.stamps[side][path]._replace(ctime_ns=0)
         self._done(side, step)
 
-    def served(self, side: int, files: Mapping[bytes, Row]) -> None:
-        """Note which of the files that the other side was to take are not those that were listed any more.
+    def served(self, side: int, files: Mapping[bytes, Row], others: Set[bytes]) -> None:
+        """Note which of the files that the other side was to take are not those that were listed, now or when
+        they were sent (`others`).
 
-        What arrived may have been another file's content by then. So the stamps of these vouch for nothing.
+        What arrived may have been another file's content. So the stamps of these vouch for nothing.
         """
         root, stamps = self._roots[side], self.stamps[side]
         for path, row in files.items():
@@ -446,7 +447,7 @@ class Steps:
                     is_still = same == (known.size, known.mtime_ns, known.inode, known.ctime_ns)
                 else:
                     is_still = row.listed is not None and root.check.is_still(row.listed, now)
-            if not is_still:
+            if path in others or not is_still:
                 stamps[path] = (known or row.stamp)._replace(ctime_ns=0)
 
     def know(self, side: int, path: bytes, identity: Identity | None) -> None:

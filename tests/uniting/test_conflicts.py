@@ -16,7 +16,8 @@ from rdc import (
 from rdc.uniting.plan import Plan
 from rdc.uniting.renames import Rename
 from rdc.uniting.steps import Steps
-from tests.uniting.pairs import Pair
+from tests.uniting.pairs import QUICK, Pair
+from tests.uniting.remote_runs import unite_in_turns
 
 
 @pytest.fixture
@@ -188,3 +189,27 @@ def test_other_names_can_be_units(pair: Pair) -> None:
     (pair.right / "a.bundle/three").write_text("3")
     assert pair.unite(units=(b"a.bundle",)).conflicts == 1
     assert pair.conflicts() == [b"a.bundle"]
+
+
+@pytest.mark.parametrize("near", [None, 0, 1], ids=["local", "left dials", "right dials"])
+def test_what_is_equal_below_a_conflict_of_a_first_run_is_no_state_of_its_own(
+    pair: Pair, near: int | None
+) -> None:
+    """Two clones of one repository, with other heads."""
+
+    def unite() -> rdc.UniteReport:
+        if near is None:
+            return pair.unite()
+        pair.events = []
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=near).report
+
+    for name in ("f", "r/.git/objects/a/b", "r/.git/objects/c", "r/other/d/e"):
+        pair.both(name, name)
+    for side in (pair.left, pair.right):
+        (side / "r/.git/HEAD").write_text(side.name)
+    for _ in range(3):
+        assert unite().exit is ExitCode.CONFLICTS
+        assert pair.conflicts() == [b"r/.git"]
+    (pair.right / "f").write_text("edited")
+    assert not unite().first
+    assert pair.texts("f") == ["edited", "edited"]

@@ -94,6 +94,7 @@ class Sides:
         before, kept = mount.count(), entries(self.left)
         report = self.unite()
         assert (report.left, report.right, report.exit) == (0, 0, ExitCode.OK)
+        assert self.problems == []
         assert mount.count() - before <= 2
         assert entries(self.left) == kept
 

@@ -229,8 +229,9 @@ def test_files_that_swap_names_before_they_are_sent_are_told_apart_later(
 
 
 @pytest.mark.parametrize("source", [LEFT, RIGHT])
-def test_a_file_that_comes_with_another_time_than_planned_gets_one_at_both_sides(
-    far_pair: FarPair, source: int, meanwhile: Callable[..., None]
+@pytest.mark.parametrize("text", ["new", "NEW", "another one"])
+def test_what_is_in_the_place_of_a_file_for_a_moment_is_agreed_on_by_nobody(
+    far_pair: FarPair, source: int, text: str, meanwhile: Callable[..., None]
 ) -> None:
     """For a moment another directory was in the place of its own."""
     top = (far_pair.left, far_pair.right)[source]
@@ -241,7 +242,7 @@ def test_a_file_that_comes_with_another_time_than_planned_gets_one_at_both_sides
     def other() -> None:
         (top / "d").rename(top / "aside")
         (top / "d").mkdir()
-        (top / "d/new").write_text("new")
+        (top / "d/new").write_text(text)
         os.utime(top / "d/new", ns=(7_000_000_456, 7_000_000_456))
 
     def back() -> None:
@@ -252,6 +253,7 @@ def test_a_file_that_comes_with_another_time_than_planned_gets_one_at_both_sides
     meanwhile(other, back)
     for _ in range(3):
         far_pair.unite()
+    assert far_pair.texts("d/new") == ["new"] * 2
     assert len({(side / "d/new").stat().st_mtime_ns for side in (far_pair.left, far_pair.right)}) == 1
     the_same(far_pair)
 

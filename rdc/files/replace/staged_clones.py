@@ -10,7 +10,6 @@ A run has these before it knows of a file, so this module loads nothing that wri
 from __future__ import annotations
 
 import os
-import threading
 
 from rdc.files.base.syscalls import LASTING_REFUSALS, clone_range, share_of_descriptors
 
@@ -37,6 +36,8 @@ class StagedClones:
     """Nameless clones of files, numbered as in the source's manifest. The threads may call at any time."""
 
     def __init__(self) -> None:
+        import threading  # a millisecond: a destination needs the constants above alone
+
         self._lock = threading.Lock()
         self._directory = -1
         """A directory at the file system that clones are made on; -1: none."""

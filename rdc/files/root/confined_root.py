@@ -435,6 +435,8 @@ class ConfinedRoot:
             raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
         source = SourceFile(fd, found, path, self.shown(path))
         source.rate = self.reads.rate
+        if self.reads.opened is not None:
+            self.reads.opened(path, source.identity)
         return source
 
 

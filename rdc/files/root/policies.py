@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rdc.errors import FileError
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.depth import ReadRate
-    from rdc.model.entries import Kind, Listed, PackedListing
+    from rdc.model.entries import Identity, Kind, Listed, PackedListing
     from rdc.model.preserved import AttributeKinds, Attributes, FileSystemFacts
     from rdc.progress import Reporter
 
@@ -186,6 +186,9 @@ class ReadPolicy(Record):
     """Calls in flight at a time, however long they take; 0: by their waits."""
     rate: ReadRate | None = None
     """Bounds how fast files are read; None: nothing does."""
+    opened: Callable[[bytes, Identity], None] | None = None
+    """Hears of each file that is opened alone, and which it is; None: nobody does. Files that are read
+    together have the sizes and times that they were listed with."""
 
     @property
     def restates(self) -> bool:

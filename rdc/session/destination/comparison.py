@@ -176,6 +176,7 @@ class ManifestComparison(Record):
         top: bool,
         likely: Callable[[Manifest, Sequence[range]], LikelyRequest | None] | None = None,
         meter: LineMeter | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> Conversation[Discovered]:
         """Fills `wanted` with the source's manifest; see `discover`."""
         return (
@@ -190,6 +191,7 @@ class ManifestComparison(Record):
                 top=top,
                 likely=likely,
                 meter=meter,
+                meanwhile=meanwhile,
             )
         )
 

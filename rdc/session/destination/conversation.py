@@ -39,7 +39,7 @@ from rdc.session.runtime.commands import (
     Send,
     TransferProgress,
 )
-from rdc.session.transfer.destination import Destination, PartialFiles, left_alone
+from rdc.session.transfer.destination import LEAF_BLOCK, Destination, PartialFiles, left_alone
 from rdc.session.trees.destination_root import unkept_attributes
 from rdc.tree.hard_links import LinkTable
 from rdc.tree.manifest import Manifest
@@ -68,8 +68,6 @@ _NEXT = Receive()
 class DestinationTurn:
     """One run at a destination: the parts that change it, and the steps after the comparison."""
 
-    manifest: Manifest
-    """The source's tree, as far as it is known."""
     landing: FileCommits
     progress: TransferProgress
     transfers: Transfers
@@ -82,6 +80,8 @@ class DestinationTurn:
         self._root = context.root
         self._options = context.options
         self._events = context.events
+        self.manifest = Manifest()
+        """The source's tree, as far as it is known."""
         self.is_built = False
         """Whether the parts are made. If not, the digests of both manifests showed that nothing is to be
         done."""
@@ -126,7 +126,6 @@ class DestinationTurn:
         context, root, options, events = self._context, self._root, self._options, self._events
         if options.remove_source_files:
             events.note_paths(made=options.ignore_existing)
-        self.manifest = Manifest()
         if root.writes.backups is not None:
             backups = root.writes.backups.apart_from(lambda path: self.manifest.row(path) is not None)
             root = self._root = root.having(writes=replace(root.writes, backups=backups))
@@ -522,7 +521,7 @@ class WholeTurn(DestinationTurn):
                 self._build()
             else:
                 round_ = yield from self._compare_by_manifest(round_)
-            if self.is_built:
+            if self.is_built or self._totals is None:
                 round_ = yield from self._receive_until_done(round_)
             if self._totals is None:
                 raise ProtocolError("the source did not describe its tree")
@@ -588,7 +587,8 @@ class WholeTurn(DestinationTurn):
     def _receive_until_done(self, round_: int) -> Conversation[int]:
         """Handles messages until the source's tree is known and no answer is outstanding.
 
-        Returns the round to go on with.
+        Returns the round to go on with. The parts are made once the listing comes: asked for likely files,
+        the source signs them by then.
         """
         # long because each kind of message is a branch
         while self._totals is None or self._awaits_likely or not (self._full or self.transfers.idle):
@@ -597,8 +597,13 @@ class WholeTurn(DestinationTurn):
                 continue
             round_ = max(round_, received.round + 1)
             message, is_answer = received.message, False
+            if isinstance(message, (messages.TopTier, messages.Manifest)):
+                continue  # offered unasked, but this side asked for a listing
             if isinstance(message, messages.ListingPart):
                 yield from self._context.meter.answered()
+            if not self.is_built:
+                self._build()
+            if isinstance(message, messages.ListingPart):
                 self._listing_intake.take(message)
             elif isinstance(message, messages.HardLinks) and self._links is not None:
                 self._links.extend(message.files, message.firsts)
@@ -608,8 +613,6 @@ class WholeTurn(DestinationTurn):
                 self._owners.take(message)
             elif isinstance(message, messages.MountPoints):
                 self._in_sync.note_mount_points(message.paths)
-            elif isinstance(message, (messages.TopTier, messages.Manifest)):
-                pass  # offered unasked, but this side asked for a listing
             elif isinstance(message, messages.ListingEnd):
                 self._listing_intake.end()
                 self._pass_guard(None)
@@ -694,7 +697,7 @@ class WholeTurn(DestinationTurn):
 
     def _compare_by_manifest(self, round_: int) -> Conversation[int]:
         """Walks this side's tree while the source walks its own, and compares the two manifests, or asks for
-        the source's listing. Makes no parts if the trees need nothing."""
+        the source's listing. Makes no parts if the trees need nothing, or before a listing comes."""
         yield Flush()
         own = self._own = self._own_tree.walk()
         offer = yield from receive_offer(
@@ -706,7 +709,6 @@ class WholeTurn(DestinationTurn):
             self._totals = totals
             self._events.report(PlanKnown(0, 0, 0))
             return round_
-        self._build()
         if not self._is_manifest_worthwhile(manifest):
             return (yield from self._ask_listing(round_))
         from rdc.session.destination.comparison import ManifestComparison
@@ -725,9 +727,17 @@ class WholeTurn(DestinationTurn):
         )
         secret = self._context.secret
         found = yield from comparison.learn(
-            manifest, secret, round_, top=offer.first, likely=self._likely, meter=self._context.meter
+            manifest,
+            secret,
+            round_,
+            top=offer.first,
+            likely=self._likely,
+            meter=self._context.meter,
+            meanwhile=self._build,
         )
         round_ = found.round
+        if not self.is_built:
+            self._build()
         if not comparison.is_usable(manifest):
             yield from drop_trees(self._events, found.likely)
             self.manifest.clear()
@@ -755,7 +765,6 @@ class WholeTurn(DestinationTurn):
 
         if context.line is not None and prefers_whole(context.line):
             return None
-        from rdc.session.transfer.compare import LEAF_BLOCK
         from rdc.signature.codec import reference_width
 
         self._width = reference_width(max(own.sizes_of(range(len(own)))), context.signer.params.mean)

@@ -28,7 +28,7 @@ from rdc.protocol.messages import (
     TreeAnswer,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
-from rdc.session.runtime.commands import Conversation, EventRelay, LineMeter, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Flush, LineMeter, Receive, Send
 from rdc.tree.hard_links import LinkTable, TreeIdentities
 from rdc.tree.manifest import Fold, Manifest, RowMap, covering_root, further_digest
 from rdc.tree.walk import Walk
@@ -260,13 +260,15 @@ def discover(
     top: bool,
     likely: Callable[[Manifest, Sequence[range]], LikelyRequest | None] | None = None,
     meter: LineMeter | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Conversation[Discovered]:
     """Appends the source's manifest, which has `entries` entries, to `into`.
 
     Short digests may collide, so the caller compares the digest of the whole manifest. `into` stays empty if
     this notices a collision. `top`: the topmost nodes come unasked. `likely`: makes the request for likely
     files from our manifest and those of its rows that may differ; None: there is none. `meter`: takes the
-    round trip."""
+    round trip. `meanwhile`: what the manifests' difference makes necessary; called at most once, while the
+    source answers and the meter does not run."""
     # Imported here: in most runs the manifests are equal, or small enough to be listed.
     from rdc.plan.manifest_descent import ManifestDescent
 
@@ -296,6 +298,10 @@ def discover(
         if meter is not None and not is_timed:
             is_timed = True  # later questions go out while answers are under way
             yield from meter.asked()
+        elif meanwhile is not None:
+            yield Flush()
+            meanwhile()
+            meanwhile = None
         received = yield from next_message(events)
         if meter is not None:
             yield from meter.answered()

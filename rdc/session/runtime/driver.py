@@ -397,6 +397,8 @@ class Runner(Generic[T]):
         self.rested = False
         """An Idle is over without a message: the bell rang, time passed or the stream ended."""
         self.policy = policy or CompressionPolicy()
+        self._handed_over = False
+        """The transport was given what the Flush in hand has queued, and took what it could."""
         self.clock: Callable[[], float] | None = None
         """Tells when messages came; None: there is no line."""
         self._conversation = conversation
@@ -443,10 +445,12 @@ class Runner(Generic[T]):
                 continue
             match command:
                 case Flush():
-                    self.connection.flush()
-                    if self.connection.pending and not polled:
+                    connection.flush()
+                    if connection.pending and not self._handed_over:
+                        # What was polled before does not count: these bytes have not been tried yet.
+                        self._handed_over = True
                         return
-                    polled = False
+                    polled = self._handed_over = False
                     self._reply(None)
                 case SetCompression(content, size):
                     self.connection.set_compression(self.policy.compression(content, size))

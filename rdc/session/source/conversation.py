@@ -231,13 +231,22 @@ class Source:
             yield from self._about_files().answer(message, round_)
 
     def _send_likely(self, message: LikelyRequest, round_: int) -> Conversation[None]:
-        """Tells which files are likely changed, and describes them."""
-        answer = LikelyAnswer(self._description.likely(message.newest))
+        """Tells which files are likely changed, and describes them.
+
+        The destination already gets what came before, so that it compares, and signs its versions of these
+        files, while this side works.
+        """
+        likely = self._description.likely(message.newest)
+        answer = LikelyAnswer(likely or ())
         yield Send(answer, round_)
         asked = answer.asked(message)
         if asked is not None:
+            yield Flush()
             self._asked().take(asked)
             yield from self._about_files().answer(asked, round_)
+        elif likely is None:
+            yield Flush()
+            self._about_files()  # imported now: so many files are asked for in bundles
 
     def _remove(self, message: Landed, round_: int) -> Conversation[None]:
         """Removes what the destination has, and tells it of what stays."""

@@ -525,9 +525,9 @@ class Description:
         totals = (directories, len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(messages.ListingEnd(*totals), round_)
 
-    def likely(self, newest: int) -> tuple[int, ...]:
+    def likely(self, newest: int) -> tuple[int, ...] | None:
         """Returns files among the rows that were sent whose mtime is later than `newest`, the newest that the
-        destination has there; none if they are too many. The smallest ones are left out: they come whole."""
+        destination has there; None if they are too many. The smallest ones are left out: they come whole."""
         found: set[int] = set()
         at_source, manifest, left = self._preserved.at_source, self.manifest, LIKELY_BYTES
         for span in self._sent:
@@ -542,7 +542,7 @@ class Description:
                     found.add(row)
                     left -= size
                     if len(found) > LIKELY_FILES or left < 0:
-                        return ()
+                        return None
         return tuple(sorted(found))
 
     def offer(

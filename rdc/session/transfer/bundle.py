@@ -35,8 +35,8 @@ from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.wire.stream import unpack_literals
 from rdc.session.binaries import RangeOffsets, decode, looks_like
 from rdc.session.runtime.commands import Conversation, Flush, Send, agreed_features
-from rdc.session.transfer.compare import LEAF_BLOCK, MASKING_BYTES, Gaps, rounds_left
-from rdc.session.transfer.destination import Destination, Transfer
+from rdc.session.transfer.compare import MASKING_BYTES, Gaps, rounds_left
+from rdc.session.transfer.destination import LEAF_BLOCK, Destination, Transfer
 from rdc.session.transfer.range_requests import KNOWN_PER_PACKED, Corrections
 from rdc.session.trees.sites import MismatchError
 

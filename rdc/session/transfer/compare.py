@@ -34,6 +34,7 @@ from rdc.protocol.messages.content import LEAF_WIDTH, FileMessage
 from rdc.session.binaries import looks_like, mask_ranges, mask_ranges_into
 from rdc.session.runtime.commands import Command, Send
 from rdc.session.transfer.bases import ChangedBaseError, base_of
+from rdc.session.transfer.destination import LEAF_BLOCK
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, decode_records
 from rdc.signature.tree import DIGEST_BYTES
 
@@ -279,9 +280,6 @@ def _batches(lengths: array[int], most: int) -> Iterator[tuple[int, int]]:
     if row < len(lengths):
         yield row, len(lengths)
 
-
-LEAF_BLOCK = 1024
-"""Bytes of the first blocks asked for, together with a file's tree."""
 
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 

@@ -38,14 +38,13 @@ from rdc.protocol.messages import (
 from rdc.session.runtime.commands import Conversation, Flush, Send
 from rdc.session.transfer.bases import Bases, ChangedBaseError, FileBases, Recipe, SignedFile, sign_file
 from rdc.session.transfer.compare import (
-    LEAF_BLOCK,
     NEXT_ANSWER,
     AskedFile,
     NextAnswer,
     Room,
     compare,
 )
-from rdc.session.transfer.destination import Destination, FileQueue, Transfer
+from rdc.session.transfer.destination import LEAF_BLOCK, Destination, FileQueue, Transfer
 from rdc.session.transfer.rebuild import FileFetch, Rebuild
 from rdc.session.trees.sites import MismatchError
 from rdc.signature.codec import SHORT_REFERENCE_BYTES, reference_width

@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from rdc.tree.selection import Selection
 
 
+LEAF_BLOCK = 1024
+"""Bytes of the first blocks asked for, together with a file's tree."""
+
+
 # Guesses: bounds what a source may find out of local files by fingerprints that it made up.
 #
 # A destination looks for a source's fingerprints in its own files, and asks for the ranges that it did not

@@ -133,7 +133,7 @@ class Written:
         """After the source has listed its tree, right before it describes files that are likely changed."""
         likely = Description.likely
 
-        def write(description: Description, newest: int) -> tuple[int, ...]:
+        def write(description: Description, newest: int) -> tuple[int, ...] | None:
             self.write()
             return likely(description, newest)
 

@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_read(dialler: Role, tmp_path: Path, monkeypatch: 
     source, destination = places(tmp_path, tree(NEW))
     likely = Description.likely
 
-    def vanishing(self: Description, newest: int) -> tuple[int, ...]:
+    def vanishing(self: Description, newest: int) -> tuple[int, ...] | None:
         found = likely(self, newest)
         (source / CHANGED[0]).unlink(missing_ok=True)
         return found

@@ -206,6 +206,28 @@ def test_a_flush_lets_the_far_side_begin_before_long_work(link: str) -> None:
     assert far is None
 
 
+@pytest.mark.parametrize("link", ["memory", "pipes"])
+def test_a_flush_right_after_input_hands_over_what_it_queued(link: str) -> None:
+    """The exchange that brought the input has not seen what was sent since."""
+    heard = threading.Event()
+
+    def working() -> Talk:
+        assert wanted((yield Receive())) == HELLO
+        yield Send(opening(messages.Role.DESTINATION), 0)
+        yield Flush()
+        return heard.wait(LIMIT)
+
+    def listening() -> Talk:
+        assert wanted((yield Receive())) == HELLO
+        assert wanted((yield Receive())) == opening(messages.Role.DESTINATION)
+        heard.set()
+        return None
+
+    near, far = both_threads(working(), listening(), LINKS[link]())
+    assert near is True
+    assert far is None
+
+
 def test_a_flush_in_turns_has_nothing_to_wait_for() -> None:
     def talk(dials: bool) -> Talk:
         if dials:

@@ -93,6 +93,13 @@ class UniteWatching:
         except OSError as error:
             return [str(error)]
 
+    @property
+    def different(self) -> list[str]:
+        """The paths at which they differ."""
+        left, right = _shared(self.left), _shared(self.right)
+        paths = sorted(path for path in left.keys() | right.keys() if left.get(path) != right.get(path))
+        return [os.fsdecode(path) for path in paths]
+
     def kill(self) -> None:
         self.end(signal.SIGKILL)
 

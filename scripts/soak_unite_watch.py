@@ -49,7 +49,7 @@ class Ledger:
         path = self._sides[side] / name
         if path.exists() and self._rng.random() < 0.2:
             path.unlink()
-            self._deleted[name] = self.texts.get(name)
+            self._deleted[name] = self.texts.get(name) or self._deleted.get(name)
             self.texts[name] = None
         else:
             text = f"{side} {self._rng.random()} " + "x" * self._rng.randrange(200)

@@ -340,18 +340,33 @@ class StoreReader:
         found: list[bytes | memoryview] = []
         with self._lock:
             while len(found) < len(keys):
-                run = () if self._elsewhere is not None else self._read_run(keys, len(found))
-                found += run or (self.chunk(keys[len(found)]),)
+                key = keys[len(found)]
+                if self._elsewhere is not None:
+                    found.append(self.chunk(key))
+                    continue
+                try:
+                    run = self._read_run(keys, len(found))
+                except FileError as error:
+                    found.append(self._chunk_instead(key, error))
+                else:
+                    found += run or (self.chunk(key),)
         return found
+
+    def _chunk_instead(self, key: bytes, error: FileError) -> bytes:
+        """Return a chunk from another place than the one that failed with `error`, or raise that."""
+        try:
+            return self.chunk(key)
+        except FileError:
+            raise error from None
 
     def _read_run(self, keys: Sequence[bytes], at: int) -> Sequence[memoryview]:
         """Return the chunks with keys[at] and those after it, as far as they follow one another in a frame.
-        None if any is damaged, so that whoever asks looks for each in other places, too."""
+        None if any has other bytes, so that whoever asks looks for each in other places, too.
+
+        Raises FileError for a frame that cannot be decoded.
+        """
         number, frame = self._place_of(keys[at])
-        try:
-            content = self._content(frame)
-        except FileError:
-            return ()
+        content = self._content(frame)
         directory, own, first, stop = self._run(keys, at, number, frame)
         lengths = array("Q", directory.lengths[first:stop])
         start = sum(directory.lengths[own:first])

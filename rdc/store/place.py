@@ -513,7 +513,7 @@ def _is_open_to_others(found: os.stat_result) -> bool:
 def _keeps_owner_and_mode(directory: int) -> bool:
     """Return whether a new file has the owner and mode that it is made with. Elsewhere, as on FAT, those of
     an entry say nothing: whoever may write there may write anywhere on that file system."""
-    made = [-1]
+    made, before = [-1], os.fstat(directory)
 
     def make(name: bytes) -> None:
         made[0] = create_temporary(name, directory)
@@ -529,6 +529,7 @@ def _keeps_owner_and_mode(directory: int) -> bool:
         os.close(made[0])
         with suppress(OSError):  # the next put removes it
             os.unlink(temporary, dir_fd=directory)
+            os.utime(directory, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def link_new(data: bytes, path: bytes, place: int) -> None:

@@ -443,8 +443,8 @@ class Steps:
                 is_still = False
             else:
                 if known is not None:  # a step of this run was here
-                    same = now.size, now.mtime_ns, now.inode, now.ctime_ns
-                    is_still = same == (known.size, known.mtime_ns, known.inode, known.ctime_ns)
+                    found = Stamp(now.size, known.mode, now.mtime_ns, now.inode, now.ctime_ns)
+                    is_still = lasting(found, root.stable) == known
                 else:
                     is_still = row.listed is not None and root.check.is_still(row.listed, now)
             if path in others or not is_still:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.model.options import KeepUndo
+    from rdc.model.preserved import Preserved
     from rdc.progress import StopSignal
     from rdc.uniting.plan import Plan, Step
     from rdc.uniting.records import UniteReporter
@@ -418,8 +419,8 @@ class Steps:
                 mode = root.perform(path, "look at it", stat_entry, reading=True).st_mode & 0o7777
             stamp = Stamp(identity.size, mode, identity.mtime_ns, identity.inode, identity.ctime_ns)
             stamp = lasting(stamp, root.stable)
-            timed = root.storage.facts.keeps.is_timed(Kind.FILE)
-            if timed and not _is_kept(step.row.mtime_ns, identity.mtime_ns):
+            keeps = root.storage.facts.keeps
+            if not _is_kept(keeps, step.row.mtime_ns, identity.mtime_ns):
                 # Another version came than the one that both sides are to have: see `served`.
                 stamp = stamp._replace(mtime_ns=step.row.mtime_ns, ctime_ns=0)
             self.stamps[side][path] = stamp
@@ -516,8 +517,8 @@ class Steps:
         known = None if row is None or row.kind != FILE else (row.stamp.inode, row.stamp.size)
         if known is not None and known != (stamp.inode, stamp.size):
             stamp = stamp._replace(ctime_ns=0)  # somebody was there: the next run looks at the content
-        timed = now.kind == Kind.FILE and keeps.is_timed(Kind.FILE)
-        if wanted is not None and timed and not _is_kept(wanted.mtime_ns, now.mtime_ns):
+        is_file = now.kind == Kind.FILE
+        if wanted is not None and is_file and not _is_kept(keeps, wanted.mtime_ns, now.mtime_ns):
             stamp = stamp._replace(mtime_ns=wanted.mtime_ns, ctime_ns=0)
         if wanted is not None and keeps_permissions(keeps) and (mode ^ wanted.mode) & MODE_BITS:
             stamp = stamp._replace(mode=wanted.mode, ctime_ns=0)
@@ -532,8 +533,11 @@ class Steps:
             self.stamps[side][path] = before._replace(ctime_ns=0)
 
 
-def _is_kept(wanted_ns: int, found_ns: int) -> bool:
-    """Return whether a file system may have made `found_ns` of a time that it was given."""
+def _is_kept(keeps: Preserved, wanted_ns: int, found_ns: int) -> bool:
+    """Return whether a file system may have made `found_ns` of a file's time that it was given. `keeps`: what
+    is known of it."""
+    if not keeps.is_timed(Kind.FILE) or keeps.granularity.alike(wanted_ns, found_ns):
+        return True
     granularity = granularity_of([(wanted_ns, found_ns)])
     return granularity is not None and not granularity.is_vague
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.model.entries import Kind
-from rdc.model.preserved import Granularity, Preserved
+from rdc.model.preserved import Granularity, Preserved, real_time
 from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Change, Comparison, Difference, compare
 from rdc.plan.skip_options import narrow
@@ -48,7 +48,7 @@ def by_rule(
     if options.ignore_existing and old is not None and not (same_kind and new.kind == Kind.DIRECTORY):
         return None
     if options.update and same_kind and old is not None and new.kind == Kind.FILE:
-        mine, source_mtime = (preserved.mtime(found.metadata.mtime_ns) for found in (old, new))
+        mine, source_mtime = (real_time(preserved.mtime(found.metadata.mtime_ns)) for found in (old, new))
         if mine > source_mtime:
             return None
     if new.kind == Kind.FILE and not options.min_size <= new.size <= (options.max_size or new.size):

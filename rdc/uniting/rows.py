@@ -90,11 +90,16 @@ PROCESS_CLOCK = Clock()
 
 
 def clock_of(stamp_ns: int, before_ns: int, after_ns: int) -> Clock:
-    """Return the clock of a file system that gave `stamp_ns` to a change between these two times."""
-    tick = COARSE_TICK_NS if stamp_ns % WHOLE_SECOND == 0 else TICK_NS
-    if before_ns - tick <= stamp_ns <= after_ns:
-        return Clock(0, tick)
-    return Clock(stamp_ns - after_ns, tick)
+    """Return the clock of a file system that gave `stamp_ns` to a change between these two times.
+
+    One with fine ticks that may be the process's own counts as that: a busy machine may take long in between.
+    A clock that is behind by less than a tick then counts as the process's, too.
+    """
+    if stamp_ns % WHOLE_SECOND == 0:
+        return Clock(stamp_ns - after_ns, COARSE_TICK_NS)
+    if before_ns - TICK_NS <= stamp_ns <= after_ns:
+        return Clock(0, TICK_NS)
+    return Clock(stamp_ns - after_ns, TICK_NS)
 
 
 class Doubt(Enum):

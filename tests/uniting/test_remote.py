@@ -316,7 +316,9 @@ def test_a_state_that_is_worth_nothing_deletes_nothing(far_pair: FarPair, side: 
         if what == "lost":
             ancestor.unlink()
         else:
-            ancestor.write_bytes(ancestor.read_bytes()[:-1] + b"?")
+            data = bytearray(ancestor.read_bytes())
+            data[-1] ^= 1
+            ancestor.write_bytes(data)
     report = far_pair.unite()
     assert (report.first, report.conflicts) == (True, 0)
     assert far_pair.texts("gone") == ["gone", "gone"]

@@ -225,7 +225,9 @@ def test_the_bell_is_that_of_the_events(pair: Pair) -> None:
         assert sentry.bell is not None
         assert sentry.due() is None
         (pair.left / "b").write_text("new")
-        assert select.select([sentry.bell], [], [], 30)[0] == [sentry.bell]
+        poll = select.poll()
+        poll.register(sentry.bell, select.POLLIN)
+        assert poll.poll(30_000) == [(sentry.bell, select.POLLIN)]
         assert sentry.due() is not None
     finally:
         sentry.close()

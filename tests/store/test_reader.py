@@ -134,7 +134,7 @@ def test_many_chunks_of_a_damaged_frame_come_from_elsewhere(store: Path) -> None
     add_pack(store, PackedFrame(contents[1]))
     with opened(store) as reader:
         assert list(map(bytes, reader.read_many(b"".join(keys[1:2])))) == contents[1:2]
-        assert list(map(bytes, reader.read_many(keys[3:]))) == contents[3:]
+        assert list(map(bytes, reader.read_many(b"".join(keys[3:])))) == contents[3:]
 
 
 def test_few_directories_and_files_stay_open(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

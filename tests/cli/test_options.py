@@ -62,7 +62,7 @@ def test_last_and_has() -> None:
     [
         (["--exec", "x"], "; --exec takes 'x' as its CMD"),
         (["a", "-e", "x", "-b"], "; -e takes 'x' as its CMD"),
-        (["-e", "x\n"], r"; -e takes 'x\x0A' as its CMD"),
+        (["-e", "x\n"], r"; -e takes 'x\x0a' as its CMD"),
         (["--exec=x"], ""),
         (["-ex"], ""),
         (["-e", "x", "a"], ""),

@@ -254,7 +254,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     parsed = _with_listed(parsed, environment)
     if not parsed.operands:
-        raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
+        raise parsed.missing("rdc dupes needs a file or directory", "rdc dupes")
     removal = read_removal(parsed)
     form = parsed.only(_FORMATS, "rdc dupes")
     options = _options(parsed, environment)

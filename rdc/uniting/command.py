@@ -312,9 +312,8 @@ def parse_unite(words: Sequence[str]) -> Words:
 def read_unite(words: Words) -> UniteRequest:
     """Read the request. Raises UsageError."""
     if len(words.operands) != 2:
-        raise UsageError(
-            f"LEFT and RIGHT are needed, two directories; {len(words.operands)} given (see rdc unite --help)"
-        )
+        message = f"LEFT and RIGHT are needed, two directories; {len(words.operands)} given"
+        raise words.missing(message, "rdc unite")
     for operand in words.operands:
         if not operand or "\0" in operand:
             raise UsageError("a directory is empty or has a NUL character; for the current one, write .")
@@ -516,6 +515,9 @@ def _output(request: UniteRequest, environment: Environment) -> Output:
     from rdc.uniting.report import UniteTerminal, WatchTerminal
 
     kind = WatchTerminal if request.options.watch else UniteTerminal
+    options = request.options
+    # A conflict of which both versions are to be kept may be left although a version is preferred.
+    keeps_both = options.keep_both or any(each.how is Resolution.BOTH for each in options.resolve)
     return kind(
         environment.data,
         environment.talk,
@@ -525,6 +527,7 @@ def _output(request: UniteRequest, environment: Environment) -> Output:
         items=request.verbose or (request.options.dry_run and not request.quiet),
         dry_run=request.options.dry_run,
         flush=environment.flush,
+        prefer=None if keeps_both else options.prefer,
         # A watch has a line for each run instead.
         bar=None if request.options.watch else environment.progress(quiet=request.quiet),
         dials=request.is_remote and not request.status,

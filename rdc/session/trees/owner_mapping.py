@@ -193,8 +193,11 @@ def _rules(option: str, kind: str, text: bytes, look_up: Callable[[bytes], int |
     for item in items:
         number = look_up(item.to) if item.number is None else item.number
         if number is None:
-            shown = printable(item.item)
-            raise UsageError(f"{option}: {shown}: DST has no {kind} '{printable(item.to)}'; give a number")
+            # --chown arrives as such a map, so this message is about either.
+            given = f"--chown or {option}" if len(items) == 1 and item.item.startswith(b"*:") else option
+            raise UsageError(
+                f"{given}: {printable(item.item)}: DST has no {kind} '{printable(item.to)}'; give a number"
+            )
         pattern = None
         if item.wild and item.name is not None:
             from rdc.kernel import PatternSet

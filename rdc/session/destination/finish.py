@@ -32,6 +32,7 @@ from rdc.files.root.listing_view import is_node
 from rdc.lean.records import Record
 from rdc.limits import FILES_PER_MESSAGE, GUARDED_ENTRIES
 from rdc.model.entries import NODES, Identity, Kind, Listing, Metadata
+from rdc.model.options import leads_outside
 from rdc.model.preserved import (
     ACCESS_ACL,
     ACCESS_TIME,
@@ -145,11 +146,11 @@ class ConfirmedFiles:
         first, prefix = self._wanted.firsts[number], path + b"/" if path else b""
         return [
             first + row
-            for row in self._equal_rows(wanted, existing)
+            for row in self._equal_rows(wanted, existing, prefix)
             if not self._events.is_uncertain(prefix + wanted.names[row])
         ]
 
-    def _equal_rows(self, wanted: Listing, existing: Listing) -> Iterator[int]:
+    def _equal_rows(self, wanted: Listing, existing: Listing, prefix: bytes) -> Iterator[int]:
         rows = {name: row for row, name in enumerate(existing.names)}
         links, existing_links = wanted.links(), existing.links()
         for row, (name, kind) in enumerate(zip(wanted.names, wanted.kinds, strict=True)):
@@ -157,7 +158,8 @@ class ConfirmedFiles:
             if here is None or existing.kinds[here] != kind:
                 continue
             if kind == Kind.SYMLINK:
-                equal = links[row] == existing_links[here]
+                left_alone = self._options.safe_links and leads_outside(links[row], prefix + name)
+                equal = links[row] == existing_links[here] and not left_alone
             elif kind == Kind.FILE:
                 if self._options.is_left_for_size(wanted.sizes[row]):
                     continue

@@ -53,6 +53,7 @@ from rdc.uniting.rows import (
     Node,
     Row,
     Stamp,
+    listed_rows,
 )
 
 TYPE_CHECKING = False
@@ -228,38 +229,26 @@ class Listing:
 
     def _add(self, rows: dict[bytes, Row], directory: WalkedDirectory) -> None:
         hints = self.root.stable.inode
-        listing, inodes = directory.listing, directory.inodes
-        devices = little_endian_integers("Q", inodes.devices)
-        numbers = little_endian_integers("Q", inodes.inodes)
-        links = little_endian_integers("I", inodes.links)
-        ctimes = little_endian_integers("q", inodes.ctimes)
-        modes = little_endian_integers("H", listing.modes)
-        sizes = little_endian_integers("Q", listing.sizes)
-        mtimes = little_endian_integers("q", listing.mtimes)
-        targets = iter(strings(listing.targets))
-        for row, name in enumerate(strings(listing.names)):
-            path, kind = join(directory.path, name), listing.kinds[row]
-            target = next(targets) if kind == SYMLINK else b""
-            if kind not in (FILE, DIRECTORY, SYMLINK) or devices[row] != self.device:
-                continue
+        for each in listed_rows(directory, self.device):
+            path, kind = join(directory.path, each.name), each.kind
             if kind == SYMLINK and path in self._barred:
                 continue
-            size = sizes[row] if kind == FILE else 0
-            mode = modes[row] if kind != SYMLINK else 0
-            stamp = Stamp(size, mode, mtimes[row], numbers[row], ctimes[row])
-            if self._began < ctimes[row] <= self._began + FUTURE_NS:
+            size = each.size if kind == FILE else 0
+            mode = each.mode if kind != SYMLINK else 0
+            stamp = Stamp(size, mode, each.mtime_ns, each.inode, each.ctime_ns)
+            if self._began < each.ctime_ns <= self._began + FUTURE_NS:
                 self.recent.append(path)
-            proves = hints and kind != SYMLINK and (kind == DIRECTORY or links[row] == 1)
+            proves = hints and kind != SYMLINK and (kind == DIRECTORY or each.links == 1)
             rows[path] = Row(
                 kind,
-                target,
-                modes[row] & MODE_BITS if kind != SYMLINK else 0,
-                mtimes[row],
-                numbers[row] if proves else 0,
-                Identity(devices[row], numbers[row], size, mtimes[row], ctimes[row], kind),
+                each.target,
+                mode & MODE_BITS,
+                each.mtime_ns,
+                each.inode if proves else 0,
+                Identity(self.device, each.inode, size, each.mtime_ns, each.ctime_ns, kind),
                 stamp,
                 Doubt.NONE,
-                kind == FILE and links[row] > 1,
+                kind == FILE and each.links > 1,
             )
 
     def _is_of_this_device(self, device: int, _inode: int) -> bool:

@@ -1,0 +1,119 @@
+"""What an interrupted run leaves in doubt: which versions may come back after it, and which never do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rdc import ExitCode, UniteReport
+from rdc.uniting.state import PairDirectory
+from rdc.uniting.steps import Steps
+from tests.uniting.pairs import QUICK, Pair
+from tests.uniting.remote_runs import unite_in_turns
+
+Unite = Callable[[Pair], UniteReport]
+
+
+@pytest.fixture(params=[None, 0, 1], ids=["local", "left dials", "right dials"])
+def unite(request: pytest.FixtureRequest) -> Unite:
+    def run(pair: Pair) -> UniteReport:
+        if request.param is None:
+            return pair.unite()
+        pair.events = []
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=request.param).report
+
+    return run
+
+
+class KilledError(BaseException):
+    """Nobody catches it."""
+
+
+def killed_at(unite: Unite, pair: Pair, cls: type, name: str) -> None:
+    """Run until a method is called for the first time."""
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cls, name, killed)
+        with pytest.raises(KilledError):
+            unite(pair)
+
+
+def killed_before_agreeing(unite: Unite, pair: Pair) -> None:
+    """Run until all steps are done, and nothing of that is agreed."""
+    killed_at(unite, pair, PairDirectory, "prepare")
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new", "edited"])
+@pytest.mark.parametrize("later", [None, "later"])
+def test_a_version_that_had_arrived_comes_back_once(
+    pair: Pair, unite: Unite, known: bool, later: str | None
+) -> None:
+    """Its user deletes the file after an interrupted run: what that run brought to the other side was never
+    agreed. It is copied, even if its user wrote another version in between."""
+    pair.both("other", "text")
+    if known:
+        pair.both("f", "old")
+    unite(pair)
+    (pair.left / "f").write_text("arrived")
+    killed_before_agreeing(unite, pair)
+    assert pair.texts("f") == ["arrived", "arrived"]
+    if later is not None:
+        (pair.left / "f").write_text(later)
+    (pair.left / "f").unlink()
+    assert unite(pair).exit is ExitCode.OK
+    assert pair.texts("f") == ["arrived", "arrived"]
+    (pair.left / "f").unlink()
+    assert unite(pair).exit is ExitCode.OK
+    assert pair.texts("f") == [None, None]
+
+
+def test_a_conflict_with_what_had_arrived_ends_by_a_deletion(pair: Pair, unite: Unite) -> None:
+    pair.both("f", "old")
+    unite(pair)
+    (pair.left / "f").write_text("arrived")
+    killed_before_agreeing(unite, pair)
+    (pair.left / "f").write_text("later, and longer")
+    for _ in range(2):
+        assert unite(pair).exit is ExitCode.CONFLICTS
+        assert pair.texts("f") == ["later, and longer", "arrived"]
+    (pair.left / "f").unlink()
+    assert unite(pair).exit is ExitCode.OK
+    assert pair.texts("f") == ["arrived", "arrived"]
+
+
+@pytest.mark.parametrize("edited", [False, True], ids=["deleted", "edited, then deleted"])
+def test_a_version_that_both_sides_had_never_comes_back(pair: Pair, unite: Unite, edited: bool) -> None:
+    """Nothing has happened to the other side's file since the journal was written."""
+    pair.both("f", "old")
+    pair.both("other", "text")
+    unite(pair)
+    if edited:
+        (pair.left / "f").write_text("edited")
+        killed_at(unite, pair, Steps, "do")
+        assert pair.texts("f") == ["edited", "old"]
+    (pair.left / "f").unlink(missing_ok=True)
+    for _ in range(2):
+        killed_at(unite, pair, Steps, "do")
+        assert pair.texts("f") == [None, "old"]
+    assert unite(pair).exit is ExitCode.OK
+    assert pair.texts("f") == [None, None]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "written again"])
+def test_a_deletion_that_was_done_stays_done(pair: Pair, unite: Unite, again: bool) -> None:
+    pair.both("f", "old")
+    pair.both("other", "text")
+    unite(pair)
+    (pair.left / "f").unlink()
+    killed_before_agreeing(unite, pair)
+    assert pair.texts("f") == [None, None]
+    if again:
+        (pair.left / "f").write_text("again")
+        killed_at(unite, pair, Steps, "do")
+        (pair.left / "f").unlink()
+    assert unite(pair).exit is ExitCode.OK
+    assert pair.texts("f") == [None, None]

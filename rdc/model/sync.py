@@ -276,7 +276,8 @@ class SyncOptions(Record):
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
         Option(("--delete",),
-            "delete entries that SRC lacks, except excluded ones; last of all, never after an error", common=True,
+            "delete entries that SRC lacks, except excluded ones; last of all, never after an error",
+            common=True,
             rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
             note="""Deletions come last of all, and not after a read error, nor while something new did not
             arrive: what has to go may be the last copy of it."""),
@@ -473,7 +474,8 @@ class SyncOptions(Record):
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
     alternates: Alternates | None = option(None, ALTERNATES,
-        Option(("--link-dest",), "hard-link files that are unchanged in DIR, relative to DST, instead of copying them", "DIR",
+        Option(("--link-dest",),
+        "hard-link files that are unchanged in DIR, relative to DST, instead of copying them", "DIR",
         common=True, example="--link-dest=../monday src/ backup/tuesday/", note="""DIR is a copy made before,
         such as the backup of yesterday. A file with the size, time
             and metadata that it has in DIR becomes a hard link, so it takes no room. The metadata of a link

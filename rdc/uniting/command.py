@@ -556,7 +556,8 @@ def _note(
 
 
 def _place(operand: str) -> bytes:
-    """A directory as the list of pairs has it: an absolute path without links, or a place elsewhere."""
+    """Return how the list of pairs shows a directory: as an absolute path without links, or a place
+    elsewhere."""
     from rdc.model.location import parse_location
 
     location = parse_location(operand)

@@ -156,12 +156,12 @@ class Listing:
         return whole_digest(self.digests.values()) == ancestor.head.listing
 
     def agreed_digests(self) -> dict[bytes, bytes]:
-        """The digest of each directory as two sides without an ancestor compare it."""
+        """Return the digest of each directory as two sides without an ancestor compare it."""
         return {path: agreed_digest(each) for path, each in self._directories.items()}
 
     def in_doubt(self, known: Mapping[bytes, bytes], own: Mapping[bytes, bytes]) -> set[bytes]:
-        """The directories of one of two descriptions that the other one does not have alike, and those of
-        which a description says too little."""
+        """Return the directories that differ between two descriptions or are in one of them only, and those
+        of which a description says too little."""
         found = {path for path, digest in own.items() if known.get(path) != digest}
         found.update(known.keys() - own.keys())
         found.update(parents(self._barred))
@@ -169,7 +169,7 @@ class Listing:
         return found
 
     def changing(self) -> set[bytes]:
-        """The directories with an entry that changed so shortly before that a further change may leave no
+        """Return the directories with an entry that changed so recently that a further change may leave no
         trace."""
         return {
             path
@@ -204,7 +204,7 @@ class Listing:
         return found
 
     def linked(self) -> list[bytes]:
-        """The files with several names in the directories that were not loaded."""
+        """Return the files with several names in the directories that were not loaded."""
         found: list[bytes] = []
         for path in self._directories.keys() - self._loaded:
             _, listing, inodes = self._directories[path]
@@ -374,13 +374,14 @@ class OwnContents:
                 rows[path] = row._replace(content=self._new(row))
 
     def _new(self, row: Row) -> bytes:
-        """The content of a file without an ancestor: size and time stand for it, unless it is to be read."""
+        """Return what stands for the content of a file without an ancestor: its size and time, unless it is
+        to be read."""
         if self._checksum or not self._kept.timed:
             return self._changed(row)
         return b"new, of %d bytes at %d" % (row.stamp.size, self._kept.granularity.of(row.mtime_ns))
 
     def _changed(self, row: Row) -> bytes:
-        """A content that equals no other one."""
+        """Return a content that equals no other one."""
         return b"changed, at side %d, %d %d" % (self._number, row.stamp.inode, row.stamp.ctime_ns)
 
     def _since(self, path: bytes, base: Ancestor, row: Row) -> Row:
@@ -437,7 +438,8 @@ class OwnContents:
 
 
 def text_of(root: Root, path: bytes, most: int) -> bytes | None:
-    """The content of a file; None if it is longer than `most`, cannot be read, or changes meanwhile."""
+    """Return the content of a file; None if it is longer than `most`, cannot be read, or changes
+    meanwhile."""
     try:
         with root.open_read(path) as source:
             if source.size > most:
@@ -450,7 +452,8 @@ def text_of(root: Root, path: bytes, most: int) -> bytes | None:
 
 
 def digest_of(side: Listing, path: bytes, row: Row) -> bytes | None:
-    """The digest of a file as it was listed; None if it cannot be read, or is not that file any more."""
+    """Return the digest of a file as it was listed; None if it cannot be read, or is not that file any
+    more."""
     try:
         with side.root.open_read(path) as source:
             state = blake3()

@@ -169,7 +169,7 @@ class RemoteRun(NearMeeting):
             self._report(Problem(ExitCode.OK, b"", text))
 
     def _ancestor(self, meeting: Meeting) -> tuple[StoredAncestor | None, tuple[OpenPlan, ...]]:
-        """The ancestor in use, and this side's plans that began with it."""
+        """Return the ancestor in use, and this side's plans that began with it."""
         if meeting.related.numbers is None:
             return None, ()
         ancestor = meeting.memory.ancestors[meeting.related.numbers[self._near]]
@@ -588,7 +588,7 @@ class _Trees(Record):
 
 
 def _action(step: Step) -> Action:
-    """A step as the other side can do it."""
+    """Return a step in the form in which the other side performs it."""
     match step:
         case MakeDirectory(path, row):
             return Action(MAKE, path, b"", row.kind, b"", row.mode, 0, 0, 0)

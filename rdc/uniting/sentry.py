@@ -96,7 +96,7 @@ class Sentry:
         return None if self._events is None else self._events.limit
 
     def due(self) -> float | None:
-        """Seconds until it is time to look; None: nothing happened."""
+        """Return the seconds until it is time to look; None if nothing happened."""
         return 0.0 if self._events is None else self._events.due()
 
     def quiet(self) -> None:

@@ -97,12 +97,12 @@ class Watch:
         self._reporter(event)
 
     def begin(self) -> None:
-        """A run begins."""
+        """Note that a run begins."""
         self._began = self._clock()
         self._says = set()
 
     def end(self, report: UniteReport) -> None:
-        """A run came to its end."""
+        """Note that a run has ended, with `report`."""
         now = self._clock()
         self._rest_until = now + min(now - self._began, LONGEST_REST_SECONDS)
         self._said = self._says
@@ -125,7 +125,7 @@ class Watch:
         )  # fmt: skip
 
     def total(self) -> UniteReport:
-        """The sums of all runs, and what the last one left."""
+        """Return the sums of all runs, and what the last one left."""
         last = self._last
         if last is None:
             raise StoppedError
@@ -186,7 +186,7 @@ class Watch:
     # Waiting
 
     def _check_limit(self, limit: str | None) -> None:
-        """A side that is not watched everywhere is compared at short intervals, too."""
+        """Compare at short intervals, too, if a side is not watched everywhere."""
         if limit is not None and self._schedule.limited():
             self.emit(Limited(limit, LIMITED_SECONDS))
 

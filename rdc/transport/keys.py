@@ -111,8 +111,8 @@ class KeyRing(Record):
 
     @classmethod
     def read(cls, directory: Path) -> KeyRing:
-        """Read a key directory. TrustError if it is missing or damaged, if others can read a private key, or
-        if others can change anything in it."""
+        """Read a key directory. Raises TrustError if it is missing or damaged, if others can read a private
+        key, or if others can change anything in it."""
         _check_closed(directory)
         identity = directory / "identity.pem"
         pem = read_key_file(identity, private=True)

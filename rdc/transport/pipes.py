@@ -42,8 +42,8 @@ def remote_argv(host: str, shell: RemoteShell) -> list[str]:
     """Return the words of the remote shell, `host`, the words of the far program, "serve", "--stdio".
 
     The program is split at blanks with the shell's quoting, without expansion. A remote shell such as ssh
-    passes the words to the far user's shell, which may expand them, as in rsync. UsageError for a host that
-    the remote shell would take for an option.
+    passes the words to the far user's shell, which may expand them, as in rsync. Raises UsageError for a host
+    that the remote shell would take for an option.
     """
     if not host or host.startswith("-"):
         raise UsageError(f"'{host}' is not a host name")

@@ -178,7 +178,7 @@ class TlsTransport:
     def shake(self) -> bool:
         """Advance the handshake without waiting. True: it is complete.
 
-        Otherwise call it again after `events`. TrustError if a side refuses the other's certificate,
+        Otherwise call it again after `events`. Raises TrustError if a side refuses the other's certificate,
         StreamError if the remote side is gone or does not speak TLS 1.3.
         """
         while True:

@@ -276,7 +276,8 @@ class SyncOptions(Record):
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
         Option(("--delete",),
-            "delete entries that SRC lacks, last of all and never after an error", common=True,
+            "delete entries that SRC lacks, except excluded ones; last of all, never after an error",
+            common=True,
             rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
             note="""Deletions come last of all, and not after a read error, nor while something new did not
             arrive: what has to go may be the last copy of it."""),
@@ -389,7 +390,7 @@ class SyncOptions(Record):
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
         Option(("--keep-undo",),
-            "keep replaced and deleted data for rdc undo: at most 10G, or for 30d",
+            "keep replaced and deleted data for rdc undo, such as 10G at most or for 30d",
             "SIZE|DAYS", common=True, example="--delete --keep-undo=30d src/ backup/",
             note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
             takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a
@@ -474,7 +475,8 @@ class SyncOptions(Record):
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
     alternates: Alternates | None = option(None, ALTERNATES,
-        Option(("--link-dest",), "hard-link files that DIR has unchanged, instead of copying them", "DIR",
+        Option(("--link-dest",),
+        "hard-link files that are unchanged in DIR, relative to DST, instead of copying them", "DIR",
         common=True, example="--link-dest=../monday src/ backup/tuesday/", note="""DIR is a copy made before,
         such as the backup of yesterday. A file with the size, time
             and metadata that it has in DIR becomes a hard link, so it takes no room. The metadata of a link
@@ -783,7 +785,7 @@ class SyncOptions(Record):
     """True: always, False: never, None: where it helps (not within one process)."""
     bandwidth: int = option(0, CONNECTION,
         Option(("--bwlimit",),
-            "send at most RATE per second: KiB, or with a suffix such as 1.5m", "RATE", common=True,
+            "send at most RATE per second: a number of KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
             note="""Each side sends at most RATE. A number without a letter counts KiB, and 0 is no
             limit."""),

@@ -345,14 +345,15 @@ class SyncOptions(Record):
             example="--remove-source-files spool/ host:spool/",
             rsync="""when all else is done; what was only compared goes once the disk of DST has it; not
             with `-L`, `-k` and `--copy-unsafe-links`""",
-            note="""A file, symlink or special file of SRC goes when DST has it, the disk of DST has it,
-            too, and SRC still has what was copied: inode, size and both times are compared. So does what
-            DST had already, as in rsync; after a power cut in a run with `--no-fsync`, add `-c`. What an
-            option or a problem kept from DST stays, and so does a file that changed meanwhile, with exit
-            code 23. Directories stay: `find SRC -depth -type d -empty -delete` removes them. Removals come
-            last, so an interrupted run has removed nothing that is not at DST. Nothing is removed through
-            symlinks: not with `-L`, `-k` and `--copy-unsafe-links`. A module of a daemon refuses it if it
-            is read-only, append-only, or lets nothing be deleted."""),
+            note="""A file, symlink or special file of SRC goes when DST has it, the disk of DST has it, too,
+            and SRC still has what was copied: inode, size and both times are compared. So does what DST had
+            already, as in rsync; after a power cut in an earlier run with `--no-fsync`, add `-c`. This
+            option itself syncs what it writes, even with `--no-fsync`. What an option or a problem kept from
+            DST stays, and so does a file that changed meanwhile, with exit code 23. Directories stay: `find
+            SRC -depth -type d -empty -delete` removes them. Removals come last, so an interrupted run has
+            removed nothing that is not at DST. Nothing is removed through symlinks: not with `-L`, `-k` and
+            `--copy-unsafe-links`. A module of a daemon refuses it if it is read-only, append-only, or lets
+            nothing be deleted."""),
         excludes=(
             excludes("copy_links copy_dirlinks copy_unsafe_links", "nothing is removed through a symlink"),
         ),
@@ -877,6 +878,15 @@ class SyncOptions(Record):
         elsewhere = self.alternates is not None and self.alternates.changes_existing
         some = self.list_unchanged or self.keep_dirlinks or self.remove_source_files
         return self.rereads or some or elsewhere
+
+    @property
+    def is_durable(self) -> bool:
+        """Return whether content is on the disk before it gets its name.
+
+        It always is where the source is to lose it. A power cut could otherwise leave a file of the right
+        size and time without its content, and the next run would remove the only copy.
+        """
+        return self.fsync or self.remove_source_files
 
     @property
     def removes(self) -> bool:

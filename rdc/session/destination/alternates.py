@@ -257,14 +257,14 @@ class AlternateFiles:
         self._xattrs = context.xattrs
         self._owner = context.at.preserved.owner
         self._dry = options.dry_run
-        self._fsync = options.fsync
+        self._fsync = options.is_durable
         self._checksum = options.checksum
         self._alternates = alternates
         self._permissions = permissions
         self._entries = entries
         self._copies = CommitGroup(
             context.at.root,
-            fsync=options.fsync,
+            fsync=options.is_durable,
             on_commit=self._committed,
             on_error=self._failed,
             files=GROUP_FILES,

@@ -384,7 +384,7 @@ class ChangeTurn(DestinationTurn):
         self.landing.report(ItemChanged(RENAMING, old + mark, new + mark))
 
     def _make_renames_durable(self) -> None:
-        if self._options.fsync and self._renamed_into:
+        if self._options.is_durable and self._renamed_into:
             try:
                 make_durable(self._root, self._renamed_into.values())
             except FileError as error:

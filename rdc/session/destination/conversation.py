@@ -133,12 +133,12 @@ class DestinationTurn:
         if copies:
             from rdc.session.destination.store_landing import StoreLanding
 
-            self._copy = StoreLanding(root, events, fsync=options.fsync)
+            self._copy = StoreLanding(root, events, fsync=options.is_durable)
         self.landing = FileCommits(
             root,
             self.manifest,
             events,
-            fsync=options.fsync,
+            fsync=options.is_durable,
             owner=context.preserved.owner,
             dry=options.dry_run,
             before_writing=context.storage.before_writing,

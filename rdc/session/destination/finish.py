@@ -416,7 +416,7 @@ class HardLinks:
         self._events = context.at.events
         self._preserved = context.at.preserved
         self._dry = options.dry_run
-        self._fsync = options.fsync
+        self._fsync = options.is_durable
         self._late: list[tuple[int, int]] = []
         """Files whose first names wait, and these."""
         self._linked_in: dict[int, bytes] = {}
@@ -624,7 +624,7 @@ class XattrSetter:
         self._events = context.at.events
         self._preserved = context.at.preserved
         self._dry = context.at.options.dry_run
-        self._fsync = context.at.options.fsync
+        self._fsync = context.at.options.is_durable
         self._uses_content = context.at.uses_content
         self._changed = False
 

@@ -508,7 +508,7 @@ class Renames:
             self._context.landing.moved(file, old, expected)
             self._context.progress.reused_bytes += entry.size
             self._context.progress.arriving(entry.size, ends=True)
-        if self._context.options.fsync:
+        if self._context.options.is_durable:
             try:
                 make_durable(self._context.root, renamed_directories.values())
             except FileError as error:

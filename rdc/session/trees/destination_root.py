@@ -479,7 +479,7 @@ def _keeping_undo(root: Root, options: SyncOptions) -> Root:
         return root
     from rdc.undoing.keeper import SyncUndo
 
-    undo = SyncUndo(root, options.keep_undo, fsync=options.fsync)
+    undo = SyncUndo(root, options.keep_undo, fsync=options.is_durable)
     return root.having(writes=replace(root.writes, undo=undo))
 
 
@@ -488,7 +488,7 @@ def _keeping_backups(root: Root, path: bytes, backup: Backup, options: SyncOptio
     from rdc.files.names.backups import Backups
 
     if backup.directory is None:
-        backups = Backups(root, backup.suffix, fsync=options.fsync)
+        backups = Backups(root, backup.suffix, fsync=options.is_durable)
         return root.having(writes=replace(root.writes, backups=backups))
     check_named("--backup-dir", backup.directory)
     directory = os.path.join(path, backup.directory)
@@ -498,7 +498,7 @@ def _keeping_backups(root: Root, path: bytes, backup: Backup, options: SyncOptio
         if top is not None:
             check_opened("--backup-dir", top)
         make_top = partial(_make_path, directory, site, 0o700)
-        backups = Backups(root, backup.suffix, fsync=options.fsync, top=top, make_top=make_top)
+        backups = Backups(root, backup.suffix, fsync=options.is_durable, top=top, make_top=make_top)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     return root.having(writes=replace(root.writes, backups=backups))

@@ -485,6 +485,13 @@ class _FarSide:
         self._steps = Steps((root, root), self._hear, None, fsync=self._fsync)
         self._stack.callback(self._steps.close)
         self._stack.enter_context(self._steps)
+        self._listed.sweep(
+            parents(
+                action.path
+                for action in order.actions
+                if action.what in (ADD, REPLACE) and action.kind == FILE
+            )
+        )
         options = SyncOptions(owner=False, group=False, fsync=self._fsync)
         self._files = FilesEnd(root, self._invited.secret, self._invited.signer, options)
         self._steps.do([(self._side, step) for step in first])
@@ -584,6 +591,8 @@ class _FarSide:
     def _agree(self, agreed: exchanged.Agreed) -> None:
         """Keep what both sides have in common. Raises ProtocolError, RdcError."""
         self._describe_agreed(agreed)
+        if self._order is None:
+            self._listed.sweep()
         if self._steps is not None:
             self._steps.close()
         pair = self._pair

@@ -27,7 +27,7 @@ from rdc.session.serve import greeting
 from rdc.tree import filter_list
 from rdc.uniting import exchanged
 from rdc.uniting.ancestor_file import Head, StoredAncestor
-from rdc.uniting.columns import EMPTY, Common, table_of, with_parents
+from rdc.uniting.columns import EMPTY, Common, parents, table_of, with_parents
 from rdc.uniting.deciding import shared_row
 from rdc.uniting.describe import (
     OwnContents,
@@ -362,6 +362,9 @@ class RemoteRun(NearMeeting):
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
         theirs = [step for side, step in plan.steps if side == far]
+        self._listing.sweep(
+            parents(step.path for step in mine if isinstance(step, Write) and step.row.kind == FILE)
+        )
         if mine or theirs:
             self._storage.learn()
         self._storage.agree(meeting.met.keeps)

@@ -22,7 +22,7 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
-from rdc.model.preserved import granularity_of, packed_time
+from rdc.model.preserved import granularity_of, is_known_time, nearest_time, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed
 from rdc.uniting.file_systems import is_open_to_all, keeps_permissions, lasting
 from rdc.uniting.plan import Remove, SetFields, Write
@@ -99,6 +99,17 @@ def items_of(step: Step, side: int) -> UniteItem:
             return UniteItem(name, "metadata", path)
         case Remove(path, _):
             return UniteItem(name, "deleted", path)
+
+
+def settable(step: Step) -> Step:
+    """Return a step with a time that can be set. An ancestor may have a distant one that no entry has any
+    more, and then nothing but a stamp is known of it."""
+    if isinstance(step, Write) and not is_known_time(step.row.mtime_ns):
+        time = packed_time(nearest_time(step.row.mtime_ns))
+        return step._replace(row=step.row._replace(mtime_ns=time))
+    if isinstance(step, SetFields) and not is_known_time(step.mtime_ns):
+        return step._replace(mtime_ns=packed_time(nearest_time(step.mtime_ns)))
+    return step
 
 
 class StepsProgress:
@@ -207,7 +218,7 @@ class Steps:
         """Do steps in this order, as far as the user does not stop them. Raises RdcError for what ends the
         run."""
         writing = True
-        for side, step in steps:
+        for side, step in ((side, settable(step)) for side, step in steps):
             if self._stop is not None and self._stop.is_set():
                 break
             if writing and isinstance(step, (Remove, SetFields)):

@@ -174,8 +174,8 @@ class Steps:
         self._identities: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
         self._copies: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
         """The files that were copied in place of a rename, by side and new path."""
-        self._modes: list[tuple[int, bytes, int]] = []
-        """Directories that get their modes at the end: side, path, mode."""
+        self._modes: list[tuple[int, bytes, int, int | None]] = []
+        """Directories that get their modes at the end: side, path, mode, and the mode that was listed."""
         self._staged: tuple[dict[bytes, Write | CopyHere], dict[bytes, Write | CopyHere]] = ({}, {})
         self._groups = tuple(
             CommitGroup(
@@ -362,7 +362,7 @@ class Steps:
                 found="a directory",
                 advice="it stays; run again once nothing else changes it",
             )
-        self._modes.append((side, path, row.mode))
+        self._modes.append((side, path, row.mode, None))
 
     def _write(self, side: int, step: Write) -> bool:
         """Return whether it is done; a file is so when its group commits it."""
@@ -489,7 +489,7 @@ class Steps:
         special = row.stamp.mode & 0o7000
         wanted = Metadata(step.mode | special, step.mtime_ns, 0, 0)
         if row.kind == DIRECTORY:
-            self._modes.append((side, step.path, step.mode | special))
+            self._modes.append((side, step.path, step.mode | special, row.stamp.mode))
             return
         root.set_metadata(step.path, kind, wanted, owner=False, expected=row.listed or ANYTHING)
         self._note(side, step.path, row, wanted)
@@ -503,11 +503,16 @@ class Steps:
 
     def _set_modes(self) -> None:
         """Set the modes of directories, the deepest first: one that excludes its owner closes the way."""
-        for side, path, mode in sorted(self._modes, key=lambda each: each[1], reverse=True):
+        for side, path, mode, listed in sorted(self._modes, key=lambda each: each[1], reverse=True):
             root = self._roots[side]
             try:
                 wanted = Metadata(mode, 0, 0, 0)
-                if keeps_permissions(root.storage.preserved):
+                is_listed = True
+                if listed is not None:
+                    now = root.perform(path, "look at it", stat_entry, reading=True).st_mode
+                    is_listed = not (now ^ listed) & MODE_BITS
+                # What somebody set since the listing stays. Noted as below it is a change in the next run.
+                if is_listed and keeps_permissions(root.storage.preserved):
                     root.set_metadata(path, Kind.DIRECTORY, wanted, owner=False, expected=ANYTHING)
                 self._note(side, path, None, wanted)
             except FileError as error:
@@ -536,12 +541,14 @@ class Steps:
         self.stamps[side][path] = stamp
 
     def _note_renamed(self, side: int, path: bytes, row: Row) -> None:
-        """Note what a file is under its new name. A rename changes nothing but its change time: what else
+        """Note what an entry is under its new name. A rename changes nothing but its change time: what else
         is not as in `row` is somebody's edit since, and shows as one in the next run."""
         self._note(side, path, row)
         now, before = self.stamps[side][path], row.stamp
         if row.kind == FILE and now._replace(ctime_ns=before.ctime_ns) != before:
             self.stamps[side][path] = before._replace(ctime_ns=0)
+        elif row.kind == DIRECTORY:
+            self.stamps[side][path] = now._replace(mode=before.mode)
 
 
 def _is_kept(keeps: Preserved, wanted_ns: int, found_ns: int) -> bool:

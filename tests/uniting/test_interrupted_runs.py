@@ -123,6 +123,19 @@ def test_a_deletion_that_was_done_stays_done(pair: Pair, unite: Unite, again: bo
     assert pair.texts("f") == [None, None]
 
 
+def test_files_of_one_size_and_one_time_are_never_taken_for_each_other(pair: Pair, unite: Unite) -> None:
+    """Their contents were never read, and after the kill nothing but their contents tells them apart."""
+    pair.both("a", "one")
+    pair.both("b", "two")
+    unite(pair)
+    (pair.left / "a").rename(pair.left / "c")
+    killed_at(unite, pair, Steps, "do")
+    (pair.left / "b").rename(pair.left / "a")
+    for _ in range(2):
+        assert unite(pair).exit is ExitCode.OK
+        assert (pair.texts("a"), pair.texts("c")) == (["two", "two"], ["one", "one"])
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("change", ["edited here", "edited there", "directory renamed", "directory removed"])
 def test_what_a_killed_run_left_goes_with_the_next_run(

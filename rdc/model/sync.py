@@ -276,7 +276,8 @@ class SyncOptions(Record):
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
         Option(("--delete",),
-            "delete entries that SRC lacks, last of all and never after an error", common=True,
+            "delete entries that SRC lacks, except excluded ones; last of all, never after an error",
+            common=True,
             rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
             note="""Deletions come last of all, and not after a read error, nor while something new did not
             arrive: what has to go may be the last copy of it."""),
@@ -344,14 +345,15 @@ class SyncOptions(Record):
             example="--remove-source-files spool/ host:spool/",
             rsync="""when all else is done; what was only compared goes once the disk of DST has it; not
             with `-L`, `-k` and `--copy-unsafe-links`""",
-            note="""A file, symlink or special file of SRC goes when DST has it, the disk of DST has it,
-            too, and SRC still has what was copied: inode, size and both times are compared. So does what
-            DST had already, as in rsync; after a power cut in a run with `--no-fsync`, add `-c`. What an
-            option or a problem kept from DST stays, and so does a file that changed meanwhile, with exit
-            code 23. Directories stay: `find SRC -depth -type d -empty -delete` removes them. Removals come
-            last, so an interrupted run has removed nothing that is not at DST. Nothing is removed through
-            symlinks: not with `-L`, `-k` and `--copy-unsafe-links`. A module of a daemon refuses it if it
-            is read-only, append-only, or lets nothing be deleted."""),
+            note="""A file, symlink or special file of SRC goes when DST has it, the disk of DST has it, too,
+            and SRC still has what was copied: inode, size and both times are compared. So does what DST had
+            already, as in rsync; after a power cut in an earlier run with `--no-fsync`, add `-c`. This
+            option itself syncs what it writes, even with `--no-fsync`. What an option or a problem kept from
+            DST stays, and so does a file that changed meanwhile, with exit code 23. Directories stay: `find
+            SRC -depth -type d -empty -delete` removes them. Removals come last, so an interrupted run has
+            removed nothing that is not at DST. Nothing is removed through symlinks: not with `-L`, `-k` and
+            `--copy-unsafe-links`. A module of a daemon refuses it if it is read-only, append-only, or lets
+            nothing be deleted."""),
         excludes=(
             excludes("copy_links copy_dirlinks copy_unsafe_links", "nothing is removed through a symlink"),
         ),
@@ -388,7 +390,7 @@ class SyncOptions(Record):
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
         Option(("--keep-undo",),
-            "keep replaced and deleted data for rdc undo: at most 10G, or for 30d",
+            "keep replaced and deleted data for rdc undo, such as 10G at most or for 30d",
             "SIZE|DAYS", common=True, example="--delete --keep-undo=30d src/ backup/",
             note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
             takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a
@@ -473,7 +475,8 @@ class SyncOptions(Record):
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
     alternates: Alternates | None = option(None, ALTERNATES,
-        Option(("--link-dest",), "hard-link files that DIR has unchanged, instead of copying them", "DIR",
+        Option(("--link-dest",),
+        "hard-link files that are unchanged in DIR, relative to DST, instead of copying them", "DIR",
         common=True, example="--link-dest=../monday src/ backup/tuesday/", note="""DIR is a copy made before,
         such as the backup of yesterday. A file with the size, time
             and metadata that it has in DIR becomes a hard link, so it takes no room. The metadata of a link
@@ -782,7 +785,7 @@ class SyncOptions(Record):
     """True: always, False: never, None: where it helps (not within one process)."""
     bandwidth: int = option(0, CONNECTION,
         Option(("--bwlimit",),
-            "send at most RATE per second: KiB, or with a suffix such as 1.5m", "RATE", common=True,
+            "send at most RATE per second: a number of KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
             note="""Each side sends at most RATE. A number without a letter counts KiB, and 0 is no
             limit."""),
@@ -875,6 +878,15 @@ class SyncOptions(Record):
         elsewhere = self.alternates is not None and self.alternates.changes_existing
         some = self.list_unchanged or self.keep_dirlinks or self.remove_source_files
         return self.rereads or some or elsewhere
+
+    @property
+    def is_durable(self) -> bool:
+        """Return whether content is on the disk before it gets its name.
+
+        It always is where the source is to lose it. A power cut could otherwise leave a file of the right
+        size and time without its content, and the next run would remove the only copy.
+        """
+        return self.fsync or self.remove_source_files
 
     @property
     def removes(self) -> bool:

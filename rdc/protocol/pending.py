@@ -102,7 +102,7 @@ class _Pending(ABC):
         """Return what the request asks for."""
 
     def refusal(self) -> Illegal:
-        """The refusal of an answer to anything else."""
+        """Return the refusal of an answer to anything else."""
         return Illegal(f"the oldest request asks for {self.wanted()}")
 
 

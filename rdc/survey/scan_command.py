@@ -117,7 +117,7 @@ OPTIONS = (
         (
             Option(
                 ("-o", "--output"),
-                "also write a part for rdc merge; FILE ends in .rdcscan",
+                "also write this scan to FILE.rdcscan; rdc merge combines those of several machines",
                 "FILE",
                 common=True,
             ),

@@ -111,8 +111,8 @@ class StoredAncestor:
         return self._table
 
     def listed(self) -> dict[bytes, bytes] | None:
-        """The digest of each directory as a walk lists it if nothing changes; None: the file lacks them.
-        Raises DamagedError."""
+        """Return the digest of each directory as a walk lists it if nothing changes; None: the file lacks
+        them. Raises DamagedError."""
         directories = self.table.directories
         if self._listed is None:
             return None
@@ -150,7 +150,7 @@ def encode_table(head: Head, table: Table, digests: Sequence[bytes]) -> bytes:
 
 
 def whole_digest(digests: Iterable[bytes]) -> bytes:
-    """The digest of a tree by those of its directories, in any order."""
+    """Return the digest of a tree by those of its directories, in any order."""
     return blake3(b"".join(sorted(digests))).digest(DIGEST_BYTES)
 
 

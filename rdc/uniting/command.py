@@ -74,7 +74,7 @@ UNITE_OPTIONS = (
             ),
             Option(
                 ("--unit",),
-                "treat directories of this NAME as one unit, like .git; repeatable",
+                "treat each directory of this NAME as a whole, like .git; repeatable",
                 "NAME",
                 common=True,
                 note="""A unit that both sides changed is one conflict, and nothing in it moves. `.git`,
@@ -104,7 +104,7 @@ UNITE_OPTIONS = (
         (
             Option(
                 ("--prefer",),
-                "resolve all conflicts: left, right, newer, older, larger or smaller",
+                "resolve all conflicts with the version that is left, right, newer, older, larger or smaller",
                 "WHICH",
                 values=("left", "right", "newer", "older", "larger", "smaller"),
                 common=True,
@@ -114,7 +114,7 @@ UNITE_OPTIONS = (
             ),
             Option(
                 ("--resolve",),
-                "resolve conflicts at and below PATH: left, right or both; repeatable",
+                "resolve conflicts at and below PATH; HOW is left, right or both; repeatable",
                 "PATH=HOW",
                 common=True,
                 note="""PATH is relative to both directories. `both` leaves the newer version its name and
@@ -556,7 +556,8 @@ def _note(
 
 
 def _place(operand: str) -> bytes:
-    """A directory as the list of pairs has it: an absolute path without links, or a place elsewhere."""
+    """Return how the list of pairs shows a directory: as an absolute path without links, or a place
+    elsewhere."""
     from rdc.model.location import parse_location
 
     location = parse_location(operand)

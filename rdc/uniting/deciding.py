@@ -198,7 +198,7 @@ def conflict_event(conflict: Conflict) -> UniteConflict:
 
 
 def _with_former_modes(stamps: list[Stamp], node: Node | None) -> list[Stamp]:
-    """The stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
+    """Return the stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
     known = node.row if node is not None else None
     if not isinstance(known, Ancestor):
         return stamps

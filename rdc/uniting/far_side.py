@@ -280,7 +280,8 @@ class _FarSide:
         return pair
 
     def _others_rules(self) -> bytes:
-        """The rules that count instead of the dialler's: later ones. Sets those of this session."""
+        """Set the rules of this session, and return those that replace the dialler's because they are later;
+        b"" for none."""
         kept = self._pair.rules() if self._pair is not None else None
         try:
             given = decode_rules(self._meet.rules) if self._meet.rules else KeptRules(NO_RULES, 0)
@@ -450,7 +451,7 @@ class _FarSide:
         return digest_of(self._listed, path, row)
 
     def _texts(self, paths: Sequence[bytes]) -> list[bytes | None]:
-        """The contents of files that were listed, as far as they are short enough."""
+        """Return the contents of files that were listed, as far as they are short enough."""
         texts: list[bytes | None] = []
         left = TEXTS_BYTES
         for path in paths:
@@ -534,7 +535,7 @@ class _FarSide:
         return node.row
 
     def _step(self, action: Action) -> Step:
-        """The step of an action, which has to fit this side's tree; the tree is then as after it."""
+        """Return the step of an action, which has to fit this side's tree, and apply it to that tree."""
         path = action.path
         match action.what:
             case exchanged.MAKE:
@@ -669,7 +670,7 @@ class _FarSide:
         self._describe(parents(named | before) | moved, first_view=False)
 
     def _stamp(self, path: bytes, shared: SharedRow, old: bytes, *, is_kept: bool, is_torn: bool) -> Stamp:
-        """The stamp of this side's entry. `old`: where the ancestor has it."""
+        """Return the stamp of this side's entry. `old`: where the ancestor has it."""
         before = self._common.rows.get(old)
         if is_kept and before is not None:
             return before.stamps[self._side]

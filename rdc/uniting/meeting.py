@@ -183,7 +183,8 @@ class NearMeeting(Deciding):
     # The meeting
 
     def _likely_other(self, state: RootState) -> bytes:
-        """The id of the other directory, as this side remembers it from its place; b"" if it does not."""
+        """Return the id of the other directory, as this side remembers it from its place; b"" if it does
+        not."""
         latest, found = -1, b""
         for pair in state.pairs():
             try:
@@ -219,7 +220,7 @@ class NearMeeting(Deciding):
                 pair.close()
 
     def _rules_line(self) -> KeptRules:
-        """The rules of this run, and when they were given."""
+        """Return the rules of this run, and when they were given."""
         for known in (self._kept_rules, self._said.rules):
             if known is not None and known.rules == self._rules_now:
                 return known

@@ -67,7 +67,7 @@ def rest_of(received: Received) -> Conversation[tuple[Subject, bytes, int]]:
 
 
 def next_message() -> Conversation[Received]:
-    """The next message between two turns. Raises RdcError if the other side has gone."""
+    """Return the next message between two turns. Raises RdcError if the other side has gone."""
     received = yield Idle()
     if received is None:
         raise RdcError("the remote side ended the session early", code=ExitCode.STREAM)

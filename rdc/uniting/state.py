@@ -88,7 +88,7 @@ class OpenPlan(Record):
     """
 
     def seen_from(self, side: int) -> OpenPlan:
-        """The plan with the stamps of the left side first. `side`: whose journal it is from."""
+        """Return the plan with the stamps of the left side first. `side`: whose journal it is from."""
         if not self.is_own or side == LEFT:
             return self
         return replace(self, intents={path: intent[::-1] for path, intent in self.intents.items()})
@@ -105,7 +105,7 @@ class OpenConflict(Record):
     mtimes_ns: tuple[int, int]
 
     def seen_from(self, side: int) -> OpenConflict:
-        """The conflict with that side first."""
+        """Return the conflict with that side first."""
         if side == LEFT:
             return self
         return OpenConflict(self.path, self.about, self.sizes[::-1], self.mtimes_ns[::-1])
@@ -186,7 +186,7 @@ class RootState:
         return self.files_of(self._fd)
 
     def files_of(self, fd: int) -> _Files:
-        """The files of an open directory in it."""
+        """Return the files of an open directory in it."""
         return _Files(fd, self._root)
 
     def _is_private(self, found: os.stat_result) -> bool:
@@ -292,7 +292,7 @@ class RootState:
                     os.unlink(name, dir_fd=self._fd)
 
     def pairs(self) -> list[PairDirectory]:
-        """The pairs that this root is part of. The caller closes them. Raises RdcError."""
+        """Return the pairs that this root is part of. The caller closes them. Raises RdcError."""
         if self._fd < 0:
             return []
         with _failing(self.shown, "list it"):
@@ -313,7 +313,7 @@ class RootState:
         return known
 
     def edges(self, place: bytes) -> frozenset[bytes]:
-        """The pairs that this root is part of, and those that it heard of. Raises RdcError.
+        """Return the pairs that this root is part of, and those that it heard of. Raises RdcError.
 
         `place`: where the directory is that it meets for the first time. A pair with one at the same place is
         over: that directory had another id before its state was lost.
@@ -411,7 +411,8 @@ class PairDirectory:
     # Ancestors
 
     def ancestors(self, *, rows: bool = False) -> tuple[list[StoredAncestor], list[str]]:
-        """The ancestors that can be read, the latest first, and what is wrong with the latest.
+        """Return the ancestors that can be read, the most recent first, and what is wrong with the most
+        recent.
 
         Without that the older one is worth nothing: it knows nothing of what was agreed since. `rows`: the
         rows are read, too, which costs a step for each.
@@ -495,7 +496,7 @@ class PairDirectory:
             sync_directory_at(b".", self._above)
 
     def plans(self) -> tuple[list[OpenPlan], bool]:
-        """The plans that no ancestor has closed, and whether all of the journal could be read.
+        """Return the plans that no ancestor has closed, and whether all of the journal could be read.
 
         A plan that was not written whole was not begun.
         """
@@ -514,7 +515,7 @@ class PairDirectory:
     # Conflicts, for --status
 
     def open_conflicts(self) -> list[OpenConflict]:
-        """The conflicts that the last run left."""
+        """Return the conflicts that the last run left."""
         with _failing(self.shown, "read the conflicts in it"):
             data = self._files.read(_OPEN, UNITE_FILE_BYTES) or b""
         found = []
@@ -540,7 +541,7 @@ class PairDirectory:
     # Rules
 
     def rules(self) -> KeptRules | None:
-        """The rules of the pair as this side keeps them; None: none, or none that can be read."""
+        """Return the rules of the pair as this side keeps them; None: none, or none that can be read."""
         with _failing(self.shown, "read the rules in it"):
             data = self._files.read(_RULES, RULES_FILE_BYTES)
         try:
@@ -556,12 +557,12 @@ class PairDirectory:
     # Texts, for merges
 
     def kept_names(self, prefix: bytes) -> set[bytes]:
-        """The names of files that begin with `prefix`. Raises RdcError."""
+        """Return the names of files that begin with `prefix`. Raises RdcError."""
         with _failing(self.shown, "list it"):
             return {name for name in map(os.fsencode, os.listdir(self._fd)) if name.startswith(prefix)}
 
     def kept(self, name: bytes, most: int) -> bytes | None:
-        """The content of a file, of at most `most` bytes; None if there is none. Raises RdcError."""
+        """Return the content of a file, of at most `most` bytes; None if there is none. Raises RdcError."""
         with _failing(self.shown, "read it"):
             return self._files.read(name, most)
 
@@ -694,7 +695,7 @@ class OwnMemory:
         self.known = Known(marks, tuple(plan.generation for plan in self.plans), whole, "; ".join(wrong))
 
     def counting(self, generation: bytes) -> tuple[OpenPlan, ...]:
-        """The plans that began with the ancestor of this generation."""
+        """Return the plans that began with the ancestor of this generation."""
         return tuple(plan for plan in self.plans if plan.generation == generation)
 
 
@@ -746,7 +747,7 @@ def read_plans(data: bytes) -> tuple[list[OpenPlan], bool]:
 
 
 def _read_plan(lines: Sequence[bytes]) -> OpenPlan | None:
-    """The plan of these lines; None if it was not begun. Raises RecordError, ValueError."""
+    """Return the plan of these lines; None if it was not begun. Raises RecordError, ValueError."""
     if not lines:
         return None
     head = value_of(lines[0])
@@ -812,8 +813,8 @@ class _Files:
         return stat.S_ISREG(found.st_mode) and is_private(found, self._root)
 
     def read(self, name: bytes, most: int, *, instead: bytes = b"") -> bytes | None:
-        """The content of a file that only the effective user can have written; None if there is none, and
-        `instead` if it is anything else."""
+        """Return the content of a file that only the effective user can have written; None if there is none,
+        and `instead` if it is anything else."""
         try:
             fd = os.open(name, _READ, dir_fd=self._fd)
         except FileNotFoundError:

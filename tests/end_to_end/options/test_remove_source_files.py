@@ -240,7 +240,7 @@ def test_what_the_disk_does_not_have_stays(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(finish, "sync_file_systems", lambda fds: False)
     monkeypatch.setattr(os, "fsync", fails)
     monkeypatch.setattr(os, "sync", lambda: None)
-    source, destination = both(tmp_path)
+    source, destination = (write_tree(tmp_path / name, SOURCE) for name in ("source", "destination"))
     run = run_sync(source, destination, OPTIONS)
     assert run.done.exit != ExitCode.OK
     assert describe(SOURCE, read_tree(source)) == []

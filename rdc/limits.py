@@ -189,7 +189,7 @@ files."""
 
 HEARD_NUMBERS = 1 << 19
 """Files, nodes and ranges in requests that a source decodes while it answers another one. Each takes 40
-bytes, 20 MiB in all. Further requests wait undecoded, up to INBOUND_BYTES."""
+bytes, 20 MiB in total. Further requests wait undecoded, up to INBOUND_BYTES."""
 
 SENT_TIMES = 16
 """Times that a destination may ask for each byte of content, on average over all announced bytes. It asks

@@ -162,7 +162,7 @@ class Draws:
         return mix(self._state)
 
     def below(self, limit: int) -> int:
-        """A number from 0 to `limit` - 1, below 2^32; the bias is less than 2^-32."""
+        """Return a number from 0 to `limit` - 1, below 2^32; the bias is less than 2^-32."""
         return self.word() * limit >> 64
 
     def uniform(self) -> float:

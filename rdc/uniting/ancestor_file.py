@@ -282,6 +282,6 @@ class _Sections:
         return self._at < len(self._body)
 
     def end(self) -> None:
-        """Raise DamagedError if anything is left."""
+        """Check that nothing is left. Raises DamagedError otherwise."""
         if self._at != len(self._body):
             raise DamagedError("the end of the file")

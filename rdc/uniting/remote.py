@@ -464,7 +464,7 @@ class RemoteRun(NearMeeting):
     def _is_news(self, rows: Mapping[bytes, Ancestor], before: Mapping[bytes, Ancestor], plan: Plan) -> bool:
         """Return whether both sides have other things in common than before.
 
-        An entry whose modes are in conflict is told anew by the other side in each run, with a stamp that
+        An entry whose modes are in conflict comes from the other side again in each run, with a stamp that
         means nothing here: it is no news if this side's and all that both share are as before.
         """
         if rows == before:

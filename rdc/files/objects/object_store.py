@@ -64,7 +64,8 @@ def is_url(path: bytes) -> bool:
 
 
 def parse_url(path: bytes) -> ObjectUrl:
-    """Raises UsageError for a URL of another kind, and if what reads it is not installed."""
+    """Parse the URL of an object store. Raises UsageError for a URL of another kind, and if what reads it is
+    not installed."""
     found = _S3.fullmatch(path)
     if found is None:
         scheme = _SCHEME.match(path)

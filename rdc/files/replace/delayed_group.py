@@ -263,7 +263,7 @@ class DelayedGroup(CommitGroup):
             "put its new content in place",
             expected="the temporary file that was made for it",
             found="another one",
-            advice="what is there was kept; run again once no other run of rdc works there",
+            advice="the existing entry was kept; run again once no other run of rdc works there",
         )
 
     def open_waiting(self, path: bytes) -> SourceFile | None:

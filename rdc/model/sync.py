@@ -643,10 +643,10 @@ class SyncOptions(Record):
         Option(("--munge-links",), "make symlinks unusable; restore them where SRC is on this machine",
             example="--munge-links host:src/ backup/",
             rsync="not with `--safe-links`, `-L`, `-k` and `--copy-unsafe-links`",
-            note="""A symlink gets `/rsyncd-munged/` in front of its target, so that it leads nowhere, and
-            the other way takes that away: rsync's form, which its daemons know. As in rsync the option
-            counts on this side alone. Where SRC is on this machine, munged symlinks are sent with their
-            real targets. Where SRC is on another one, symlinks are munged as they are made."""),
+            note="""A munged symlink has `/rsyncd-munged/` in front of its target, so that it leads nowhere.
+            rsync's daemons use the same form. As in rsync, the option applies to this side alone. If SRC is
+            on this machine, munged symlinks are sent with their real targets. If SRC is on another one,
+            symlinks are munged when they are created."""),
         excludes=(
             excludes("safe_links copy_links copy_dirlinks copy_unsafe_links", "munged links lead nowhere"),
         ),
@@ -671,21 +671,21 @@ class SyncOptions(Record):
     atimes: bool = option(False, METADATA,
         Option(("-U", "--atimes"), "keep access times; given twice, with --open-noatime",
             example="-UU mail/ host:mail/",
-            rsync="""of new symlinks, too, rsync sets access times; rdc leaves those of symlinks. They do
-            not count for `--link-dest` and its like""",
-            note="""Of regular files and special files, in whole seconds, as in rsync. What a sync reads at
-            SRC gets a new access time, which the next run then copies: `-UU` avoids that. Directories and
-            symlinks take no part, and `rdc undo` does not bring them back."""),
+            rsync="""rsync also sets access times of new symlinks; rdc does not. Access times do not count
+            for `--link-dest` and its like""",
+            note="""This applies to regular and special files, in whole seconds, as in rsync. A sync that
+            reads a file of SRC changes its access time, which the next run then copies: `-UU` avoids that.
+            Access times of directories and symlinks are not kept, and `rdc undo` does not restore any."""),
         watch=False)
     """Keep access times of regular files and special files, in whole seconds. What the source reads has
     changed its own by then, unless `open_noatime` is set."""
     open_noatime: bool = option(False, METADATA,
         Option(("--open-noatime",), "do not change access times when reading, where that is permitted",
             example="--open-noatime mail/ host:mail/",
-            rsync="""beside the owner of a file only root may; of others the access time changes, as in
+            rsync="""only the owner of a file and root may; for other users the access time changes, as in
             rsync""",
-            note="""On both sides. A file of another owner can be read so by root alone; its access time
-            changes, and that is no error. Directories that are listed count as read."""),
+            note="""This applies to both sides. Only its owner and root may read a file in this way; for
+            other users, the access time changes, which is no error. Listing a directory reads it."""),
         watch=False)
     """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
     omit_dir_times: bool = option(False, METADATA,
@@ -699,18 +699,18 @@ class SyncOptions(Record):
     owner: bool | None = option(None, OWNERS,
         Option(("-o",), "keep owners where the receiving side runs as root (default)", sets=ALWAYS),
         Option(("--owner",), "keep owners and groups even without root",
-            rsync="""`-o` keeps owners where the receiving side is root, which is always so; `--owner`
-            demands it""",
-            note="""Without it, owners and groups are kept where the receiving side runs as root. Where
-            owners are not kept, the setuid and setgid bits of files and directories are dropped."""),
+            rsync="""`-o` keeps owners if the receiving side is root, which is the default; `--owner` keeps
+            them in any case""",
+            note="""Without it, owners and groups are kept if the receiving side runs as root. If owners are
+            not kept, the setuid and setgid bits of files and directories are dropped."""),
         Option(("--no-owner", "--no-o"), "never keep owners and groups", sets=False),
         wire=item(6), needs=(Need.OWNERS,), check=True)
     """Preserve uid and gid; None: only if the receiving side runs as root."""
     super_user: bool = option(False, OWNERS,
         Option(("--super",), "set owners and make devices even without root, as far as the system permits",
             example="--super src/ host:backup/", rsync="the system decides; there is no `--no-super`",
-            note="""Owners are set and devices are made also where the receiving side is not root, as far as
-            the system lets. What it does not let is named, with exit code 23."""),
+            note="""rdc tries to set owners and to make devices although the receiving side is not root.
+            What the system does not permit is reported, with exit code 23."""),
         needs=(Need.OWNERS,), watch=False)
     """Set owners and make devices as if the destination ran as root; the system decides."""
     fake_super: bool = option(False, OWNERS,
@@ -719,12 +719,12 @@ class SyncOptions(Record):
             example="--fake-super host:/home/ backup/",
             rsync="""an entry of DST that is right as it is stays so, without the attribute; not with `-L`,
             `-k`, `--inplace`, `--append`, `--keep-undo`, `-K`, `--link-dest` and its like""",
-            note="""What this user may not set is kept in the attribute `user.rsync.%stat`, in rsync's form:
-            owner, group, set-id bits and modes that would lock out the user. Devices, fifos, sockets and
-            symlinks are plain files there. As in rsync the option counts on this side alone: where DST is
-            on this machine it is written so, and where SRC is, it is read so. A later sync with it gives
-            everything back. With `-A`, ACLs are kept in `user.rsync.%aacl` and `user.rsync.%dacl`, and
-            those of the system do not count. These attributes themselves are never copied."""),
+            note="""Owner, group, set-id bits and modes that would lock out the user are stored in the
+            attribute `user.rsync.%stat`, in rsync's form. Devices, fifos, sockets and symlinks are stored
+            as plain files. As in rsync, the option applies to this side alone: a DST on this machine is
+            written in this form, and a SRC on this machine is read in it. A later sync with this option
+            restores everything. With `-A`, ACLs are stored in `user.rsync.%aacl` and `user.rsync.%dacl`,
+            and the system's ACLs are ignored. These attributes themselves are never copied."""),
         excludes=(
             goes_without("inplace append",
                 "--fake-super cannot be combined with --inplace or --append: leave one of them out"),
@@ -747,20 +747,21 @@ class SyncOptions(Record):
             rsync="the default; `--no-numeric-ids` keeps them by name"),
         Option(("--no-numeric-ids",), "keep users and groups by name; by number where DST lacks the name",
             example="--no-numeric-ids src/ host:backup/",
-            note="""SRC's side sends each name once, and DST's side looks it up. An owner whose name DST
-            does not have keeps its number, and so does root. Not together with `-A`."""),
+            note="""SRC's side sends each name once, and DST's side looks it up. If DST lacks the name, the
+            owner keeps its number, and so does root. Not together with `-A`."""),
         excludes=_BY_NUMBER, needs=(Need.OWNERS,), watch=False)
     """Users and groups that no map names become those of the same name, if the destination has them. Not
     together with `acls`."""
     usermap: bytes = option(b"", OWNERS,
         Option(("--usermap",), "map users: FROM:TO items, such as 0-99:nobody,wayne:admin", "MAP",
             example="--usermap=0-99:nobody,wayne:admin src/ host:backup/",
-            rsync="who is not in it stays by number; a name that DST does not have fails; not with `-A`",
-            note="""MAP has FROM:TO items between commas, as in rsync, and the first that matches counts.
-            FROM is a user at SRC: a name, which may have the wildcards `*`, `?` and `[...]`, a number, a
-            range such as 0-99, or nothing for numbers without a name. TO is a user at DST, by name or by
-            number. Who is not in it keeps the number, or with `--no-numeric-ids` the name. DST's side
-            applies it, and needs root or `--owner`. A module of a daemon that keeps no owners refuses."""),
+            rsync="users without an item keep their number; a name that DST lacks is an error; not with `-A`",
+            note="""MAP is a list of FROM:TO items separated by commas, as in rsync. The first item that
+            matches decides. FROM is a user at SRC: a name, which may contain the wildcards `*`, `?` and
+            `[...]`, a number, a range such as 0-99, or nothing for numbers without a name. TO is a user at
+            DST, by name or by number. Users without an item keep their number, or with `--no-numeric-ids`
+            their name. DST's side applies the map, and needs root or `--owner`. A module of a daemon that
+            keeps no owners rejects it."""),
         most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
     """The users of the destination for those of the source, as in rsync: FROM:TO items between commas; b""
@@ -788,7 +789,7 @@ class SyncOptions(Record):
         Option(("--bwlimit",),
             "send at most RATE per second: a number of KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
-            note="""Each side sends at most RATE. A number without a letter counts KiB, and 0 is no
+            note="""The limit applies to each side. A number without a letter is in KiB, and 0 means no
             limit."""),
         parse=values.parse_rate, wire=item(8), check=True)
     """Bytes per second that each side may send; 0 for no limit."""
@@ -798,27 +799,28 @@ class SyncOptions(Record):
             example="--line=100m src/ host:backup/",
             note="""The rate decides which changed files come whole: see
             [Fast lines and slow ones](../../howto/slow-line.md#fast-lines-and-slow-ones). It limits
-            nothing. The lower one of this and `--bwlimit` counts."""),
+            nothing. If `--bwlimit` is lower, rdc assumes that rate."""),
         parse=values.parse_rate, wire=SPARED)
     """Bytes per second that the way between both sides is assumed to carry; 0: as measured."""
     max_memory: int | None = option(None, CONNECTION,
         Option(("--max-memory", "--max-alloc"),
             "use at most SIZE of memory here for SRC's entries (default: half of it; 0: all of it)", "SIZE",
-            rsync="""the bound is on all that is held of the entries of SRC, not on one allocation; it
-            counts on this side, and the default is half of the machine's memory""",
-            note="""The bound holds at the destination, for the entries that SRC tells of. More of them end
-            the run with exit code 11. `--max-alloc` is rsync's name for what lets a run of many millions of
-            files use more memory, and keeps a peer from asking for all of it."""),
+            rsync="""it limits the memory for all entries of SRC, not one allocation; it applies to this
+            side, and the default is half of the machine's memory""",
+            note="""The limit applies to the destination, for the entries that SRC announces. If they need
+            more, the run ends with exit code 11. A run of many millions of files may need a higher limit. A
+            lower one keeps a peer from using all memory. `--max-alloc` is rsync's name for it."""),
         parse=values.parse_memory, wire=HERE, check=True)
     """Bytes of memory that this side, as the destination, may use for the source's entries; 0 for all of the
     machine's memory, None for a share of it. Each side keeps its own value."""
     depth: int = option(0, CONNECTION,
         Option(("--depth",),
             "keep N storage calls in flight (default: 0, up to 32 where storage is slow)", "N",
-            note="""rdc opens one file at a time while storage answers at once. Where it waits, as on NFS,
-            on cloud disks and on disks that are not cached, it opens two, four and up to 32 files at a
-            time, as long as that makes it faster. `--depth=1` never does. `--depth=16` does from the first
-            file on. The number holds on both sides of a sync. `RDC_DEPTH` sets it for all runs."""),
+            note="""While storage answers immediately, rdc opens one file at a time. If it has to wait, as
+            on NFS, on cloud disks and on disks that are not cached, it opens two, four and up to 32 files
+            at a time, as long as that is faster. `--depth=1` always opens one, and `--depth=16` opens 16
+            from the first file on. The number applies to both sides of a sync. `RDC_DEPTH` sets it for all
+            runs."""),
         most=limits.DEPTH_LIMIT, parse=values.parse_depth, wire=SPARED, check=True)
     """Calls to storage in flight at a time, on each side; 0: one, or up to 32 while they wait for storage
     and a greater number makes them faster."""
@@ -826,17 +828,18 @@ class SyncOptions(Record):
         Option(("--timeout",),
             "give up after SECONDS without a byte (default: 0, never; rdc://: 120)", "SECONDS",
             example="--timeout=60 src/ host:backup/",
-            note="""The run ends with exit code 30 when no byte came or went for that time, on either side. A
-            side that reads its files says so in time."""),
+            note="""The run ends with exit code 30 if one side neither sends nor receives a byte for that
+            time. A side that is busy reading files sends a sign of life in time."""),
         most=limits.TIMEOUT_SECONDS, parse=values.parse_timeout, wire=item(9), check=True)
     """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
     side gives up if the other one neither sends nor uses the processor."""
     unsigned: bool = option(False, CONNECTION,
-        Option(("--unsigned",), "read a published store that nobody signed whom you trust",
+        Option(("--unsigned",), "read a published store without a signature that you trust",
             example="--unsigned http://nas.example.org/st/@latest/ dst/",
-            note="""A store on the web, and a file that `rdc store pack` wrote, are read if your own key
-            signed them, or one that `rdc keys trust` has: of the web under the name of the host. Without a
-            signature, whoever runs the server, or stands between with `http://`, decides what comes."""),
+            note="""A store on the web or a file of `rdc store pack` is read only if your own key signed it,
+            or a key that `rdc keys trust` knows; for the web, under the name of the host. Without a
+            signature, whoever runs the server decides what you get, and with `http://` anyone on the
+            way."""),
         wire=HERE, watch=False)
     """Read a published store whose signature nothing proves."""
     items: bool = option(True, wire=item(5), check=True)

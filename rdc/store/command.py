@@ -38,7 +38,7 @@ OPTIONS = (
         (
             Option(
                 ("--name",),
-                "series of the snapshot (default: the last part of SRC's path)",
+                "the snapshot's series (default: the last part of SRC's path)",
                 "NAME",
                 common=True,
                 example="rdc store put --name=laptop ~/ /backup/st",

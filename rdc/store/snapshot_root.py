@@ -489,7 +489,7 @@ class ChosenSnapshot(Record):
     """What a path into a store means."""
 
     number: int
-    """Of the snapshot."""
+    """The snapshot's number."""
     top: bytes
     """The directory below the snapshot's top that is shown."""
     only: bytes | None

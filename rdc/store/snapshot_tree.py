@@ -42,8 +42,8 @@ _HEADS_BYTES = 64 << 10
 """Bytes that are read at once for the heads of records."""
 
 BLOCK_KEYS = 256
-"""Keys of a stream whose lengths are added up together. Of each block its end is kept, and of one block the
-keys."""
+"""Keys of a stream whose lengths are added up together. The end of each block is kept, and the keys of one
+block."""
 
 _BLOCK_BYTES = KEY_BYTES * BLOCK_KEYS
 

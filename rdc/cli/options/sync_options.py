@@ -513,7 +513,7 @@ def read_request(
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
-    sources, destination = read_operands(words.operands, command)
+    sources, destination = read_operands(words, command)
     rules = read_rules(words, read_rule_file)
     style, log = read_style(words, sources[0], destination), read_log(words, sources[0], destination)
     far = next((each for each in (*sources, destination) if each.host is not None), None)
@@ -674,11 +674,15 @@ def _map(words: Words, name: str, of_groups: bool) -> bytes:
     """Return the only map of users or groups; b"" for none. --chown=USER:GROUP is one of both, as in
     rsync."""
     maps = [os.fsencode(text) for text in words.values(name)]
+    shown = name
     for value in map(os.fsencode, words.values("--chown")):
         owners = value.partition(b":")[::2]
-        if not any(owners) or b"," in b"".join(owners):
+        # No name of a user or group contains a colon: /etc/passwd and /etc/group separate their fields by it.
+        if not any(owners) or b"," in value or b":" in owners[1]:
             raise UsageError(f"--chown={os.fsdecode(value)}: expected USER:GROUP, USER or :GROUP")
-        maps += [b"*:" + owners[of_groups]] if owners[of_groups] else []
+        if owners[of_groups]:
+            maps.append(b"*:" + owners[of_groups])
+            shown = f"--chown={os.fsdecode(value)}"
     if not maps:
         return b""
     if len(maps) > 1:
@@ -686,7 +690,7 @@ def _map(words: Words, name: str, of_groups: bool) -> bytes:
     try:
         OPTIONS["usermap"].check_value(maps[0])
     except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+        raise UsageError(f"{shown}: {error}") from None
     return maps[0]
 
 
@@ -745,12 +749,13 @@ def _module(location: Location) -> bytes:
 # --- operands, and options without a field ------------------------------------------------------------------
 
 
-def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location, ...], Location]:
+def read_operands(words: Words, command: str) -> tuple[tuple[Location, ...], Location]:
     """Return the sources and the destination. `command` is named by error messages; only `rdc sync` takes
     several sources. Raises UsageError."""
+    operands = words.operands
     if len(operands) < 2:
         found = "one was" if operands else "nothing was"
-        raise UsageError(f"SRC and DST are needed, {found} given (see {command} --help)")
+        raise words.missing(f"SRC and DST are needed, {found} given", command)
     if len(operands) > 2 and command != "rdc sync":
         raise UsageError(
             f"one SRC and one DST are expected, {len(operands)} were given; "
@@ -763,7 +768,8 @@ def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location
 
 
 def _source(operand: str, before: Sequence[Location], *, published: bool) -> Location:
-    """A SRC; `:PATH` is on the host of the one before it, as in rsync. `published`: as in parse_location."""
+    """Return a SRC; `:PATH` is on the host of the one before it, as in rsync. `published`: as in
+    parse_location."""
     if operand.startswith(":") and not operand.startswith("::") and before:
         host = before[-1]
         if host.host is None or host.port is not None:

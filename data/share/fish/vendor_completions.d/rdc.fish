@@ -562,7 +562,7 @@ complete -c rdc -n '__fish_seen_subcommand_from store' -l json -d 'print one JSO
 complete -c rdc -n '__fish_seen_subcommand_from store' -l help -d 'show this text'
 complete -c rdc -n __fish_use_subcommand -f -a run -d 'run named jobs: syncs, two-way syncs and snapshots of config.toml'
 complete -c rdc -n '__fish_seen_subcommand_from run' -f -a '(__rdc_jobs)'
-complete -c rdc -n '__fish_seen_subcommand_from run' -l all -d 'run all jobs, in the order of the file; go on after a failure'
+complete -c rdc -n '__fish_seen_subcommand_from run' -l all -d 'run all jobs, in the order of the file; continue after a failure'
 complete -c rdc -n '__fish_seen_subcommand_from run' -s n -l dry-run -d 'show what would be done; run no hooks and record nothing'
 complete -c rdc -n '__fish_seen_subcommand_from run' -l metrics -r -d 'write results for Prometheus to FILE, as node_exporter\'s textfile collector reads them'
 complete -c rdc -n '__fish_seen_subcommand_from run' -s v -l verbose -d 'print each changed entry'

@@ -92,9 +92,10 @@ def main() -> int:
     kills = CallKills() if arguments.kills else None
     kinds = [each for each in KINDS if kills is None or each[0] != "memory"]
     ends = time.monotonic() + 60 * arguments.minutes
-    seed, failed = arguments.seed, 0
+    seed, count, failed = arguments.seed, 0, 0
     while time.monotonic() < ends and (kills is None or kills.done < arguments.kills):
         for kind, remote in kinds:
+            count += 1
             try:
                 history(kind, remote, seed, kills or killed_run)
             except Exception:  # noqa: BLE001 - every failure is shown
@@ -102,7 +103,8 @@ def main() -> int:
                 print(f"history failed: {kind}, {'two machines, ' * remote}seed {seed}", flush=True)
                 traceback.print_exc(limit=-4)
         seed += 1
-    count = (seed - arguments.seed) * len(kinds)
+        if (seed - arguments.seed) % 100 == 0:
+            print(f"{count:,} histories, {failed} failed", flush=True)
     killed = f", {kills.done:,} kills" if kills is not None else ""
     print(f"{count:,} histories, seeds from {arguments.seed}{killed}, pid {os.getpid()}: {failed} failed")
     return 1 if failed else 0

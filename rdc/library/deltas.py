@@ -188,7 +188,7 @@ class _Base:
         self.size = file.seek(0, os.SEEK_END)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Raises DeltaError if they are not there: the file became shorter."""
+        """Return the bytes at an offset. Raises DeltaError if they are missing: the file became shorter."""
         self._file.seek(offset)
         found = _read_all(self._file, length)
         if len(found) < length:

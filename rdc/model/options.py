@@ -17,7 +17,7 @@ everything that needs an option derives from it:
 - what `rdc watch` refuses and `rdc check` takes, and whether a pair of trees in sync depends on it;
 - its paragraph in the manual and its row in the comparison with rsync (scripts/manual).
 
-Every start loads the declarations, so they are plain tuples of constants: 0.3 ms in all.
+Every start loads the declarations, so they are plain tuples of constants: 0.3 ms in total.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class Connection:
         self.bytes_received = 0
         """Bytes that receive_data() has taken."""
         self.decoded_limit = SIZE_LIMIT
-        """Decompressed bytes that the remote side may send in all. May change at any time."""
+        """Decompressed bytes that the remote side may send in total. May change at any time."""
         self.entries = EntriesAccount()
         """The memory that announced entries may take."""
         self._decoded = 0

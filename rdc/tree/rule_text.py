@@ -62,8 +62,8 @@ class RuleDefaults(Record):
     perishable: bool = False
     absolute: bool = False
     own_side: RuleSide = RuleSide.DEFAULT
-    """Of a rule that leaves a rule file itself out. In a rule file of the tree it protects in any case, as in
-    rsync, also with --delete-excluded."""
+    """The side of a rule that leaves the rule file itself out. In a rule file of the tree, such a rule always
+    protects, as in rsync, even with --delete-excluded."""
 
     def split(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield the rules in `data`, each with the number of its line."""

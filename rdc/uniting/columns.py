@@ -359,10 +359,11 @@ def parents(paths: Iterable[bytes]) -> set[bytes]:
     return {path.rpartition(b"/")[0] for path in paths}
 
 
-def unknown(size: int, mtime_ns: int) -> bytes:
-    """Return what stands for the content of a file that was not read: what a quick check compares. It is
-    longer than a digest."""
-    return b"not read, of %d bytes at %d" % (size, mtime_ns)
+def unknown(number: int) -> bytes:
+    """Return what stands for the content of the row `number`, which was not read. It is longer than a digest,
+    and no other row has it: files that were made in one tick may have one size and one time, and any
+    contents."""
+    return b"not read, as in row %d of the ancestor" % number
 
 
 class Common:
@@ -410,7 +411,7 @@ class Common:
         for number, (row, one), (_, other) in zip(numbers, left.rows(numbers), others, strict=True):
             path, content = left.paths[number], row.target
             if row.kind == FILE:
-                content = row.digest if row.digest is not None else unknown(one.size, row.mtime_ns)
+                content = row.digest if row.digest is not None else unknown(number)
             found[path] = Ancestor(row.kind, content, row.mode, row.mtime_ns, (one, other))
             self.numbers[path] = number
         self.rows.update(found)

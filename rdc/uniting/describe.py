@@ -257,12 +257,18 @@ class Listing:
     def _note_temporaries(self, directory: bytes, names: list[bytes]) -> None:
         self._temporaries.append((directory, names))
 
-    def sweep(self) -> None:
-        """Remove the temporaries that interrupted runs left."""
+    def sweep(self, spared: Set[bytes] = frozenset()) -> None:
+        """Remove the temporaries that interrupted runs left, before any directory is renamed or removed.
+
+        `spared`: directories into which files come from another machine. What is left of such a file may
+        serve for it, and the turn that brings the files removes the rest.
+        """
         from rdc.files.replace.commit_group import sweep_temporaries
 
         for directory, names in self._temporaries:
-            sweep_temporaries(self.root, directory, names)
+            if directory not in spared:
+                with suppress(FileError):  # a user removed the directory
+                    sweep_temporaries(self.root, directory, names)
 
     def settle_recent(self) -> None:
         """Look once more at entries that changed just now, so that a later change shows in their stamps."""

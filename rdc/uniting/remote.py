@@ -27,8 +27,8 @@ from rdc.session.runtime.commands import Conversation, Flush, Send, entries_memo
 from rdc.session.serve import greeting
 from rdc.tree import filter_list
 from rdc.uniting import exchanged
-from rdc.uniting.ancestor_file import Head, StoredAncestor
-from rdc.uniting.columns import EMPTY, Common, table_of, with_parents
+from rdc.uniting.ancestor_file import DamagedError, Head, StoredAncestor
+from rdc.uniting.columns import EMPTY, Common, parents, table_of, with_parents
 from rdc.uniting.deciding import shared_row
 from rdc.uniting.describe import (
     OwnContents,
@@ -90,8 +90,7 @@ class RemoteRun(NearMeeting):
 
     # The plan
 
-    def _unite(self, meeting: Meeting, round_: int) -> Conversation[UniteReport]:
-        self._say_first(meeting.related)
+    def _unite(self, meeting: Meeting, round_: int) -> Conversation[UniteReport | Again]:
         ancestor, plans = self._ancestor(meeting)
         met = meeting.met
         if (
@@ -101,8 +100,17 @@ class RemoteRun(NearMeeting):
             and not meeting.related.notice
             and self._listing.is_as(ancestor)
         ):
+            self._say_first(meeting.related)
             yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
             return UniteReport(0, 0, 0, 0, ancestor.count, 0, self._held, False, self._code(conflicts=False))
+        if ancestor is not None:
+            try:
+                _ = ancestor.table
+            except DamagedError:
+                if met.told & Told.ROWS:
+                    _, self.round = yield from self._told(ancestor.count)
+                return replace(self._said, other=met.root, damaged=True)
+        self._say_first(meeting.related)
         if ancestor is None and meeting.state.id is not None and met.root:
             round_ = yield from self._check_ring(meeting.state, meeting.state.id, met.root, round_)
         doubts = bool(plans or meeting.related.notice)
@@ -366,6 +374,9 @@ class RemoteRun(NearMeeting):
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
         theirs = [step for side, step in plan.steps if side == far]
+        self._listing.sweep(
+            parents(step.path for step in mine if isinstance(step, Write) and step.row.kind == FILE)
+        )
         if mine or theirs:
             self._storage.learn()
         self._storage.agree(meeting.met.keeps)
@@ -453,7 +464,7 @@ class RemoteRun(NearMeeting):
     def _is_news(self, rows: Mapping[bytes, Ancestor], before: Mapping[bytes, Ancestor], plan: Plan) -> bool:
         """Return whether both sides have other things in common than before.
 
-        An entry whose modes are in conflict is told anew by the other side in each run, with a stamp that
+        An entry whose modes are in conflict comes from the other side again in each run, with a stamp that
         means nothing here: it is no news if this side's and all that both share are as before.
         """
         if rows == before:

@@ -410,11 +410,12 @@ class PairDirectory:
 
     # Ancestors
 
-    def ancestors(self) -> tuple[list[StoredAncestor], list[str]]:
+    def ancestors(self, *, rows: bool = False) -> tuple[list[StoredAncestor], list[str]]:
         """Return the ancestors that can be read, the most recent first, and what is wrong with the most
         recent.
 
-        Without that the older one is worth nothing: it knows nothing of what was agreed since.
+        Without that the older one is worth nothing: it knows nothing of what was agreed since. `rows`: the
+        rows are read, too, which costs a step for each.
         """
         found: list[StoredAncestor] = []
         wrong: list[str] = []
@@ -423,7 +424,10 @@ class PairDirectory:
                 with _failing(self.shown + b"/" + name, "read it"):
                     data = self._files.read(name, UNITE_FILE_BYTES)
                 if data is not None:
-                    found.append(StoredAncestor(data))
+                    ancestor = StoredAncestor(data)
+                    if rows:
+                        _ = ancestor.table
+                    found.append(ancestor)
             except DamagedError as error:
                 wrong.append(f"{printable(self.shown)}/{name.decode()}: damaged: expected {error}")
             except RdcError as error:
@@ -431,6 +435,21 @@ class PairDirectory:
             if wrong:
                 return found, wrong if name == _ANCESTOR else []
         return found, wrong
+
+    def places(self) -> set[bytes] | None:
+        """Where the ancestors say that the other root was; None: no ancestor can be read, and so nothing of
+        the pair is worth anything."""
+        found: set[bytes] = set()
+        damaged = False
+        for name in (_ANCESTOR, _OLDER):
+            try:
+                with _failing(self.shown + b"/" + name, "read it"):
+                    data = self._files.read(name, UNITE_FILE_BYTES)
+                if data is not None:
+                    found.add(StoredAncestor(data).head.place)
+            except RdcError:
+                damaged = True
+        return None if damaged and not found else found
 
     def prepare(self, data: bytes) -> None:
         """Write the next ancestor beside the present one, on disk. Raises RdcError."""
@@ -652,16 +671,22 @@ class OwnMemory:
     """The state of a pair at one side, read once."""
 
     def __init__(
-        self, pair: PairDirectory | None, ids: tuple[bytes | None, bytes | None], inode: int
+        self,
+        pair: PairDirectory | None,
+        ids: tuple[bytes | None, bytes | None],
+        inode: int,
+        *,
+        rows: bool = False,
     ) -> None:
-        """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last. Raises
-        RdcError."""
+        """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last.
+        `rows`: an ancestor with rows that rdc does not write is damaged. Otherwise that is left to whoever
+        needs the rows. Raises RdcError."""
         self.ancestors: list[StoredAncestor] = []
         self.plans: list[OpenPlan] = []
         wrong: list[str] = []
         whole = True
         if pair is not None:
-            found, wrong = pair.ancestors()
+            found, wrong = pair.ancestors(rows=rows)
             self.ancestors = [
                 each for each in found if (each.head.own, each.head.other) == ids and each.head.inode == inode
             ]
@@ -675,11 +700,17 @@ class OwnMemory:
 
 
 def common_base(
-    pairs: Sequence[PairDirectory | None], roots: Sequence[RootState], inodes: Sequence[int]
+    pairs: Sequence[PairDirectory | None],
+    roots: Sequence[RootState],
+    inodes: Sequence[int],
+    *,
+    rows: bool = False,
 ) -> Base:
-    """Return what both sides had in common, from what each keeps. Raises RdcError."""
+    """Return what both sides had in common, from what each keeps. `rows`: as in OwnMemory. Raises
+    RdcError."""
     left, right = (
-        OwnMemory(pairs[side], (roots[side].id, roots[1 - side].id), inodes[side]) for side in (LEFT, RIGHT)
+        OwnMemory(pairs[side], (roots[side].id, roots[1 - side].id), inodes[side], rows=rows)
+        for side in (LEFT, RIGHT)
     )
     related = relate(left.known, right.known)
     if related.numbers is None:

@@ -65,7 +65,7 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`clock`: seconds that never go back. `sleep`: waits so many of them."""
+        """`clock` returns seconds that never go back, and `sleep` waits for a number of them."""
         self._options = options
         self._reporter = reporter
         self._stop = stop

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from rdc import ExitCode, UniteReport
+from rdc.files.base.paths import temporary_name
 from rdc.uniting.state import PairDirectory
 from rdc.uniting.steps import Steps
 from tests.uniting.pairs import QUICK, Pair
+from tests.uniting.real_world import snapshot
 from tests.uniting.remote_runs import unite_in_turns
 
 Unite = Callable[[Pair], UniteReport]
@@ -117,3 +121,47 @@ def test_a_deletion_that_was_done_stays_done(pair: Pair, unite: Unite, again: bo
         (pair.left / "f").unlink()
     assert unite(pair).exit is ExitCode.OK
     assert pair.texts("f") == [None, None]
+
+
+def test_files_of_one_size_and_one_time_are_never_taken_for_each_other(pair: Pair, unite: Unite) -> None:
+    """Their contents were never read, and after the kill nothing but their contents tells them apart."""
+    pair.both("a", "one")
+    pair.both("b", "two")
+    unite(pair)
+    (pair.left / "a").rename(pair.left / "c")
+    killed_at(unite, pair, Steps, "do")
+    (pair.left / "b").rename(pair.left / "a")
+    for _ in range(2):
+        assert unite(pair).exit is ExitCode.OK
+        assert (pair.texts("a"), pair.texts("c")) == (["two", "two"], ["one", "one"])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("change", ["edited here", "edited there", "directory renamed", "directory removed"])
+def test_what_a_killed_run_left_goes_with_the_next_run(
+    pair: Pair, unite: Unite, change: str, side: str
+) -> None:
+    """Also at a side that gets no file, and before a directory is renamed or removed."""
+    here = pair.left if side == "left" else pair.right
+    there = pair.right if side == "left" else pair.left
+    pair.both("d/f", "text")
+    pair.both("g", "text")
+    unite(pair)
+    for directory, name in (("", b"g"), ("d", b"f")):
+        left = here / directory / os.fsdecode(temporary_name(name))
+        left.write_text("half of a fi")
+        left.chmod(0o600)
+    match change:
+        case "edited here":
+            (here / "g").write_text("edited")
+        case "edited there":
+            (there / "g").write_text("edited")
+        case "directory renamed":
+            (there / "d").rename(there / "e")
+            (there / "e/f").write_text("edited, too")
+        case "directory removed":
+            shutil.rmtree(there / "d")
+    report = unite(pair)
+    assert (report.exit, report.held) == (ExitCode.OK, 0)
+    assert not list(here.rglob(".rdc-*.tmp"))
+    assert snapshot(pair.left) == snapshot(pair.right)

@@ -768,7 +768,8 @@ def read_operands(words: Words, command: str) -> tuple[tuple[Location, ...], Loc
 
 
 def _source(operand: str, before: Sequence[Location], *, published: bool) -> Location:
-    """A SRC; `:PATH` is on the host of the one before it, as in rsync. `published`: as in parse_location."""
+    """Return a SRC; `:PATH` is on the host of the one before it, as in rsync. `published`: as in
+    parse_location."""
     if operand.startswith(":") and not operand.startswith("::") and before:
         host = before[-1]
         if host.host is None or host.port is not None:

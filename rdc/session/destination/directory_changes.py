@@ -81,7 +81,7 @@ class DirectoryTable(Generic[V]):
         return isinstance(path, bytes) and self.get(path) is not None
 
     def __getitem__(self, path: bytes) -> V:
-        """Raise KeyError if the path is not in the table."""
+        """Return the value of a path. Raises KeyError if the path is not in the table."""
         found = self.get(path)
         if found is None:
             raise KeyError(path)
@@ -102,7 +102,7 @@ class DirectoryTable(Generic[V]):
             self._below.setdefault(parent, {})[name] = value
 
     def pop(self, path: bytes) -> V:
-        """Raise KeyError if the path is not in the table."""
+        """Remove a path and return its value. Raises KeyError if the path is not in the table."""
         if len(path) <= SHORT_PATH:
             return self._short.pop(path)
         parent, _, name = path.rpartition(b"/")

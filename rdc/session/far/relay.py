@@ -237,7 +237,7 @@ def _first_hello(host: FarHost, wire: Wire, terms: Terms) -> tuple[bytes, Hello]
 
 
 def _read_hello(wire: Wire, own: Hello, timeout: int, stop: StopSignal | None) -> tuple[bytes, Hello]:
-    """Raise RdcError, as a Connection does, if no Hello comes."""
+    """Read a Hello, and return its bytes, too. Raises RdcError, as a Connection does, if none comes."""
     reader = Connection(True, own)  # it only reads
     arrived = bytearray()
     end = time.monotonic() + timeout if timeout else None

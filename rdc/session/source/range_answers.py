@@ -157,7 +157,7 @@ HARD_BYTES = 128 << 10
 sent. 444 KB of a new TypeScript became 349 KB, for 15 ms of CPU time (measured)."""
 
 RANGES_AT_ONCE = 2048
-"""Ranges masked at a time. Each needs at most 1.1 KB of surroundings: little more than 2 MB in all."""
+"""Ranges masked at a time. Each needs at most 1.1 KB of surroundings: little more than 2 MB in total."""
 
 
 def end_of(message: messages.BlockRequest | messages.RangeRequest) -> int:

@@ -165,7 +165,7 @@ class Rebuild:
         self.advance()
 
     def finish(self, root: bytes) -> None:
-        """Raise MismatchError unless the file is complete and has this root."""
+        """Check that the file is complete and has this root. Raises MismatchError otherwise."""
         if self._run is not None or self._inbox:
             raise self._mismatch("its literals do not fill its gaps")
         tree = self._builder.finish()
@@ -548,7 +548,7 @@ class FileFetch:
         guesses.wrong(self._paths, len(message.cells))
         if any(map(guesses.is_spent, self._paths)):
             path = self._recipe.path
-            raise MismatchError(path, f"{printable(path)}: too much of what was found is not what is there")
+            raise MismatchError(path, f"{printable(path)}: too many matched blocks have other content")
 
     def keep(self) -> None:
         """Leave what is written for the next run to resume from."""

@@ -338,7 +338,7 @@ complete -c rdc -n '__fish_seen_subcommand_from scan' -l catalog -r -d 'director
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l no-catalog -d 'read every file; do not use a catalog'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l cluster -x -d 'divide the work into slices, run by processes:N here, dask://HOST:PORT, ray://HOST:PORT or ray:local; -o is the directory of their parts, which all machines share'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l slices -x -d 'number of slices (default: four per worker thread, or that of the existing parts)'
-complete -c rdc -n '__fish_seen_subcommand_from scan' -s o -l output -r -d 'also write this scan to FILE.rdcscan; rdc merge combines those of several machines'
+complete -c rdc -n '__fish_seen_subcommand_from scan' -s o -l output -r -d 'also write this scan to FILE, which ends in .rdcscan, for rdc merge to combine with others'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l slice -x -d 'read only slice I of N, from 1/N to N/N, as one of N separate jobs; needs -o'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l shift -x -d 'count only one chunk in 2^S, for smaller parts (default: 0)'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l json -d 'print the whole report as one JSON object on stdout'

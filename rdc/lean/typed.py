@@ -74,25 +74,27 @@ else:
         lambda _cls, a, b, c, d, e, f: _new(_cls, (a, b, c, d, e, f)),
         lambda _cls, a, b, c, d, e, f, g: _new(_cls, (a, b, c, d, e, f, g)),
         lambda _cls, a, b, c, d, e, f, g, h: _new(_cls, (a, b, c, d, e, f, g, h)),
-        lambda _cls, a, b, c, d, e, f, g, h, i: _new(_cls, (a, b, c, d, e, f, g, h, i)),
-        lambda _cls, a, b, c, d, e, f, g, h, i, j: _new(_cls, (a, b, c, d, e, f, g, h, i, j)),
     )
     """`__new__` by number of fields, from one on. A class gets a copy with its own parameter names."""
+
+    def _of_locals(_cls):
+        """Do what the patterns do, for more fields: a class gives it the parameters."""
+        return _new(_cls, [*locals().values()][1:])
 
     class _NamedTuples(type):
         def __new__(cls, name, bases, body):
             if not bases:
                 return type.__new__(cls, name, bases, body)
             fields = tuple(body["__annotations__"])
-            pattern = _PATTERNS[len(fields) - 1]
-            new = FunctionType(
-                pattern.__code__.replace(
-                    co_varnames=("_cls", *fields),
-                    co_name="__new__",
-                    co_qualname=f"{body['__qualname__']}.__new__",
-                ),
-                pattern.__globals__,
+            pattern = _PATTERNS[len(fields) - 1] if len(fields) <= len(_PATTERNS) else _of_locals
+            code = pattern.__code__.replace(
+                co_argcount=1 + len(fields),
+                co_nlocals=1 + len(fields),
+                co_varnames=("_cls", *fields),
+                co_name="__new__",
+                co_qualname=f"{body['__qualname__']}.__new__",
             )
+            new = FunctionType(code, pattern.__globals__)
             new.__module__ = body["__module__"]
             getters = {
                 each: _tuplegetter(row, f"Alias for field number {row}") for row, each in enumerate(fields)

@@ -82,7 +82,7 @@ def test_a_named_tuple_does_what_those_of_typing_do() -> None:
 
 def test_a_named_tuple_may_have_many_fields() -> None:
     made: list[type[tuple[int, ...]]] = []
-    for count in range(1, 11):
+    for count in range(1, 14):
         names = [f"field{number}" for number in range(count)]
         body = {
             "__annotations__": dict.fromkeys(names, "int"),
@@ -91,7 +91,8 @@ def test_a_named_tuple_may_have_many_fields() -> None:
         }
         made.append(type(NamedTupleBase)("Made", (NamedTupleBase,), body))
         one = made[-1](*range(count))
-        assert [getattr(one, name) for name in names] == [*range(count)]
+        assert [getattr(one, name) for name in names] == [*one] == [*range(count)]
+        assert made[-1](**dict(zip(names, one, strict=True))) == one
 
 
 def test_bases_say_nothing() -> None:

@@ -30,45 +30,65 @@ class Others(ReplicaChurn):
 
 
 class Ledger:
-    """Files that only one user touches, so that what has to be there in the end is known."""
+    """Files that only one user touches, so that what has to be at both sides after a run is known.
+
+    A run that is interrupted may have brought a version to the other side before both sides agreed on it. If
+    its user deletes the file before the next run, that version comes back, whichever was written later; if
+    its user wrote another one, both are a conflict, and a deletion leaves the other side's. A version that
+    both sides agreed on never comes back.
+    """
 
     def __init__(self, sides: tuple[Path, Path], rng: random.Random) -> None:
         self._sides = sides
         self._rng = rng
-        self.texts: dict[str, str | None] = {}
-        """What was written last, by name; None: deleted."""
-        self._deleted: dict[str, str | None] = {}
-        """What a deleted file had."""
-        self.killed = False
-        """Whether a run was killed: what is deleted after that may come back once."""
+        self._texts: dict[str, str | None] = {}
+        """What its user left, by name; None: deleted."""
+        self._written: dict[str, set[str]] = {}
+        """What was written since all doubts were over."""
+        self._doubtful: dict[str, set[str]] = {}
+        """What an interrupted run may have brought to the other side."""
 
     def step(self) -> None:
         """One user writes a file of its own, or deletes it."""
         side = self._rng.randrange(2)
         name = f"own-{side}-{self._rng.randrange(6)}"
         path = self._sides[side] / name
-        if path.exists() and self._rng.random() < 0.2:
+        if path.exists() and self._rng.random() < 0.4:
             path.unlink()
-            self._deleted[name] = self.texts.get(name) or self._deleted.get(name)
-            self.texts[name] = None
+            self._texts[name] = None
         else:
             text = f"{side} {self._rng.random()} " + "x" * self._rng.randrange(200)
             path.write_text(text)
-            self.texts[name] = text
+            self._texts[name] = text
+            self._written.setdefault(name, set()).add(text)
 
-    def wrong(self, torn: set[str]) -> list[str]:
-        """What is not as it was left, but for conflicts: a kill may leave one."""
+    def interrupted(self) -> None:
+        """A run may have been interrupted: what was written before is in doubt."""
+        for name, texts in self._written.items():
+            self._doubtful.setdefault(name, set()).update(texts)
+
+    def settle(self) -> list[str]:
+        """Return what is wrong after a whole run that no user disturbed. It ends all doubts but those about
+        files with a conflict."""
         found = []
-        for name, text in self.texts.items():
-            if name in torn:
-                continue
-            for side in self._sides:
-                path = side / name
-                now = path.read_text() if path.exists() else None
-                back = self.killed and text is None and now == self._deleted[name]
-                if now != text and not back:
-                    found.append(f"{path}: expected {text!r}, found {now!r}")
+        for name, text in self._texts.items():
+            doubtful = self._doubtful.get(name, set())
+            number = int(name.split("-")[1])
+            own, other = (_text_of(self._sides[side] / name) for side in (number, 1 - number))
+            came_back = text is None and own is not None and own == other and own in doubtful
+            in_conflict = text is not None and own == text and other in doubtful
+            if not (came_back or in_conflict or own == other == text):
+                found.append(
+                    f"{name}: its user left {text!r}, found {own!r}, and {other!r} at the other side"
+                )
+            self._texts[name] = own
+            self._doubtful[name] = {other} if other not in (None, own) else set()
+        self._written.clear()
         return found
+
+
+def _text_of(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
 
 
 def one_round(place: Path, seed: int) -> int:
@@ -89,6 +109,7 @@ def one_round(place: Path, seed: int) -> int:
     try:
         for _ in range(rng.randint(1, 3)):
             with watching.running():
+                assert not (wrong := ledger.settle()), wrong
                 for _ in range(rng.randint(2, 5)):
                     for _ in range(rng.randint(1, 3)):
                         for churn in churns:
@@ -96,14 +117,18 @@ def one_round(place: Path, seed: int) -> int:
                         ledger.step()
                     if line is not None and rng.random() < 0.4:
                         line.kill()
-                        ledger.killed = True
+                        ledger.interrupted()
                     time.sleep(rng.choice([0.0, 0.3]))
-                if rng.random() < 0.5:
+                if rng.random() < 0.3:
+                    assert watching.end() == 0, watching.story
+                else:
                     watching.kill()
-                    ledger.killed = True
+                ledger.interrupted()
             churns[rng.randrange(2)].run(10)
-            ledger.step()
+            for _ in range(rng.randint(1, 3)):
+                ledger.step()
         with watching.running():
+            assert not (wrong := ledger.settle()), wrong
             (left / "the last").write_text("end")
             watching.wait_texts("the last", "end")
             assert watching.end() == 0, watching.story
@@ -123,7 +148,7 @@ def check(watching: UniteWatching, ledger: Ledger) -> int:
     open_ = {event.path for event in events if isinstance(event, rdc.UniteConflict)}
     assert (report.left, report.right) == (0, 0), f"a second run did something: {events[-5:]}"
     assert open_ <= told, f"conflicts that were not named: {sorted(open_ - told)}"
-    assert not ledger.wrong(open_), ledger.wrong(open_)
+    assert not (wrong := ledger.settle()), wrong
     held = [event.message for event in events if isinstance(event, rdc.Problem) and event.code]
     for path in watching.different:
         named = any(path == each or path.startswith(f"{each}/") for each in open_)

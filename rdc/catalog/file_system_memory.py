@@ -88,7 +88,7 @@ class FileSystemMemory:
             return {}
 
     def _write(self, body: bytes) -> None:
-        """Raises OSError."""
+        """Replace the file by one with this body. Raises OSError."""
         self._database.prepare_directory()
         aside = f"{self._path}.{os.getpid()}"
         with suppress(FileNotFoundError):
@@ -116,7 +116,7 @@ def _line(key: bytes, one: _Remembered) -> bytes:
 
 
 def _parsed(line: bytes) -> tuple[bytes, _Remembered]:
-    """Raises ValueError."""
+    """Return the key and the facts of a line. Raises ValueError."""
     key, day, kept, code = line.split(b" ")
     if len(key) != 2 * KEY_BYTES or not 0 <= int(code) < 1 << _FLAGS:
         raise ValueError(line)

@@ -181,8 +181,8 @@ def _delete(database: Database, statement: str, rows: list[tuple[object, ...]]) 
 
 
 def _must(database: Database, result: T | None, what: str) -> T:
-    """Raises RdcError for None: a maintenance command must fail where other jobs continue without a
-    catalog."""
+    """Return a result that is not None. Raises RdcError for None: a maintenance command must fail where other
+    jobs continue without a catalog."""
     if result is None:
         raise RdcError(
             f"{database.path}: the catalog cannot be {what}; check its owner and permissions, the disk,"

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rdc.errors import ExitCode, RdcError, UsageError, escaped
+from rdc.errors import ExitCode, RdcError, UsageError, escaped, printable
 from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import SIZE_LIMIT
@@ -201,6 +201,12 @@ class Words(Record):
 
     given: tuple[Given, ...]
     operands: tuple[str, ...]
+    taken: str = ""
+    """Which word after the last operand an option took: "--html takes 'a' as its FILE". Empty for none."""
+
+    def missing(self, message: str, command: str) -> UsageError:
+        """Return the error for a missing operand. An option may have taken the word that was meant as one."""
+        return UsageError(f"{message}{self.taken and '; ' + self.taken} (see {command} --help)")
 
     def has(self, *keys: str) -> bool:
         """Return whether one of these options is given."""
@@ -266,6 +272,7 @@ def parse_words(
     reader = _Reader(groups, refused, command, of_sync)
     given: list[Given] = []
     operands: list[str] = []
+    taken = ""
     rest = iter(words)
     for word in rest:
         if word == "--":
@@ -280,6 +287,7 @@ def parse_words(
                 raise reader.error(name + wrong)
             if option.metavar is not None and not equals:
                 value = reader.value(option, name, next(rest, None))
+                taken = _taken(option, name, value)
             given.append(Given(option.key, value))
         elif word.startswith("-") and word != "-":
             letters = word[1:]
@@ -287,15 +295,20 @@ def parse_words(
                 name, letters = "-" + letters[0], letters[1:]
                 option = reader.find(name)
                 value = ""
-                if option.metavar is not None:
-                    value = (
-                        letters.removeprefix("=") if letters else reader.value(option, name, next(rest, None))
-                    )
-                    letters = ""
+                if option.metavar is not None and letters:
+                    value, letters = letters.removeprefix("="), ""
+                elif option.metavar is not None:
+                    value = reader.value(option, name, next(rest, None))
+                    taken = _taken(option, name, value)
                 given.append(Given(option.key, value))
         else:
             operands.append(word)
-    return Words(tuple(given), tuple(operands))
+            taken = ""
+    return Words(tuple(given), tuple(operands), taken)
+
+
+def _taken(option: Option, name: str, word: str) -> str:
+    return f"{name} takes '{printable(word)}' as its {option.metavar}"
 
 
 class _Reader(Record):

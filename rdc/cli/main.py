@@ -126,7 +126,7 @@ _LIST = "to list a directory, write: rdc sync SRC"
 _OTHER_VERBS = {
     **dict.fromkeys(("verify", "diff", "compare", "cmp", "audit"), _COMPARE),
     **dict.fromkeys(("bisync", "twoway", "two-way"), _TWO_WAY),
-    **dict.fromkeys(("backup", "snapshot", "snapshots"), _SNAPSHOT),
+    **dict.fromkeys(("backup", "snapshot", "snapshots", "put"), _SNAPSHOT),
     **dict.fromkeys(("ls", "list", "dir"), _LIST),
     "status": "to see what a sync would change, write: rdc sync -n -i SRC DST",
     "restore": "to revert the last sync, write: rdc undo DST; a snapshot: rdc sync STORE/@latest/ DST",
@@ -172,7 +172,7 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         environment.data(manual(load_verbs()))
         return ExitCode.OK
     if first.startswith("-"):
-        raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
+        raise UsageError(f"{first} comes before the verb; write rdc sync {first} ... (see rdc --help)")
     raise _no_verb(first)
 
 
@@ -194,9 +194,15 @@ def _run_verb(name: str, words: Sequence[str], environment: Environment) -> Exit
 
         environment.data(verb_manual(name, load_verb(name)))
         return ExitCode.OK
-    if len(words) == 1 and words[0] == "-h":
-        words = ["--help"]  # as in rsync: alone, -h asks for help, as no run consists of rounded sizes only
+    if words and words[-1] == "-h" and (len(words) == 1 or _are_subverb(name, words[:-1])):
+        # As in rsync: alone, -h asks for help, as no run consists of rounded sizes only.
+        words = [*words[:-1], "--help"]
     return run_with_settings(name, words, environment)
+
+
+def _are_subverb(verb: str, words: Sequence[str]) -> bool:
+    """Return whether `words` are a verb below `verb`, such as put of `rdc store put`."""
+    return len(words) == 1 and words[0] in getattr(load_verb(verb), "SUBVERBS", ())
 
 
 def _version_text() -> str:

@@ -69,7 +69,8 @@ class Engine(Record):
 
 
 def parse_engine(url: str) -> EngineUrl:
-    """Raises UsageError for a URL that names no engine, and for an engine that is not installed."""
+    """Parse the URL of an engine. Raises UsageError for a URL that names no engine, and for an engine that is
+    not installed."""
     local = re.fullmatch(r"processes:(\d{1,4})", url, re.ASCII)
     if local is not None and 1 <= int(local[1]) <= PROCESSES:
         return EngineUrl("processes", "", int(local[1]))

@@ -132,7 +132,7 @@ class _Sent(Record):
 
 
 class SliceRuns:
-    """Runs tasks by number of slice. A failed one is run again, at most `attempts` times in all.
+    """Runs tasks by number of slice. A failed one is run again, at most `attempts` times in total.
 
     If a worker dies, a ProcessPoolExecutor is broken as a whole. A new one takes the tasks that it had, if
     the caller gave the means to make one. That ends after `attempts` breaks without a finished slice in

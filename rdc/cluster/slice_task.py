@@ -57,7 +57,7 @@ class RunMarker:
             os.unlink(self.list_path(number))
 
     def begin(self) -> None:
-        """Raises FileError if the directory cannot be written to."""
+        """Create the empty file. Raises FileError if the directory cannot be written to."""
         try:
             self._clear(_NAME)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
@@ -195,7 +195,8 @@ def packed_task(task: SliceTask) -> bytes:
 
 
 def unpacked_result(content: bytes) -> SliceResult:
-    """Raises TypeError for anything that run_slice does not return."""
+    """Return the result in what a worker sent. Raises TypeError for anything that run_slice does not
+    return."""
     result = pickle.loads(content)  # noqa: S301 - an engine runs code of its workers anyway
     if not isinstance(result, SliceResult):
         raise TypeError(f"a worker returned {type(result).__name__}")

@@ -70,8 +70,8 @@ class Limits(Record):
     threads: int = _limit(2, 1, 64)
     """Threads of one session that read and hash."""
     decompressed: int = _limit(4 << 40, 1, SIZE_LIMIT, size=True)
-    """Decompressed bytes that one session may send in all, content and messages. `cpu_seconds` ends a session
-    earlier if it uses what it decodes."""
+    """Decompressed bytes that one session may send in total, content and messages. `cpu_seconds` ends a
+    session earlier if it uses what it decodes."""
     written: int = _limit(4 << 40, 1, SIZE_LIMIT, size=True)
     """Bytes that one session may write, plus 4 KiB for each entry."""
 
@@ -122,7 +122,7 @@ class DaemonConfig(Record):
     modules: Mapping[str, Module]
 
     def names_of(self, pin: str) -> frozenset[str]:
-        """The names under which the certificate is trusted; empty for a stranger."""
+        """Return the names under which the certificate is trusted; empty for a stranger."""
         return frozenset(
             name for name, known in self.keys.trusted.items() if any(each.pin == pin for each in known)
         )

@@ -539,7 +539,7 @@ def measure_freed(leased: LeasedFiles, original: int, file: int) -> Sharing:
 
 
 def _state_of(tree: Tree, path: bytes) -> DirectoryState:
-    """Raise RdcError."""
+    """Return the state of a directory. Raises RdcError."""
     directory = tree.root.directory(path)
     with tree.root.failing(path, "look at it", reading=True):
         found = os.fstat(directory.fd)

@@ -134,7 +134,7 @@ def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> Dedupe
                 f"--undo takes no PATH: the journal says what it is about ({parsed.operands[0]})"
             )
     elif not parsed.operands:
-        raise UsageError("rdc dedupe needs a PATH (see rdc dedupe --help)")
+        raise parsed.missing("rdc dedupe needs a PATH", "rdc dedupe")
     if parsed.has("--chunks") and (parsed.has("--hardlink") or report is not None):
         other = "--hardlink" if parsed.has("--hardlink") else "--from"
         raise UsageError(f"--chunks makes no sense with {other}, which is about whole files")

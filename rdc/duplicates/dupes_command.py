@@ -48,8 +48,8 @@ REMOVAL_GROUP = OptionGroup(
     "Remove duplicates",
     (
         Option(("--delete",), "delete all files of each group but one", common=True),
-        Option(("--move",), "move them to DIR, with their paths", "DIR", common=True),
-        Option(("--symlink",), "replace them with symbolic links to the file that stays", common=True),
+        Option(("--move",), "move all but one to DIR, with their paths", "DIR", common=True),
+        Option(("--symlink",), "replace all but one with symbolic links to that one", common=True),
         Option(
             ("--apply",),
             "do it; without --apply, show what would be done and the space it frees",
@@ -58,7 +58,7 @@ REMOVAL_GROUP = OptionGroup(
         Option(("-n", "--dry-run"), "change nothing, even with --apply"),
         Option(
             ("--keep",),
-            "the file that stays: newest, oldest, shortest-path, longest-path, first or in:DIR",
+            "which file stays: first (default), newest, oldest, shortest-path, longest-path or in:DIR",
             "RULE",
             common=True,
         ),
@@ -254,7 +254,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     parsed = _with_listed(parsed, environment)
     if not parsed.operands:
-        raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
+        raise parsed.missing("rdc dupes needs a file or directory", "rdc dupes")
     removal = read_removal(parsed)
     form = parsed.only(_FORMATS, "rdc dupes")
     options = _options(parsed, environment)
@@ -304,7 +304,7 @@ def _with_listed(words: Words, environment: Environment) -> Words:
     given = words.last("--files-from")
     if given is None:
         if words.has("--from0"):
-            raise UsageError("--from0 means nothing without --files-from")
+            raise UsageError("--from0 needs --files-from")
         return words
     if not given.value:
         raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")

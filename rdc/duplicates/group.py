@@ -73,8 +73,8 @@ def inodes_of(
     attributes: bool = False,
     use: bool = False,
 ) -> list[Inode]:
-    """The group's files by inode, in the order of their first names. Files that cannot be opened or whose
-    size has changed are passed to `problem` and left out."""
+    """Return the group's files by inode, in the order of their first names. Files that cannot be opened or
+    whose size has changed are passed to `problem` and left out."""
     found: dict[tuple[int, int], Inode] = {}
     for number, path in zip(group.roots, group.paths, strict=True):
         tree = trees[number]
@@ -96,7 +96,7 @@ def inodes_of(
 
 
 def _looked_at(tree: Tree, path: bytes, *, attributes: bool, use: bool) -> Inode:
-    """Raise FileError."""
+    """Return the inode at a path. Raises FileError."""
     if not attributes and not use:
         return Inode(facts_at(tree.root, path))
     with tree.root.open_read(path) as source, tree.root.failing(path, "look at it", reading=True):

@@ -609,8 +609,8 @@ class Span(Record):
 
 
 def spans_to_move(fd: int, size: int, shared: Iterable[Span]) -> list[Span]:
-    """The spans to move so that everything in `shared` (sorted, disjoint) is freed. Empty if moving is not
-    needed or not worth it. Raises OSError."""
+    """Return the spans to move so that everything in `shared` (sorted, disjoint) is freed. Empty if moving is
+    not needed or not worth it. Raises OSError."""
     spans = list(shared)
     moved: list[Span] = []
     won = 0

@@ -145,7 +145,7 @@ def remove_directories(private: str, made: list[str]) -> None:
 
 
 def received(stream: BinaryIO, expected: Any) -> list[bytes]:
-    """The bytes of all wheels, each compared with its digest before anything is written."""
+    """Return the bytes of all wheels, each compared with its digest before anything is written."""
     wheels = []
     for each in expected:
         data = stream.read(each["size"])
@@ -273,7 +273,7 @@ def write_launcher(private: str, start: str) -> None:
 
 
 def versions(private: str) -> list[str]:
-    """The names of the unpacked versions."""
+    """Return the names of the unpacked versions."""
     return sorted(
         name
         for name in os.listdir(private)

@@ -141,7 +141,7 @@ def remove(shell: tuple[str, ...], host: str, machine: Machine) -> str:
 
 
 def list_versions(shell: tuple[str, ...], host: str, machine: Machine) -> str:
-    """The names of the installed versions, one a line."""
+    """Return the names of the installed versions, one a line."""
     return _obey(shell, host, machine, {"action": "list"}, b"")
 
 

@@ -116,6 +116,8 @@ def _place(table: Table, key: str, text: str, environ: Mapping[str, str]) -> str
     if location.host is not None:
         return text
     path = _home(text, environ)
+    if path.startswith("~/"):
+        raise table.error(key, f"HOME is not set, which '{printable(text)}' needs; write /PATH")
     if not os.path.isabs(path):
         raise table.error(
             key, f"expected /PATH, ~/PATH, HOST:PATH or rdc://HOST/MODULE/, found '{printable(text)}'"

@@ -158,13 +158,19 @@ def check_method(function: str, name: str, value: object, method: str) -> None:
 
 def check_buffer(function: str, name: str, value: object) -> None:
     """Raise TypeError unless `value` is bytes or another contiguous buffer."""
+    checked_buffer(function, name, value).release()
+
+
+def checked_buffer(function: str, name: str, value: object) -> memoryview:
+    """Return a view of bytes or another contiguous buffer. Raises TypeError for any other value."""
     try:
-        with memoryview(value) as view:  # type: ignore[arg-type] # this is the question
-            contiguous = view.c_contiguous
+        view = memoryview(value)  # type: ignore[arg-type] # this is the question
     except (TypeError, BufferError):
         raise _wrong(f"{function}.{name}", "bytes or another buffer", value) from None
-    if not contiguous:
+    if not view.c_contiguous:
+        view.release()
         raise TypeError(f"{function}.{name}: expected a buffer without gaps, found another; copy it first")
+    return view
 
 
 def checked_seed(function: str, value: object) -> int:

@@ -20,7 +20,8 @@ from blake3 import blake3
 from rdc.chunking import Chunker, ChunkParams, name_chunks
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.own.output_file import Output, OutputKind, write_output
-from rdc.lean.checks import check_argument, check_buffer, checked_count, found_type
+from rdc.lean.checks import check_argument, checked_buffer, checked_count, found_type
+from rdc.lean.typed import Protocol
 from rdc.library import public
 from rdc.library.streams import BinaryReader, sign
 from rdc.signature.codec import decode_signature
@@ -30,7 +31,7 @@ from rdc.store.frames import FRAME_BYTES, PREFIX_BYTES, FrameError, FrameKind, S
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import BinaryIO
+    from typing import TypeGuard
 
     from typing_extensions import Buffer
 
@@ -158,15 +159,36 @@ def patch(
 # --- contents: buffers, paths and file objects --------------------------------------------------------------
 
 
+class _Seekable(BinaryReader, Protocol):
+    """A binary file object whose position can be set."""
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int: ...
+
+
+def _is_reader(given: object) -> TypeGuard[BinaryReader]:
+    """Return whether this has read(). What it returns is checked where it is read."""
+    return callable(getattr(given, "read", None))
+
+
+def _is_seekable(given: object) -> TypeGuard[_Seekable]:
+    return callable(getattr(given, "seek", None))
+
+
+def _buffer_file(function: str, name: str, given: object) -> io.BytesIO:
+    """Return a buffer as a file. Raises TypeError for any other value."""
+    # Only of bytes does BytesIO make no copy.
+    return io.BytesIO(given if isinstance(given, bytes) else checked_buffer(function, name, given))
+
+
 class _Base:
     """A content that is read anywhere."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: _Seekable) -> None:
         self._file = file
         self.size = file.seek(0, os.SEEK_END)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Raises DeltaError if they are not there: the file became shorter."""
+        """Return the bytes at an offset. Raises DeltaError if they are missing: the file became shorter."""
         self._file.seek(offset)
         found = _read_all(self._file, length)
         if len(found) < length:
@@ -197,13 +219,12 @@ def _opened(function: str, name: str, given: object) -> Iterator[_Base]:
     if isinstance(given, (str, os.PathLike)):
         with open(given, "rb") as file:
             yield _Base(file)
-    elif callable(getattr(given, "seek", None)):
-        yield _Base(given)  # type: ignore[arg-type] # a file, whose reads are checked where they are used
-    elif callable(getattr(given, "read", None)):
+    elif _is_seekable(given):
+        yield _Base(given)
+    elif _is_reader(given):
         raise TypeError(f"{function}.{name}: expected a file that can seek, found {found_type(given)}")
     else:
-        check_buffer(function, name, given)
-        yield _Base(io.BytesIO(given))  # type: ignore[arg-type] # it is a buffer
+        yield _Base(_buffer_file(function, name, given))
 
 
 @contextmanager
@@ -211,11 +232,10 @@ def _reading(function: str, name: str, given: object) -> Iterator[Iterator[bytes
     if isinstance(given, (str, os.PathLike)):
         with open(given, "rb") as file:
             yield _spans_of(function, name, file)
-    elif callable(getattr(given, "read", None)):
-        yield _spans_of(function, name, given)  # type: ignore[arg-type] # it has read()
+    elif _is_reader(given):
+        yield _spans_of(function, name, given)
     else:
-        check_buffer(function, name, given)
-        yield _spans_of(function, name, io.BytesIO(given))  # type: ignore[arg-type] # it is a buffer
+        yield _spans_of(function, name, _buffer_file(function, name, given))
 
 
 def _spans_of(function: str, name: str, file: BinaryReader) -> Iterator[bytes]:

@@ -166,7 +166,7 @@ def scan_parts(
     by its name, like `paths`. Before it reads anything, a worker compares its version of rdc and what it sees
     at `paths` with this machine.
 
-    A task that fails is run again, at most three times in all. Complete parts of the same scan that are in
+    A task that fails is run again, at most three times in total. Complete parts of the same scan that are in
     `out` already are kept, so a run that was ended goes on where it was. `threads`: that read and hash in
     each task. `reporter` receives Progressed events of the phase 'read', in bytes, after each slice. Once
     `stop` is set, or after KeyboardInterrupt, running tasks end without a part; `stop` raises StoppedError.

@@ -41,7 +41,7 @@ class BinaryReader(Protocol):
 
 @public
 def cuts(data: Buffer, params: ChunkParams = SYNC_PARAMS) -> array[int]:
-    """The ends of the chunks of `data`, in bytes, as an array of typecode 'Q'.
+    """Return the ends of the chunks of `data`, in bytes, as an array of typecode 'Q'.
 
     The last is len(data); empty data has none. Raises TypeError.
 

@@ -17,7 +17,7 @@ everything that needs an option derives from it:
 - what `rdc watch` refuses and `rdc check` takes, and whether a pair of trees in sync depends on it;
 - its paragraph in the manual and its row in the comparison with rsync (scripts/manual).
 
-Every start loads the declarations, so they are plain tuples of constants: 0.3 ms in all.
+Every start loads the declarations, so they are plain tuples of constants: 0.3 ms in total.
 """
 
 from __future__ import annotations
@@ -664,7 +664,7 @@ def parse_size_bound(text: str) -> int:
         plain, more = plain[:-2], int(plain[-2:])
     size = parse_size_of(plain) + more
     if size < 0:
-        raise ValueError("no file is smaller than nothing; a size such as 500M is expected")
+        raise ValueError("no file is smaller than 0 bytes; a size such as 500M is expected")
     return min(size, limits.SIZE_LIMIT)
 
 

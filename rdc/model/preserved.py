@@ -578,6 +578,12 @@ def packed_times(nanoseconds: list[int]) -> list[int]:
     return [packed_time(one) for one in nanoseconds]
 
 
+def is_known_time(packed: int) -> bool:
+    """Return whether `real_time` knows the time: not that of a stamp at rest that this process has not
+    made."""
+    return FIRST_NS <= packed < END_NS or packed in _times
+
+
 def real_time(packed: int) -> int:
     """Return the nanoseconds since the epoch of a packed time. Raises KeyError for a stamp that this process
     has not made."""

@@ -42,7 +42,7 @@ class BundleLayout(Record):
 
     @classmethod
     def of(cls, files: Sequence[int], sizes: Sequence[int], block: int) -> BundleLayout:
-        """Lays out the files with these numbers and sizes in bytes. `block`: bytes of a block, as asked
+        """Lay out the files with these numbers and sizes in bytes. `block`: bytes of a block, as asked
         for."""
         by_block: dict[int, list[int]] = {}
         for row, size in enumerate(sizes):

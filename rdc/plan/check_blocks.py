@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def by_base(reads: array[int]) -> list[tuple[int, array[int]]]:
-    """Returns each base's number with its offsets and lengths, alternating. `reads` has the kernel's rows
+    """Return each base's number with its offsets and lengths, alternating. `reads` has the kernel's rows
     (base, offset, length), ordered by base."""
     found: list[tuple[int, array[int]]] = []
     bases = reads[0::3]
@@ -57,7 +57,7 @@ def by_base(reads: array[int]) -> list[tuple[int, array[int]]]:
 def unverified_check_blocks(
     parts: Sequence[Part], trees: Sequence[SignatureTree], size: int
 ) -> Iterator[tuple[tuple[int, ...], bytes]]:
-    """Yields the check blocks of a file that contain matched blocks, with the copy instructions for their
+    """Yield the check blocks of a file that contain matched blocks, with the copy instructions for their
     contents.
 
     `parts` make the file of `size` bytes. Each item has up to CHECK_BLOCKS_PER_ANSWER check block numbers.
@@ -79,7 +79,7 @@ def unverified_check_blocks(
 
 
 def check_block_ranges(check_blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yields (start, stop) offsets in the file of each run of consecutive check blocks. A last block counts
+    """Yield (start, stop) offsets in the file of each run of consecutive check blocks. A last block counts
     in full, even past the end of the file."""
     first = 0
     while first < len(check_blocks):
@@ -91,7 +91,7 @@ def check_block_ranges(check_blocks: Sequence[int]) -> Iterator[tuple[int, int]]
 
 
 def _with_matches(parts: Sequence[Part]) -> list[int]:
-    """Returns the check blocks that contain matched blocks, and no repeated content."""
+    """Return the check blocks that contain matched blocks, and no repeated content."""
     found: list[int] = []
     torn: set[int] = set()
     at = behind = 0
@@ -114,7 +114,7 @@ _OTHER_KEY = bytes(range(255, -1, -1))
 
 
 def check_block_digests(secret: bytes, images: Buffer) -> bytes:
-    """Returns CHECK_BLOCK_DIGEST_BYTES for each check block in `images`, keyed with the session's secret.
+    """Return CHECK_BLOCK_DIGEST_BYTES for each check block in `images`, keyed with the session's secret.
 
     The key differs from the one for block fingerprints. With the same polynomial, a false match at the end of
     a check block would stay unnoticed.
@@ -125,7 +125,7 @@ def check_block_digests(secret: bytes, images: Buffer) -> bytes:
 
 
 def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
-    """Divides ranges and check blocks over requests. Yields (ranges, slice of `check_blocks`), where ranges
+    """Divide ranges and check blocks over requests. Yields (ranges, slice of `check_blocks`), where ranges
     alternate offset and length. If there are ranges at all, every request has some.
 
     The ranges within one check block go into one request, because its digest covers all other bytes of the
@@ -161,12 +161,12 @@ def divided_wholly(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[
 
 
 def _start_of(check_blocks: Sequence[int], row: int) -> int:
-    """Returns the file offset of the check block in this row, or SIZE_LIMIT past the last row."""
+    """Return the file offset of the check block in this row, or SIZE_LIMIT past the last row."""
     return check_blocks[row] * CHECK_BLOCK_BYTES if row < len(check_blocks) else SIZE_LIMIT
 
 
 def _check_blocks_before(stop: int, check_blocks: Sequence[int], first: int) -> int:
-    """Returns the first row from `first` on whose check block begins at `stop` or later, or exceeds the room
+    """Return the first row from `first` on whose check block begins at `stop` or later, or exceeds the room
     of a request."""
     return bisect_left(
         check_blocks,
@@ -202,7 +202,7 @@ class _Ranges:
         )
 
     def take(self, stop: int) -> array[int]:
-        """Removes and returns the ranges before offset `stop`. A range across it is cut."""
+        """Remove and return the ranges before offset `stop`. A range across it is cut."""
         last = bisect_left(self._offsets, stop, self._first)
         some = self._rows[2 * self._first : 2 * last]
         self._first = last
@@ -223,7 +223,7 @@ PlacedMatch = tuple[int, int, int, int]
 
 
 def context_rows(ranges: array[int], size: int) -> array[int]:
-    """Returns the bytes next to `ranges` that are in none of them, for a file of `size` bytes.
+    """Return the bytes next to `ranges` that are in none of them, for a file of `size` bytes.
 
     `ranges` has at least one range. Arguments and result are rows (offset, length) in file order. Both sides
     of each range get the same number of bytes, PACKED_CONTEXT_BYTES in total.
@@ -234,7 +234,7 @@ def context_rows(ranges: array[int], size: int) -> array[int]:
 def known_matches(
     parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: array[int]
 ) -> Iterator[PlacedMatch] | None:
-    """Yields where the bases have the `wanted` ranges (rows of offset and length) of the file that `parts`
+    """Yield where the bases have the `wanted` ranges (rows of offset and length) of the file that `parts`
     make.
 
     Returns None if any part repeats. Literals are seldom near repeated content.
@@ -253,7 +253,7 @@ def _placed(copies: array[int], wanted: array[int]) -> Iterator[PlacedMatch]:
 
 
 def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]:
-    """Returns everything that is copied from bases, in file order, as the kernel's rows of copies. Repeated
+    """Return everything that is copied from bases, in file order, as the kernel's rows of copies. Repeated
     content comes once, where it begins; what repeats as a sequence of parts does not come at all."""
     offsets = list(map(chunk_offsets, trees))
     copies = array("Q")

@@ -84,7 +84,7 @@ def compare(
     checksum: bool,
     unverified: Collection[int] = frozenset(),
 ) -> Comparison:
-    """Returns what turns directory `existing` into `wanted`. Special files of the source are ignored
+    """Return what turns directory `existing` into `wanted`. Special files of the source are ignored
     and never extraneous.
 
     `preserved`: the metadata that count. `checksum`: contents are compared despite equal size and mtime.
@@ -132,7 +132,7 @@ def compare(
 
 
 def _alike(kind: int, other: int) -> bool:
-    """Returns whether two kinds are both devices, or both fifos or sockets: to rsync one kind, with another
+    """Return whether two kinds are both devices, or both fifos or sockets: to rsync one kind, with another
     content."""
     return kind > Kind.SPECIAL < other and (kind in DEVICES) == (other in DEVICES)
 
@@ -140,7 +140,7 @@ def _alike(kind: int, other: int) -> bool:
 def _paired_rows(
     wanted: Listing, existing: Listing, *, preserved: Preserved, checksum: bool, unverified: Collection[int]
 ) -> tuple[Sequence[tuple[int, int]], list[int], list[int]]:
-    """Returns the pairs of rows to look at (-1: not at the destination), the rows of extraneous entries, and,
+    """Return the pairs of rows to look at (-1: not at the destination), the rows of extraneous entries, and,
     where nothing but mtimes differs, the rows with another mtime."""
     if wanted.names != existing.names:
         existing_rows = {name: row for row, name in enumerate(existing.names)}
@@ -158,7 +158,7 @@ def _paired_rows(
 
 
 def _change_of_file(bits: int, *, checksum: bool, unverified: bool) -> tuple[Change, int]:
-    """Returns what to do about a file both sides have, and `bits` with the checksum's bit where it counts."""
+    """Return what to do about a file both sides have, and `bits` with the checksum's bit where it counts."""
     if bits & (_SIZE if checksum else _SIZE | _TIME):
         return Change.CONTENT, bits | (_CHECKSUM if checksum else 0)
     return Change.CHECK if checksum or unverified else Change.METADATA, bits
@@ -167,7 +167,7 @@ def _change_of_file(bits: int, *, checksum: bool, unverified: bool) -> tuple[Cha
 def _files_apart(
     a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], preserved: Preserved
 ) -> tuple[list[tuple[int, int]], list[int], list[int], list[int]]:
-    """Splits `pairs`: other pairs, rows of files without a difference, rows of files that differ in mtime
+    """Split `pairs`: other pairs, rows of files without a difference, rows of files that differ in mtime
     only, and rows of files without a difference whose mtimes do not prove that."""
     others: list[tuple[int, int]] = []
     alike: list[int] = []
@@ -200,7 +200,7 @@ def _files_apart(
 
 
 def _differing_rows(a: Listing, b: Listing, preserved: Preserved) -> list[int]:
-    """Returns the rows in which two listings of the same names differ, apart from mtimes."""
+    """Return the rows in which two listings of the same names differ, apart from mtimes."""
     rows: set[int] = set()
     columns: list[tuple[Sequence[int], Sequence[int]]] = [
         (a.kinds, b.kinds),
@@ -251,7 +251,7 @@ def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, preserved:
 
 
 def _is_doubtful(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
-    """Returns whether two files of one size may differ, though what is preserved of their mtimes does not."""
+    """Return whether two files of one size may differ, though what is preserved of their mtimes does not."""
     if a.sizes[row] != b.sizes[other] or a.mtimes[row] == b.mtimes[other]:
         return False
     if Kind.FILE in preserved.untimed:
@@ -260,12 +260,12 @@ def _is_doubtful(a: Listing, row: int, b: Listing, other: int, preserved: Preser
 
 
 def row_difference(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> Difference:
-    """Returns in which columns two rows of one kind differ, apart from the targets of symlinks."""
+    """Return in which columns two rows of one kind differ, apart from the targets of symlinks."""
     return _difference(_difference_of_rows(a, row, b, other, preserved))
 
 
 def difference(kind: int, wanted: Metadata, existing: Metadata, *, preserved: Preserved) -> Difference:
-    """Returns which metadata differ between two entries of one kind."""
+    """Return which metadata differ between two entries of one kind."""
     found = Difference.NONE
     if preserved.is_timed(kind) and not preserved.same_time(wanted.mtime_ns, existing.mtime_ns):
         found |= Difference.TIME
@@ -301,7 +301,7 @@ class FileDecisions:
         self._decoded: dict[int, Decision] = {}
 
     def put(self, files: Sequence[int], change: Change, difference: Difference) -> None:
-        """Stores one decision for each of these files, which increase."""
+        """Store one decision for each of these files, which increase."""
         if files and files[-1] >= len(self._codes):
             self._codes += bytes(files[-1] + 1 - len(self._codes))
         code = 1 + int(difference) + _DIFFERENCES * self._CHANGES.index(change)
@@ -317,7 +317,7 @@ class FileDecisions:
         return any(self._codes[first:stop])
 
     def pop(self, file: int) -> Decision | None:
-        """Removes and returns the decision for a file; None if there is none."""
+        """Remove and return the decision for a file; None if there is none."""
         code = self._codes[file] if file < len(self._codes) else 0
         if not code:
             return None
@@ -337,7 +337,7 @@ class FileDecisions:
         return codes
 
     def decision(self, code: int) -> Decision:
-        """Decodes a code byte other than 0."""
+        """Decode a code byte other than 0."""
         decoded = self._decoded.get(code)
         if decoded is None:
             change, difference = divmod(code - 1, _DIFFERENCES)
@@ -369,13 +369,13 @@ _COLUMNS = (
 
 
 def itemize(kind: int, decision: Decision, *, transferred: bool, new: bool) -> str:
-    """Returns the code of an entry. `transferred`: its content was sent. `new`: the destination had no entry
+    """Return the code of an entry. `transferred`: its content was sent. `new`: the destination had no entry
     of its kind."""
     return _code(kind, int(decision.difference), transferred, new)
 
 
 def linking_code(kind: int, difference: Difference, *, new: bool) -> str:
-    """Returns the code of an entry that becomes a hard link. Spaces, as in rsync, mean that only the link was
+    """Return the code of an entry that becomes a hard link. Spaces, as in rsync, mean that only the link was
     missing."""
     if not new and difference:
         return "h" + _code(kind, int(difference), False, False)[1:]
@@ -383,23 +383,23 @@ def linking_code(kind: int, difference: Difference, *, new: bool) -> str:
 
 
 def is_new(code: str) -> bool:
-    """Returns whether a code says that the destination had no entry of its kind at the path."""
+    """Return whether a code says that the destination had no entry of its kind at the path."""
     return code.endswith("+++++++++")
 
 
 def copying_code(kind: int, difference: Difference) -> str | None:
-    """Returns the code of an entry that is made from one in an alternate directory, without the source's
+    """Return the code of an entry that is made from one in an alternate directory, without the source's
     content. None: it equals that one, and rsync's -i is silent about it."""
     return "c" + _code(kind, int(difference), False, False)[1:] if difference else None
 
 
 def unchanged_code(kind: int) -> str:
-    """Returns the code of an entry that nothing happens to. Spaces, as in rsync."""
+    """Return the code of an entry that nothing happens to. Spaces, as in rsync."""
     return f".{_LETTERS[Kind(kind)]}         "
 
 
 def attributes_code(kind: int, *, acl: bool, xattr: bool, time: bool) -> str:
-    """Returns the code of an entry that differs in ACLs, extended attributes or the access time only."""
+    """Return the code of an entry that differs in ACLs, extended attributes or the access time only."""
     marks = (("u", time), ("a", acl), ("x", xattr))
     return f".{_LETTERS[Kind(kind)]}......" + "".join(mark if differs else "." for mark, differs in marks)
 
@@ -419,7 +419,8 @@ def _code(kind: int, difference: int, transferred: bool, new: bool) -> str:
 # For a time that the destination's file system cannot hold, the kernel stores the nearest one that it can, in
 # whole seconds. Such a time says no more about a file than that its time lies beyond the limit. So an entry
 # whose time is a limit counts as having any wanted time beyond it, and the content of a file is compared, as
-# with --checksum. A second run changes nothing, and no changed content is missed.
+# with --checksum. A second run changes nothing, and no changed content is missed. The same holds on the way
+# back: a limit of the source's file system replaces no time beyond it.
 
 _SECOND = 10**9
 
@@ -461,12 +462,26 @@ def time_limits(type_: int) -> TimeLimits:
     return _BY_TYPE.get(type_, _ANY)
 
 
+_AMBIGUOUS = frozenset((0, 315_532_800))
+"""Limits that are also usual times: of the epoch, and of archives, which count from 1980 as FAT does."""
+
+
+def source_limits(preserved: Preserved) -> TimeLimits:
+    """Return the limits that the source's file system may have, whose type nobody tells.
+
+    Where it keeps all nanoseconds it is none of those that begin in 1980.
+    """
+    exact = preserved.source_granularity.step == 1
+    usual = _AMBIGUOUS if exact else frozenset((0,))
+    return TimeLimits(_ANY.first - usual, _ANY.last)
+
+
 class Clamped(Record):
     """A listing compared with what exists at the destination."""
 
     wanted: Listing
-    """The wanted listing, with the existing mtimes where those are limits and the wanted ones lie beyond
-    them."""
+    """The wanted listing, with the existing mtimes where one of the two is a limit and the other one lies
+    beyond it."""
     files: frozenset[int]
     """Rows of the files among them."""
 
@@ -481,14 +496,19 @@ def is_clamped(existing: int, wanted: int, limits: TimeLimits) -> bool:
     )
 
 
-def with_clamped_times(wanted: Listing, existing: Listing, limits_of: Callable[[], TimeLimits]) -> Clamped:
+def with_clamped_times(
+    wanted: Listing, existing: Listing, limits_of: Callable[[], TimeLimits], preserved: Preserved
+) -> Clamped:
     """Compare the times of the entries of two listings of one directory that have one name and kind.
-    `limits_of`: returns those of its file system; called only for times that may be affected."""
+
+    `limits_of`: returns those of the file system of `existing`; called only for times that may be affected.
+    `preserved`: what both ends preserve.
+    """
     found = wanted.mtimes
     # Packed times are in order but for stamps among each other.
-    if not found or (min(found) >= _EARLY_NS and max(found) <= _LATE_NS):
+    if not found or (min(found) > _EARLY_NS and max(found) < _LATE_NS):
         return Clamped(wanted, frozenset())
-    limits = limits_of()
+    limits, limits_there = limits_of(), source_limits(preserved)
     rows = {name: row for row, name in enumerate(existing.names)}
     mtimes = array("q", found)
     clamped = []
@@ -497,17 +517,24 @@ def with_clamped_times(wanted: Listing, existing: Listing, limits_of: Callable[[
         if other is None or existing.kinds[other] != kind or kind in DEVICES:
             continue
         there = existing.mtimes[other]
-        if there != mtimes[row] and is_clamped(there, mtimes[row], limits):
+        time = mtimes[row]
+        if there != time and (is_clamped(there, time, limits) or is_clamped(time, there, limits_there)):
             mtimes[row] = there
             clamped.append(row)
     files = frozenset(row for row in clamped if wanted.kinds[row] == Kind.FILE)
     return Clamped(replace(wanted, mtimes=mtimes) if clamped else wanted, files)
 
 
-def with_clamped_time(existing: Metadata, wanted: Metadata, limits_of: Callable[[], TimeLimits]) -> Metadata:
-    """Return `existing` with the mtime of `wanted` if it has the limit that stands for it."""
-    if existing.mtime_ns != wanted.mtime_ns and is_clamped(existing.mtime_ns, wanted.mtime_ns, limits_of()):
-        return replace(existing, mtime_ns=wanted.mtime_ns)
+def with_clamped_time(
+    existing: Metadata, wanted: Metadata, limits_of: Callable[[], TimeLimits], preserved: Preserved
+) -> Metadata:
+    """Return `existing` with the mtime of `wanted` if one of the two is the limit that stands for the other.
+    `limits_of`, `preserved`: as in `with_clamped_times`."""
+    there, time = existing.mtime_ns, wanted.mtime_ns
+    if there != time and (
+        is_clamped(there, time, limits_of()) or is_clamped(time, there, source_limits(preserved))
+    ):
+        return replace(existing, mtime_ns=time)
     return existing
 
 
@@ -655,7 +682,7 @@ def rotated(
 
 
 def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
-    """Accepts new files and files of another size. Files of equal size are usually just touched."""
+    """Accept new files and files of another size. Files of equal size are usually just touched."""
     if wanted.kinds[decision.row] != Kind.FILE or wanted.sizes[decision.row] < ROTATED_BYTES:
         return False
     return decision.change is Change.CREATE or (
@@ -664,7 +691,7 @@ def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
 
 
 def _names_before(name: bytes) -> list[bytes]:
-    """Returns the names that this file may have had before its number was increased."""
+    """Return the names that this file may have had before its number was increased."""
     stem, number, suffix = _numbered(name)
     if not number:
         return []

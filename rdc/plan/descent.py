@@ -161,7 +161,7 @@ class Descent:
         base."""
 
     def start(self, height: int, records: NodeRecords) -> None:
-        """Takes the records of the wanted file's top level."""
+        """Take the records of the wanted file's top level."""
         self._enter(height)
         self._take(self._top, records)
         self._advance()
@@ -172,7 +172,7 @@ class Descent:
         return sorted(self._asking)
 
     def answer(self, level: int, nodes: Sequence[int], records: Iterable[NodeRecords]) -> bool:
-        """Takes the records of some nodes of `asking`. Returns True when the level is complete. ProtocolError
+        """Take the records of some nodes of `asking`. Returns True when the level is complete. ProtocolError
         for records that were not asked for."""
         if level != self.level:
             raise ProtocolError(f"records of level {level}: asked for level {self.level}")
@@ -187,7 +187,7 @@ class Descent:
         return True
 
     def recipe(self) -> tuple[Part, ...]:
-        """Returns the parts of the file in order. Valid once `asking` is empty."""
+        """Return the parts of the file in order. Valid once `asking` is empty."""
         return _merged(_resolved(self._top.parts or ()))
 
     def _enter(self, level: int) -> None:
@@ -272,7 +272,7 @@ class Descent:
 
 
 def _chunk_rows(tree: SignatureTree, level: int, row: int) -> tuple[int, int]:
-    """Returns the records [first, stop) of level 0 under ONE item of record `row` of `level`."""
+    """Return the records [first, stop) of level 0 under ONE item of record `row` of `level`."""
     first, last = row, row
     while level:
         above: Level = tree.levels[level]
@@ -294,7 +294,7 @@ def _resolved(parts: Iterable[Part | _Unknown]) -> list[Part]:
 
 
 def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Joins neighbouring parts that reuse neighbouring records."""
+    """Join neighbouring parts that reuse neighbouring records."""
     merged: list[Part] = []
     joined: Reuse | None = None
     for part in parts:
@@ -316,13 +316,13 @@ def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def literal_rows(parts: Sequence[Part]) -> array[int]:
-    """Returns every range of the wanted file that has to be fetched: offset and length alternate, in file
+    """Return every range of the wanted file that has to be fetched: offset and length alternate, in file
     order. Adjacent ranges are joined. Repeated content counts the first time only."""
     return array("Q", fetched_ranges(b"".join(_copy_instructions(parts)), 0))
 
 
 def _copy_instructions(parts: Sequence[Part]) -> Iterator[bytes]:
-    """Yields copy instructions: literals for what is fetched, and copies that only skip everything else."""
+    """Yield copy instructions: literals for what is fetched, and copies that only skip everything else."""
     for part in parts:
         skipped = part.length * part.count
         if isinstance(part, Patch):
@@ -355,7 +355,7 @@ def plan_clones(
     offset: Callable[[int, int], int],
     block: int,
 ) -> list[Clone]:
-    """Returns the ranges to clone for a new version made of `parts`, in order, without overlap.
+    """Return the ranges to clone for a new version made of `parts`, in order, without overlap.
 
     `trees`: of the bases. `offset`: returns where the chunk of a base's row begins. `block`: all limits are
     multiples of it, but for an end that is the end of both files.
@@ -381,7 +381,7 @@ def plan_clones(
 
 
 def _joined(run: Clone, copy: Clone, repeated: bool, trees: Sequence[SignatureTree]) -> Clone:
-    """Returns `run` with a range that follows, or the same `run` if the range does not belong to it."""
+    """Return `run` with a range that follows, or the same `run` if the range does not belong to it."""
     if (copy.base, copy.shift) == (run.base, run.shift):
         return run._replace(stop=copy.stop)
     if not repeated:
@@ -391,7 +391,7 @@ def _joined(run: Clone, copy: Clone, repeated: bool, trees: Sequence[SignatureTr
 
 
 def _aligned(run: Clone, block: int, size: int, base_size: int) -> Clone:
-    """Returns the whole blocks of a range. `size`, `base_size`: of the files, whose last block may be
+    """Return the whole blocks of a range. `size`, `base_size`: of the files, whose last block may be
     short."""
     stop = run.stop
     if stop != size or stop + run.shift != base_size:
@@ -402,7 +402,7 @@ def _aligned(run: Clone, block: int, size: int, base_size: int) -> Clone:
 def _copies(
     parts: Sequence[Part], trees: Sequence[SignatureTree], offset: Callable[[int, int], int]
 ) -> Iterator[tuple[Clone, bool]]:
-    """Yields every range that `parts` copy from a base, in file order. Of repeated ones, the first.
+    """Yield every range that `parts` copy from a base, in file order. Of repeated ones, the first.
 
     True beside it: a run of equal chunks, most often zeros. They may be there whatever is cloned.
     """

@@ -57,7 +57,7 @@ class Match(NamedTuple):
     length: int
 
     def precedes(self, other: Match) -> bool:
-        """Returns whether `other` continues where this match ends, in the file and in the base."""
+        """Return whether `other` continues where this match ends, in the file and in the base."""
         return (
             self.offset + self.length == other.offset and self.base_offset + self.length == other.base_offset
         )
@@ -95,7 +95,7 @@ def search_gap(
     fingerprints: bytes,
     find: Find,
 ) -> Outcome:
-    """Searches for the blocks of a gap's `ranges` in `windows`. The arguments are those of `search_gaps`.
+    """Search for the blocks of a gap's `ranges` in `windows`. The arguments are those of `search_gaps`.
 
     All whole blocks are searched together in every window; the first window that has a block wins. A tail has
     a length of its own and is searched only at the ends of the windows. Then blocks out of order are searched
@@ -128,7 +128,7 @@ def search_gap(
 
 
 def _search(windows: Sequence[Span], size: int, width: int, fingerprints: bytes, find: Find) -> list[int]:
-    """Searches all windows. The first window that has a block wins."""
+    """Search all windows. The first window that has a block wins."""
     base_offsets = [NOWHERE] * (len(fingerprints) // width)
     for window in windows:
         if window.length >= size and NOWHERE in base_offsets:
@@ -146,7 +146,7 @@ def _near_end(window: Span, length: int) -> Span:
 def _put_in_order(
     blocks: Sequence[_Block], windows: Sequence[Span], matches: Sequence[Match], find: Find
 ) -> None:
-    """Searches single blocks that are out of order between their neighbours instead.
+    """Search single blocks that are out of order between their neighbours instead.
 
     Repeated content is found at its first offset in a base, which may be the wrong one. A false match is not
     found again.
@@ -179,7 +179,7 @@ def _put_in_order(
 
 
 def _runs(blocks: Sequence[_Block]) -> Iterator[Match]:
-    """Yields runs of two or more consecutive blocks found at consecutive offsets, each as one match."""
+    """Yield runs of two or more consecutive blocks found at consecutive offsets, each as one match."""
     earlier: Match | None = None
     earlier_blocks = 0
     for block in (*(block.found for block in blocks), None):
@@ -193,7 +193,7 @@ def _runs(blocks: Sequence[_Block]) -> Iterator[Match]:
 
 
 def _joined(matches: list[Match]) -> list[Match]:
-    """Returns the matches in file order. Neighbours that continue in both become one."""
+    """Return the matches in file order. Neighbours that continue in both become one."""
     joined: list[Match] = []
     for match in sorted(matches, key=lambda match: match.offset):
         if joined and joined[-1].precedes(match):
@@ -204,7 +204,7 @@ def _joined(matches: list[Match]) -> list[Match]:
 
 
 def _unfound(blocks: Sequence[_Block], smaller: int) -> Iterator[Span]:
-    """Yields the parts of one range to ask about in smaller blocks."""
+    """Yield the parts of one range to ask about in smaller blocks."""
     if not smaller:
         return
     run: list[_Block] = []

@@ -46,7 +46,7 @@ FIRST_NODES_MAX = 16_384
 
 
 def first_tier(entries: int) -> int:
-    """Returns the tier at which a descent over this many entries starts. A node has about 16 children."""
+    """Return the tier at which a descent over this many entries starts. A node has about 16 children."""
     level = 0
     while entries >> 4 * (level + 1) > (FIRST_NODES if level < FIRST_TIER else FIRST_NODES_MAX):
         level += 1
@@ -112,11 +112,11 @@ class ManifestDescent:
         self._ask(Ask(False, self._level, (), ALL), [self._top])
 
     def prepare(self) -> None:
-        """Folds our manifest, if not done yet. Useful work while the first answer is on its way."""
+        """Fold our manifest, if not done yet. Useful work while the first answer is on its way."""
         self._own.prepare()
 
     def questions(self) -> list[Ask]:
-        """Returns the requests to send now, in this order."""
+        """Return the requests to send now, in this order."""
         questions, self._questions = self._questions, []
         return questions
 
@@ -131,7 +131,7 @@ class ManifestDescent:
         return bool(self._waiting) and all(ask.rows for ask, _ in self._waiting)
 
     def take_top(self, level: int, references: bytes) -> None:
-        """Takes the finest tier of few nodes, which the source sent unasked. It replaces the request for a
+        """Take the finest tier of few nodes, which the source sent unasked. It replaces the request for a
         first tier."""
         total = len(references) // Group.WHOLE.width
         if total > self._most(level):
@@ -147,8 +147,8 @@ class ManifestDescent:
         self._descend(level, [self._top])
 
     def take_tier(self, level: int, firsts: Sequence[int], counts: Sequence[int], references: bytes) -> None:
-        """Takes the answer to the oldest request, which asked for nodes. ProtocolError if the answer does not
-        fit it."""
+        """Take the answer to the oldest request, which asked for nodes. Raises ProtocolError if the answer
+        does not fit it."""
         ask, parents = self._oldest(rows=False)
         if level != ask.level and (ask.nodes or level > ask.level):
             raise ProtocolError(f"manifest nodes of tier {level} where {ask.level} was asked for")
@@ -172,7 +172,7 @@ class ManifestDescent:
         self._descend(level, parents)
 
     def _check_shape(self, ask: Ask, level: int, firsts: Sequence[int], counts: Sequence[int]) -> None:
-        """Checks that the nodes are in order and no more than a fold can have."""
+        """Check that the nodes are in order and no more than a fold can have."""
         asked = len(ask.nodes) or 1
         if len(firsts) != asked or len(counts) != asked:
             raise ProtocolError(f"manifest nodes below {len(counts)} of {asked} nodes that were asked for")
@@ -192,7 +192,7 @@ class ManifestDescent:
         self._nodes_left[level] = left
 
     def _most(self, level: int) -> int:
-        """Returns how many nodes a tier can have. All nodes but the last of each tier have more than
+        """Return how many nodes a tier can have. All nodes but the last of each tier have more than
         NODE_RECORDS_MIN children."""
         most = self._entries
         for _ in range(level + 1):
@@ -200,7 +200,7 @@ class ManifestDescent:
         return most
 
     def take_rows(self, rows: Rows, counts: Sequence[int], *, last: bool) -> None:
-        """Takes the next part of the answer to the oldest request, which asked for rows.
+        """Take the next part of the answer to the oldest request, which asked for rows.
 
         `counts`: rows of each of the next nodes. Unless `last`, the last of these nodes continues in the next
         part.
@@ -237,7 +237,7 @@ class ManifestDescent:
             raise ProtocolError("a manifest answer with owners that are not kept, or without")
 
     def _fits(self, node: _Node, level: int) -> bool:
-        """Returns whether the columns that arrived for one of our nodes can belong to its entries."""
+        """Return whether the columns that arrived for one of our nodes can belong to its entries."""
         if node.own is None or self.collided:
             return True
         span = self._own.tiers[level].span(node.own)
@@ -249,7 +249,7 @@ class ManifestDescent:
         return not any(compress(sizes, self._own.manifest.kinds[span.start : span.stop]))
 
     def differing(self) -> list[range]:
-        """Returns our rows that may differ from the source's: those in no node that was found equal."""
+        """Return our rows that may differ from the source's: those in no node that was found equal."""
         equal = sorted(
             (span.start, span.stop)
             for node, level in self._leaves(self._top, self._level + 1)
@@ -264,7 +264,7 @@ class ManifestDescent:
         return found
 
     def assemble(self, into: Manifest) -> None:
-        """Appends the source's manifest to `into`: our rows where they are equal, arrived rows elsewhere."""
+        """Append the source's manifest to `into`: our rows where they are equal, arrived rows elsewhere."""
         # Consecutive nodes that are ours, or differ from ours in the same columns, are taken together.
         run: list[_Node] = []
         span = range(0)
@@ -285,7 +285,7 @@ class ManifestDescent:
         self._take_run(run, span, into)
 
     def _take_run(self, nodes: Sequence[_Node], span: range, into: Manifest) -> None:
-        """Appends nodes with the names of our rows in `span`, with nothing or the same arrived columns for
+        """Append nodes with the names of our rows in `span`, with nothing or the same arrived columns for
         each."""
         if nodes and not nodes[0].differing:
             into.take(self._own.manifest, span.start, span.stop)
@@ -297,7 +297,7 @@ class ManifestDescent:
             into.take_amended(self._own.manifest, span.start, span.stop, columns)
 
     def _leaves(self, node: _Node, level: int) -> Iterator[tuple[_Node, int]]:
-        """Yields the nodes without children in order, each with its tier. The recursion is as deep as there
+        """Yield the nodes without children in order, each with its tier. The recursion is as deep as there
         are tiers."""
         if node.children is None:
             yield node, level
@@ -350,7 +350,7 @@ class ManifestDescent:
         return difference
 
     def _map(self, level: int, group: Group) -> dict[bytes, int]:
-        """Returns our nodes of a tier by reference, to their names or to everything."""
+        """Return our nodes of a tier by reference, to their names or to everything."""
         if (level, group) not in self._maps:
             width = group.width
             rows: dict[bytes, int] = {}
@@ -362,7 +362,7 @@ class ManifestDescent:
         return self._maps[level, group]
 
     def _descend(self, level: int, parents: Sequence[_Node]) -> None:
-        """Requests what the children in tier `level` leave open."""
+        """Request what the children in tier `level` leave open."""
         if self.collided:
             return
         open_: dict[Group, list[_Node]] = {}
@@ -377,7 +377,7 @@ class ManifestDescent:
                 self._ask(Ask(level == 0, max(level - 1, 0), numbers, groups), batch)
 
     def _collide(self) -> None:
-        """Stops asking. Outstanding answers are still awaited; requests not sent yet are dropped."""
+        """Stop asking. Outstanding answers are still awaited; requests not sent yet are dropped."""
         self.collided = True
         for _ in self._questions:
             self._waiting.pop()

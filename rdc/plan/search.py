@@ -78,7 +78,7 @@ base have the layout of the kernel's `search_gaps`."""
 
 
 def fingerprint_width(candidates: int, cost: int) -> int:
-    """Returns the bytes per fingerprint if each is compared with `candidates` offsets and a false match costs
+    """Return the bytes per fingerprint if each is compared with `candidates` offsets and a false match costs
     `cost` bytes.
 
     With w bytes per block, n blocks cost n w for the fingerprints. False matches of absent blocks add n
@@ -193,15 +193,15 @@ class LargeGap:
         """Matches in order: offset in the file, offset in the base, length."""
 
     def take_offsets(self, size: int, base_offsets: array[int]) -> None:
-        """Takes the offsets in the base of the gap's blocks of `size` bytes, from the start of the gap on."""
+        """Take the offsets in the base of the gap's blocks of `size` bytes, from the start of the gap on."""
         self.matches = array("Q", block_matches(self.offset, size, base_offsets))
 
     def add(self, found: array[int]) -> None:
-        """Takes matches, in order, that lie between the present ones."""
+        """Take matches, in order, that lie between the present ones."""
         self.matches = array("Q", join_matches(self.matches, found))
 
     def runs(self, step: Step, most: int) -> array[int]:
-        """Returns the unmatched runs to ask about next as the kernel's rows: at most `most` + 1."""
+        """Return the unmatched runs to ask about next as the kernel's rows: at most `most` + 1."""
         return array(
             "Q",
             unmatched_runs(
@@ -222,7 +222,7 @@ class LargeGap:
 def sliced(
     offset: int, end: int, windows: tuple[Window, ...], before: int, behind: int, base_size: int
 ) -> tuple[LargeGap, ...]:
-    """Splits a gap into large gaps of at most SLICE_BYTES. If there are several, each gets its own window
+    """Split a gap into large gaps of at most SLICE_BYTES. If there are several, each gets its own window
     around its expected offset in the base."""
     if end - offset <= SLICE_BYTES:
         return (LargeGap(offset, end - offset, windows, before, behind),)
@@ -288,7 +288,7 @@ class Gap:
 
 
 def gaps_of(parts: Sequence[Part], bases: Sequence[SignatureTree]) -> Iterator[Gap]:
-    """Yields the gaps of `parts` in file order."""
+    """Yield the gaps of `parts` in file order."""
     if not bases:
         return
     offsets = list(map(chunk_offsets, bases))
@@ -325,7 +325,7 @@ def gap_within(
     bounds: tuple[int, int],
     around: tuple[int, int],
 ) -> Gap:
-    """Returns the gap `unmatched` with windows in a base around the offsets `between`, limited to `bounds`.
+    """Return the gap `unmatched` with windows in a base around the offsets `between`, limited to `bounds`.
 
     `around`: its `before` and `behind`. Windows are linear in the length of the gap, so no recipe can make
     the search of a file long.
@@ -344,7 +344,7 @@ def gap_within(
 
 
 def first_parts(parts: Sequence[Part], offset: int) -> list[tuple[int, Part]]:
-    """Returns the parts with their offsets in the file. Repeated parts come once, at their first
+    """Return the parts with their offsets in the file. Repeated parts come once, at their first
     occurrence."""
     found: list[tuple[int, Part]] = []
     for part in parts:
@@ -370,7 +370,7 @@ class UnmatchedRanges:
         self.ranges: array[int] = array("Q")
 
     def add(self, gap: Gap, ranges: array[int] | None = None) -> None:
-        """Appends ranges of `gap`, which lie after all ranges added before. None: the whole gap."""
+        """Append ranges of `gap`, which lie after all ranges added before. None: the whole gap."""
         if ranges is None:
             ranges = array("Q", (gap.offset, gap.end - gap.offset))
         if not ranges:
@@ -383,21 +383,21 @@ class UnmatchedRanges:
         self.ranges += ranges
 
     def blocks(self, size: int) -> list[int]:
-        """Returns the number of blocks of `size` bytes before each range, and their total as the last
+        """Return the number of blocks of `size` bytes before each range, and their total as the last
         item."""
         # A last block may be shorter: lengths are rounded up.
         rounded = map((size - 1).__add__, self.ranges[1::2])
         return list(accumulate(map(floordiv, rounded, repeat(size)), initial=0))
 
     def fits(self, size: int) -> bool:
-        """Returns whether one message may ask for all ranges."""
+        """Return whether one message may ask for all ranges."""
         return len(self.ranges) <= 2 * RANGES_PER_MESSAGE and (
             sum(self.ranges[1::2]) // size + len(self.ranges) // 2 <= BLOCKS_PER_MESSAGE
             or self.blocks(size)[-1] <= BLOCKS_PER_MESSAGE
         )
 
     def messages(self, size: int) -> list[UnmatchedRanges]:
-        """Returns the ranges in portions that each fit into one message."""
+        """Return the ranges in portions that each fit into one message."""
         if self.fits(size):
             return [self]
         portions: list[UnmatchedRanges] = []
@@ -419,7 +419,7 @@ class UnmatchedRanges:
         return portions
 
     def _cut(self, most: int) -> UnmatchedRanges:
-        """Splits ranges longer than `most` bytes, the longest that one message may ask for."""
+        """Split ranges longer than `most` bytes, the longest that one message may ask for."""
         if max(self.ranges[1::2]) <= most:
             return self
         short = UnmatchedRanges()
@@ -476,7 +476,7 @@ class LargeGapSearch:
         self._steps = (CODE_STEP,) if self._steps else ()
 
     def questions(self) -> Iterator[LargeGapQuestion]:
-        """Yields the questions of the next step."""
+        """Yield the questions of the next step."""
         if not self._steps:
             return
         step, *later = self._steps
@@ -504,7 +504,7 @@ def _everywhere(large_gap: LargeGap, step: Step) -> Iterator[_Everywhere]:
 
 
 def _look_everywhere(large_gap: LargeGap, request: BlockQuestion, fingerprints: bytes, find: Find) -> None:
-    """Searches all windows. The first window that has a block wins."""
+    """Search all windows. The first window that has a block wins."""
     base_offsets = array("Q")
     for window in large_gap.windows:
         if window.length < request.size:
@@ -515,7 +515,7 @@ def _look_everywhere(large_gap: LargeGap, request: BlockQuestion, fingerprints: 
 
 
 def _nearby(large_gap: LargeGap, runs: array[int], step: Step) -> Iterator[_Nearby]:
-    """Yields questions about unmatched runs, each with as many runs as one message may have."""
+    """Yield questions about unmatched runs, each with as many runs as one message may have."""
     width = fingerprint_width(2 * (2 * step.reach + 1), WRONG_COST)
     offsets, lengths = runs[0::4], runs[1::4]
     blocks = array("Q", accumulate((-(-length // step.size) for length in lengths), initial=0))
@@ -556,7 +556,7 @@ trip."""
 
 
 def rounds_for(unknown: int, rounds: int) -> int:
-    """Returns how many of `rounds` questions pay for a search of `unknown` bytes."""
+    """Return how many of `rounds` questions pay for a search of `unknown` bytes."""
     return min(rounds, 1) if unknown <= FEW_BYTES else rounds
 
 
@@ -586,7 +586,7 @@ class _Blocks:
         self.request = BlockQuestion(opened.ranges, size, width)
 
     def together(self) -> list[tuple[list[Gap], slice]]:
-        """Returns the gaps to search in one call each, with the rows of their ranges."""
+        """Return the gaps to search in one call each, with the rows of their ranges."""
         groups: list[tuple[list[Gap], slice]] = []
         gaps: list[Gap] = []
         first = row = left = 0
@@ -624,14 +624,14 @@ class GapSearch:
         """Ranges to ask about next, by the number of their block size."""
 
     def open(self, gap: Gap, least: int = 0) -> None:
-        """Asks about the whole gap, from the block size on that fits its length, size number `least` or a
+        """Ask about the whole gap, from the block size on that fits its length, size number `least` or a
         later one. Gaps are opened in file order."""
         step = 0 if gap.end - gap.offset >= LONG_GAP else min(1, len(self._sizes) - 1)
         step = max(least, step)
         self._open.setdefault(step, UnmatchedRanges()).add(gap)
 
     def expect(self, gaps: Iterable[Gap], size: int, width: int, step: int) -> None:
-        """Announces that fingerprints of all blocks of these gaps are the next answer, without a question.
+        """Announce that fingerprints of all blocks of these gaps are the next answer, without a question.
         The sizes after number `step` are asked for what is not found."""
         opened = UnmatchedRanges()
         for gap in gaps:
@@ -640,7 +640,7 @@ class GapSearch:
             self._asked.append(_Blocks(opened, size, step, width))
 
     def questions(self) -> list[BlockQuestion]:
-        """Returns the next questions, to be answered in this order. Empty: the search is over."""
+        """Return the next questions, to be answered in this order. Empty: the search is over."""
         opened, self._open = self._open, {}
         for step in sorted(opened):
             if opened[step].ranges:
@@ -655,7 +655,7 @@ class GapSearch:
         self._large_gaps.mask_displacements()
 
     def take(self, fingerprints: bytes, search: Search, find: Find, near: Near) -> bool:
-        """Takes the answer to the oldest question. Returns True if it was the last one."""
+        """Take the answer to the oldest question. Returns True if it was the last one."""
         asked = self._asked.popleft()
         if not isinstance(asked, _Blocks):
             asked.take(fingerprints, find, near)
@@ -693,7 +693,7 @@ class GapSearch:
         return not self._asked
 
     def copies(self) -> array[int]:
-        """Returns all matches in order, as the kernel's rows of copies."""
+        """Return all matches in order, as the kernel's rows of copies."""
         copies = array("Q")
         for gap in self._gaps:
             for matches in (gap.matches, *map(attrgetter("matches"), gap.large_gaps)):
@@ -724,14 +724,14 @@ class BlockSearch(GapSearch):
                 self.open(gap)
 
     def begin(self, size: int, width: int) -> None:
-        """Announces fingerprints of the whole file, one gap, as the next answer without a question."""
+        """Announce fingerprints of the whole file, one gap, as the next answer without a question."""
         self._sizes = (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
         self._open = {}
         self._large_gaps = LargeGapSearch(0)
         self.expect(self._gaps, size, width, 0)
 
     def parts(self, *, single: bool = False) -> tuple[Part, ...]:
-        """Returns the recipe with the matches put in. `single` leaves repeated chunks as they are."""
+        """Return the recipe with the matches put in. `single` leaves repeated chunks as they are."""
         return _patched(self._parts, 0, _chunk_recipes(self._parts, self.copies()), single=single)
 
 
@@ -760,7 +760,7 @@ class BundleSearch(GapSearch):
 def _search_anywhere(
     gap: Gap, size: int, width: int, smaller: int, ranges: array[int], fingerprints: bytes, find: Find
 ) -> array[int]:
-    """Searches a gap whose neighbours are far apart or out of order, which is rare. Sets its matches and
+    """Search a gap whose neighbours are far apart or out of order, which is rare. Sets its matches and
     returns the ranges to ask about next."""
     from rdc.plan.gap_search import Match, Span, search_gap
 
@@ -782,7 +782,7 @@ def _search_anywhere(
 
 
 def _chunk_recipes(parts: Sequence[Part], copies: array[int]) -> dict[int, ChunkRecipe]:
-    """Returns the copies and literals of each patched chunk by its offset in the file, repeated chunks at
+    """Return the copies and literals of each patched chunk by its offset in the file, repeated chunks at
     their first occurrence. `copies`: the kernel's rows of all matches."""
     chunks: list[tuple[int, int]] = []
     for at, part in first_parts(parts, 0):
@@ -803,7 +803,7 @@ def _chunk_recipes(parts: Sequence[Part], copies: array[int]) -> dict[int, Chunk
 def _patched(
     parts: Sequence[Part], offset: int, found: dict[int, ChunkRecipe], *, single: bool
 ) -> tuple[Part, ...]:
-    """Puts the patches in `found` into the parts. `single` leaves repeated chunks as they are."""
+    """Put the patches in `found` into the parts. `single` leaves repeated chunks as they are."""
     made: list[Part] = []
     for part in parts:
         if single and (isinstance(part, Repeat) or part.count > 1):

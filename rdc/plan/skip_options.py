@@ -49,7 +49,7 @@ def narrow(
     preserved: Preserved,
     path: bytes = b"",
 ) -> Narrowed:
-    """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude. `path`: of
+    """Return `comparison` of `existing` with `wanted` without the entries that `options` exclude. `path`: of
     the directory."""
     # long because each option of rsync is one test, in rsync's order
     unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
@@ -100,7 +100,7 @@ def _not_skipped(
     options: SyncOptions,
     preserved: Preserved,
 ) -> tuple[list[Decision], tuple[int, ...]]:
-    """Returns the decisions and the touched rows that no option excludes."""
+    """Return the decisions and the touched rows that no option excludes."""
     # long because each option of rsync is one test, in rsync's order
     decisions, touched = list(comparison.decisions), comparison.touched
     if unfit:
@@ -138,7 +138,7 @@ def _still_checked(
     options: SyncOptions,
     preserved: Preserved,
 ) -> tuple[int, ...]:
-    """Returns the rows of files whose contents are compared: of those whose mtimes differ and prove nothing,
+    """Return the rows of files whose contents are compared: of those whose mtimes differ and prove nothing,
     none that is newer at the destination (-u), and none at all if equal sizes suffice (--size-only)."""
     rows = {name: row for row, name in enumerate(existing.names)}
     left = []
@@ -153,7 +153,7 @@ def _still_checked(
 
 
 def _is_newer(decision: Decision, wanted: Listing, existing: Listing, preserved: Preserved) -> bool:
-    """Returns whether the destination has a newer file than the decision would write."""
+    """Return whether the destination has a newer file than the decision would write."""
     return (
         wanted.kinds[decision.row] == Kind.FILE
         and decision.change not in (Change.CREATE, Change.REPLACE)
@@ -162,7 +162,7 @@ def _is_newer(decision: Decision, wanted: Listing, existing: Listing, preserved:
 
 
 def _as_long(decision: Decision, wanted: Listing, existing: Listing) -> bool:
-    """Returns whether the destination has a file of other content that is not shorter than the new one."""
+    """Return whether the destination has a file of other content that is not shorter than the new one."""
     return (
         wanted.kinds[decision.row] == Kind.FILE
         and decision.change in (Change.CONTENT, Change.CHECK)
@@ -175,7 +175,7 @@ def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
 
 
 def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
-    """Returns the rows of symlinks that lead out of the tree."""
+    """Return the rows of symlinks that lead out of the tree."""
     names = wanted.names
     return frozenset(
         row
@@ -185,7 +185,7 @@ def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
-    """Returns whether the destination's entry `a` is newer than the source's entry `b`."""
+    """Return whether the destination's entry `a` is newer than the source's entry `b`."""
     mine, its = a.mtimes[row], b.mtimes[other]
     return real_time(mine) > real_time(its) and not preserved.same_time(its, mine)
 
@@ -238,7 +238,7 @@ def best_match(
     options: SyncOptions,
     same_attributes: Callable[[int], bool] | None = None,
 ) -> AlternateMatch | None:
-    """Returns the best match of the source's entry in `row` among the listings of the alternate directories.
+    """Return the best match of the source's entry in `row` among the listings of the alternate directories.
 
     `same_attributes`: whether the entry in the directory of this number has the extended attributes that
     count; None if none count. None is returned if no directory has an entry of that name and kind.
@@ -282,7 +282,7 @@ def _same_content(
 
 
 def expected_directory(wanted: PackedListing, existing: PackedListing) -> PackedListing:
-    """Returns the source's entries, plus destination entries whose names the source lacks. Special files of
+    """Return the source's entries, plus destination entries whose names the source lacks. Special files of
     the source are not created, so the destination's entries of their names stay."""
     if Kind.SPECIAL not in wanted.kinds and (not existing.count or wanted.names == existing.names):
         # Most directories of most trees take this path.

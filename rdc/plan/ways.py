@@ -102,7 +102,7 @@ that is measured again and again differs each time."""
 
 
 def _packing_byte(packing: Packing) -> float:
-    """Seconds that the quickest effort of this packing takes for a byte of content."""
+    """Return the seconds that the quickest effort of this packing takes for a byte of content."""
     return min([effort.seconds for effort in EFFORTS if effort.packing is packing])
 
 
@@ -112,7 +112,7 @@ def best_packing(rate: float) -> Packing:
 
 
 def whole_byte(rate: float) -> float:
-    """Seconds for a byte of a whole file."""
+    """Return the seconds for a byte of a whole file."""
     return min(_whole_byte(effort, rate) for effort in EFFORTS)
 
 
@@ -122,7 +122,8 @@ def _whole_byte(effort: Effort, rate: float) -> float:
 
 
 def delta_byte(rate: float) -> float:
-    """Seconds for a byte of a new version by delta, without those of the file and of round trips."""
+    """Return the seconds for a byte of a new version by delta, without those of the file and of round
+    trips."""
     return DELTA_BYTE + DELTA_SHARE / rate
 
 
@@ -132,7 +133,7 @@ def prefers_whole(line: Line) -> bool:
 
 
 def whole_up_to(sizes: Sequence[int], line: Line, *, whole: bool = False) -> float:
-    """The size in bytes up to which files come whole; infinite: all of them.
+    """Return the size in bytes up to which files come whole; infinite: all of them.
 
     `sizes`: of the new versions that wait, in bytes. `whole`: files came whole until now. At an unknown rate
     it is WHOLE_BYTES. It never falls while the rate grows."""
@@ -149,7 +150,7 @@ def whole_up_to(sizes: Sequence[int], line: Line, *, whole: bool = False) -> flo
 
 
 def seconds_of(sizes: Sequence[int], line: Line, most: float) -> float:
-    """Seconds that files of these sizes take if those up to `most` bytes come whole."""
+    """Return the seconds that files of these sizes take if those up to `most` bytes come whole."""
     whole = sum([size for size in sizes if size <= most])
     by_delta = [size for size in sizes if size > most]
     seconds = whole * whole_byte(line.rate) + sum(by_delta) * delta_byte(line.rate)
@@ -185,7 +186,7 @@ to pack as it takes on a line of 500 Mbit/s. A line of this rate carries FIRST_W
 
 
 def _stays_whole(rate: float) -> bool:
-    """Whether files of any size go on to come whole at `rate`."""
+    """Return whether files of any size go on to come whole at `rate`."""
     return whole_byte(rate) <= STAY * delta_byte(rate)
 
 
@@ -244,13 +245,13 @@ class Windows:
         return Packing.NONE if plain >= max(packed, default=0.0) else best_packing(self.rate)
 
     def whole_up_to(self, sizes: Sequence[int], round_trip: float) -> float:
-        """The size up to which the files that are left come whole, as far as the windows tell."""
+        """Return the size up to which the files that are left come whole, as far as the windows tell."""
         if self.tries_plain or self.is_strict:
             return float("inf")
         return whole_up_to(sizes, Line(self.rate, round_trip), whole=True)
 
     def ended(self, content: int, carried: int, seconds: float, packing: Packing) -> None:
-        """Notes that a window came: `content` bytes, for which the line carried `carried` in `seconds`. One
+        """Note that a window came: `content` bytes, for which the line carried `carried` in `seconds`. One
         that is too short to tell anything only counts, and so does one that took no time."""
         self._taken += content
         if content >= MEASURED_BYTES and carried > 0 and seconds > 0:

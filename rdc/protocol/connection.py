@@ -77,7 +77,7 @@ class Dialect(Record):
     """The last version of each message that is older than `newest`."""
 
     def absent(self, version: int, features: frozenset[str]) -> frozenset[type[Message]]:
-        """The messages that a session of this version with these features does not have."""
+        """Return the messages that a session of this version with these features does not have."""
         gone = {message for message, first in self.since.items() if version < first}
         gone |= {message for message, last in self.until.items() if version > last}
         for name, kinds in self.features.items():
@@ -105,7 +105,7 @@ class Dialect(Record):
         return Dialect(oldest, newest, features, self.since, {**self.until, **never})
 
     def hello(self, software: str, params: bytes) -> Hello:
-        """The Hello of a program that speaks this."""
+        """Return the Hello of a program that speaks this."""
         oldest = None if self.oldest == self.newest else self.oldest
         return Hello(self.newest, software, params, oldest, " ".join(sorted(self.features)) or None)
 
@@ -120,7 +120,7 @@ they are announced as SPECIAL, and left alone."""
 
 
 def _features(*without_messages: str) -> dict[str, tuple[type[Message], ...]]:
-    """The features that messages name, and those that have none."""
+    """Return the features that messages name, and those that have none."""
     found: dict[str, tuple[type[Message], ...]] = dict.fromkeys(without_messages, ())
     for kind in message_kinds().values():
         if kind.place.feature is not None:
@@ -154,7 +154,8 @@ def knows(hello: Hello | None, feature: str) -> bool:
 
 
 def agree(dialect: Dialect, ours: Hello, peer: Hello) -> Agreement:
-    """The agreement of two Hellos. IncompatiblePeerError names the side to update, or other parameters."""
+    """Return the agreement of two Hellos. Raises IncompatiblePeerError, which names the side to update, or
+    other parameters."""
     version = min(dialect.newest, peer.version)
     if version < dialect.oldest:
         raise IncompatiblePeerError(
@@ -218,7 +219,7 @@ class Connection:
         self.bytes_received = 0
         """Bytes that receive_data() has taken."""
         self.decoded_limit = SIZE_LIMIT
-        """Decompressed bytes that the remote side may send in all. May change at any time."""
+        """Decompressed bytes that the remote side may send in total. May change at any time."""
         self.entries = EntriesAccount()
         """The memory that announced entries may take."""
         self._decoded = 0
@@ -343,7 +344,7 @@ class Connection:
         return self._rules.them.state in {State.DONE, State.WATCHING, State.CLOSED}
 
     def next(self) -> Received | None:
-        """The next message. None: more bytes are needed, or the stream ended where it may.
+        """Return the next message. None: more bytes are needed, or the stream ended where it may.
 
         Raises ProtocolError, IncompatiblePeerError, or StreamError if the stream ended early. Each later call
         raises the same error.
@@ -362,7 +363,7 @@ class Connection:
                 if self._decoded > self.decoded_limit:
                     raise RdcError(
                         f"more than {self.decoded_limit} bytes, decompressed, came in one session, which is"
-                        " all that it may bring; run again to go on",
+                        " all that it may bring; run again to continue",
                         code=ExitCode.BUSY,
                     )
                 self._frames_in.feed(data)
@@ -489,7 +490,7 @@ _PURPOSE = {message.name: message.place.purpose for message in messages.message_
 
 
 def purpose_of(name: str) -> Purpose:
-    """The purpose of a kind of message."""
+    """Return the purpose of a kind of message."""
     return _PURPOSE.get(name, Purpose.OVERHEAD)
 
 
@@ -653,7 +654,7 @@ class EntriesAccount:
         return self._counted + self._open
 
     def take(self, message: messages.Message) -> None:
-        """Count a message's entries before any of them is kept. RdcError if they exceed the limit."""
+        """Count a message's entries before any of them is kept. Raises RdcError if they exceed the limit."""
         if isinstance(message, messages.Turn) or (
             isinstance(message, messages.Page) and message.subject in _MEETINGS and message.last
         ):

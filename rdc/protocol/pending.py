@@ -72,7 +72,7 @@ class PendingRequests:
             self._pending.popleft()
             self._ordinals -= oldest.ordinals
             if isinstance(oldest, _Likely) and oldest.asked is not None:
-                # What S answers next comes before all that D asked meanwhile.
+                # S sends these trees right after its answer: before those to later requests.
                 trees = _Trees(oldest.asked)
                 self._pending.appendleft(trees)
                 self._ordinals += trees.ordinals
@@ -102,7 +102,7 @@ class _Pending(ABC):
         """Return what the request asks for."""
 
     def refusal(self) -> Illegal:
-        """The refusal of an answer to anything else."""
+        """Return the refusal of an answer to anything else."""
         return Illegal(f"the oldest request asks for {self.wanted()}")
 
 

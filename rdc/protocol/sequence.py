@@ -99,7 +99,8 @@ class SequenceRules:
         return None if self._pending is None else self._pending.ranges
 
     def _requests(self) -> PendingRequests:
-        """The pending requests. Their module is loaded for the first request; equal trees need none."""
+        """Return the pending requests. Their module is loaded for the first request; equal trees need
+        none."""
         if self._pending is None:
             from rdc.protocol.pending import PendingRequests
 

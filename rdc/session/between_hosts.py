@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_between(sources: Iterable[Location], destination: Location, options: SyncOptions) -> None:
-    """Raises UsageError for what cannot be between two other hosts."""
+    """Raise UsageError for what cannot be between two other hosts."""
     for name, declared in OPTIONS.items():
         value = getattr(options, name)
         if declared.wire is HERE and value:
@@ -50,7 +50,7 @@ def check_between(sources: Iterable[Location], destination: Location, options: S
 
 
 def _check_apart(source: Location, destination: Location, options: SyncOptions) -> None:
-    """Refuses one tree in the other on one host, by their names: what links lead to is not known here."""
+    """Refuse one tree in the other on one host, by their names: what links lead to is not known here."""
     tree, top = posixpath.normpath(source.path), posixpath.normpath(destination.path)
     name = entry_of(source.inner)
     if tree in {top, posixpath.normpath(posixpath.join(top, name))}:
@@ -68,7 +68,7 @@ def _is_below(path: bytes, top: bytes) -> bool:
 
 
 def run_between(run: SyncRun, shell: RemoteShell, keys: str | os.PathLike[str] | None) -> SyncReport:
-    """Runs the session of `run` with an rdc at each of its two hosts.
+    """Run the session of `run` with an rdc at each of its two hosts.
 
     `keys`: as for rdc.sync. Raises RdcError, with the name of the host that it is about, if the run as a
     whole cannot go on.
@@ -110,7 +110,7 @@ def run_between(run: SyncRun, shell: RemoteShell, keys: str | os.PathLike[str] |
 
 
 def _together(costs: Iterable[MessageCost]) -> Iterable[MessageCost]:
-    """The costs of both hops, a row for each kind of message."""
+    """Return the costs of both hops, a row for each kind of message."""
     sums: dict[str, list[int]] = {}
     for cost in costs:
         row = sums.setdefault(cost.name, [0, 0, 0])

@@ -71,7 +71,7 @@ have one per 500 to 4,000 (measured)."""
 
 
 def looks_like(source: SourceFile) -> bool:
-    """Tells whether most of the file seems to be linked x86 code. Raises FileError if it cannot be read."""
+    """Tell whether most of the file seems to be linked x86 code. Raises FileError if it cannot be read."""
     if source.size < SAMPLE_BYTES:
         return False
     offsets = range(0, source.size - SAMPLE_BYTES + 1, max(SAMPLE_BYTES, source.size // CODE_SAMPLES))
@@ -88,12 +88,12 @@ def looks_like(source: SourceFile) -> bool:
 
 
 def mask(content: bytearray) -> None:
-    """Masks a whole file in memory for the block search."""
+    """Mask a whole file in memory for the block search."""
     mask_displacements(content, SEARCH_FILLER)
 
 
 def masked_reader(source: SourceFile) -> Callable[[int, int], memoryview]:
-    """Returns a function that reads (offset, length) and masks as `mask` would mask the whole file.
+    """Return a function that reads (offset, length) and masks as `mask` would mask the whole file.
 
     Each call reuses the memory of the call before. Raises FileError if the file cannot be read.
     """
@@ -113,7 +113,7 @@ def masked_reader(source: SourceFile) -> Callable[[int, int], memoryview]:
 
 
 def mask_ranges(source: SourceFile, ranges: array[int]) -> bytearray:
-    """Reads ranges back to back, masked as `mask` would mask the whole file.
+    """Read ranges back to back, masked as `mask` would mask the whole file.
 
     `ranges`: rows (offset, length), in any order. Raises FileError if the file cannot be read.
     """
@@ -129,7 +129,7 @@ def mask_ranges(source: SourceFile, ranges: array[int]) -> bytearray:
 
 
 def mask_ranges_into(buffer: memoryview, source: SourceFile, ranges: array[int]) -> array[int]:
-    """Does what `mask_ranges` does in given memory. Returns where in `buffer` each range begins.
+    """Do what `mask_ranges` does in given memory. Returns where in `buffer` each range begins.
 
     The surroundings of a range lie before and behind it.
     """
@@ -141,7 +141,7 @@ def mask_ranges_into(buffer: memoryview, source: SourceFile, ranges: array[int])
 
 
 def _widened(source: SourceFile, ranges: array[int]) -> tuple[array[int], array[int], array[int]]:
-    """Returns the reads for these ranges with their surroundings, where each range begins in what is read,
+    """Return the reads for these ranges with their surroundings, where each range begins in what is read,
     and the length of each read."""
     ends = map(add, ranges[0::2], ranges[1::2])
     offsets = array("Q", [at - LOOK_BACK if at > LOOK_BACK else 0 for at in ranges[0::2]])
@@ -163,7 +163,7 @@ MASK_BYTES = CHECK_BLOCK_BYTES // 8
 
 
 def masked_blocks(sources: bytes, content: bytes, lengths: array[int]) -> tuple[bytes | bytearray, bytes]:
-    """Returns check blocks with masked displacements, and the mask.
+    """Return check blocks with masked displacements, and the mask.
 
     `sources`: what the blocks consist of, in rows of plan_reads(). `content`: the reads that it returned,
     with these `lengths` in bytes.
@@ -176,7 +176,7 @@ def masked_blocks(sources: bytes, content: bytes, lengths: array[int]) -> tuple[
 def cut_displacements(
     sources: bytes, content: bytes, lengths: array[int], numbers: Sequence[int]
 ) -> tuple[bytes | bytearray, bytes, bytes]:
-    """Does what `masked_blocks` does where the displacements are known.
+    """Do what `masked_blocks` does where the displacements are known.
 
     Returns the masked blocks, the bytes of their displacements, and 64-bit counts of these bytes per block.
     `numbers`: of the check blocks in the file.
@@ -188,7 +188,7 @@ def cut_displacements(
 
 
 def displacement_counts(bits: bytes) -> array[int]:
-    """Returns the bytes of displacements in each check block of a mask."""
+    """Return the bytes of displacements in each check block of a mask."""
     return array("Q", bit_counts(bits, MASK_BYTES))
 
 
@@ -209,7 +209,7 @@ class Displacements:
         self._offsets = array("Q", [number * CHECK_BLOCK_BYTES for number in numbers])
 
     def put(self, content: bytearray, start: int) -> int:
-        """Writes displacements into `content`, which begins at offset `start`. Returns the bytes written."""
+        """Write displacements into `content`, which begins at offset `start`. Returns the bytes written."""
         first = bisect_right(self._offsets, start - CHECK_BLOCK_BYTES)
         last = bisect_left(self._offsets, start + len(content))
         return put_displacements(
@@ -241,7 +241,7 @@ class RangeOffsets:
         """Bytes of the ranges before the position."""
 
     def take(self, size: int) -> array[int]:
-        """Advances by `size` bytes and returns their rows (offset, length).
+        """Advance by `size` bytes and return their rows (offset, length).
 
         `size` is at least 1 and at most what is left.
         """
@@ -257,7 +257,7 @@ class RangeOffsets:
 
 
 def sample_of(content: bytearray, offsets: array[int]) -> tuple[bytearray, array[int]]:
-    """Returns SAMPLES evenly spaced parts of `content` in one piece, and their rows (offset, length)."""
+    """Return SAMPLES evenly spaced parts of `content` in one piece, and their rows (offset, length)."""
     step = len(content) // SAMPLES
     size = step // SAMPLED_ONE_IN
     position = RangeOffsets(offsets)
@@ -280,7 +280,7 @@ for: the rest cannot make up for it."""
 
 
 def encode_branches(content: bytearray, offsets: array[int]) -> bool:
-    """Makes displacements in `content` absolute if that pays; otherwise leaves it as it is.
+    """Make displacements in `content` absolute if that pays; otherwise leave it as it is.
 
     `offsets`: rows (offset in the file, length) of the pieces of `content`.
     """
@@ -295,7 +295,7 @@ def encode_branches(content: bytearray, offsets: array[int]) -> bool:
 
 
 def decode_branches(payload: bytes | bytearray | memoryview, offsets: array[int]) -> bytearray:
-    """Reverses `encode_branches`; `offsets` as there."""
+    """Reverse `encode_branches`; `offsets` as there."""
     content = bytearray(payload)
     relative_displacements(content, offsets)
     return content
@@ -314,7 +314,7 @@ SAMPLE_FEWER_NONZERO = 1.5
 
 
 def encode_table(content: bytearray, offsets: array[int]) -> int:
-    """Replaces `content` with differences if that pays. Returns the stride in bytes, or 0.
+    """Replace `content` with differences if that pays. Returns the stride in bytes, or 0.
 
     `offsets`: rows (offset in the file, length) of the pieces of `content`.
     """
@@ -333,21 +333,21 @@ def encode_table(content: bytearray, offsets: array[int]) -> int:
 
 
 def decode_table(payload: bytes | bytearray | memoryview, offsets: array[int], stride: int) -> bytearray:
-    """Reverses `encode_table`; `stride` is what it returned."""
+    """Reverse `encode_table`; `stride` is what it returned."""
     content = bytearray(payload)
     sum_words(content, offsets, stride)
     return content
 
 
 def _differences(content: bytearray, offsets: array[int], stride: int) -> tuple[int, bytearray]:
-    """Returns the differences of `content`, and how many of their bytes are not 0."""
+    """Return the differences of `content`, and how many of their bytes are not 0."""
     differences = bytearray(content)
     difference_words(differences, offsets, stride)
     return nonzero_bytes(differences), differences
 
 
 def encode(file: int, content: bytearray, offsets: array[int]) -> Data | Code | Table:
-    """Returns literals as the message that compresses best; may change `content` in place.
+    """Return literals as the message that compresses best; may change `content` in place.
 
     `offsets`: rows (offset in the file, length) of the pieces of `content`.
     """
@@ -359,7 +359,7 @@ def encode(file: int, content: bytearray, offsets: array[int]) -> Data | Code | 
 
 
 def decode(message: Data | Code | Table, offsets: RangeOffsets | None) -> bytes | bytearray | memoryview:
-    """Returns the literals of a message as the file has them, and advances `offsets` past them.
+    """Return the literals of a message as the file has them, and advance `offsets` past them.
 
     Raises ProtocolError if `offsets` is None: no literals were requested.
     """

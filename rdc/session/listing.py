@@ -128,7 +128,7 @@ class _ListRun(SyncRun):
         return done
 
     def _take(self, part: ListingPart, only: bytes) -> None:
-        """Tells of a directory and of its entries. Raises ProtocolError for what was not announced."""
+        """Tell of a directory and of its entries. Raises ProtocolError for what was not announced."""
         listing, path = part.listing, part.path
         if part.directory != self._directories or path not in self._waiting:
             raise ProtocolError(f"a listing of '{printable(path)}', which was not announced")

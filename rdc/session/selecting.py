@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def send_selected(role: Role, selected: Sequence[SelectedPaths], round_: int = 0) -> Conversation[None]:
-    """Sends the selection. `role`: of the side that hears it. A destination hears the names alone."""
+    """Send the selection. `role`: of the side that hears it. A destination hears the names alone."""
     parts = list(_parts(selected)) or [SelectedPaths(b"", ())]
     for number, part in enumerate(parts):
         origin = part.origin if role is Role.SOURCE else b""
@@ -63,7 +63,7 @@ def receive_selected() -> Conversation[tuple[SelectedPaths, ...]]:
 def send_listed(
     listed: FarList, site: Site, path: bytes, role: Role, round_: int
 ) -> Conversation[tuple[SelectedPaths, ...]]:
-    """Reads the list below `site`, sends what it selects, and returns that. `path`: this side's directory.
+    """Read the list below `site`, send what it selects, and return that. `path`: this side's directory.
     `role`: this side's.
 
     Raises FileError for a list that cannot be read, UsageError for one that is too long or has '..' in it.
@@ -77,7 +77,7 @@ def send_listed(
 
 
 def _read(path: bytes, site: Site) -> bytes:
-    """The content of the file at `path`. What is no regular file is refused: a fifo would block."""
+    """Return the content of the file at `path`. What is no regular file is refused: a fifo would block."""
     with closing(site.open_base()) as base:
         try:
             with base.open_read(site.below_base(path)) as file:

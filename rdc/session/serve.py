@@ -72,7 +72,7 @@ def _parts(
 
 
 def receive_rules() -> Conversation[tuple[FilterRule | DirectoryRules, ...]]:
-    """The rules that follow an Open. Raises ProtocolError for any other message."""
+    """Return the rules that follow an Open. Raises ProtocolError for any other message."""
     rules: list[FilterRule | DirectoryRules] = []
     while True:
         received = yield Receive()
@@ -123,7 +123,7 @@ def as_asked(
     fake_super: bool = False,
     opened: SourceTree | None = None,
 ) -> Admitted:
-    """Grants everything: a peer that can start this process may do what the process's user may.
+    """Grant everything: a peer that can start this process may do what the process's user may.
 
     `destination`, `opened`: as in Admitted. `munge_links`, `fake_super`: of SyncOptions, which no Open
     carries.
@@ -133,7 +133,7 @@ def as_asked(
 
 
 def greeting(params: ChunkParams) -> Hello:
-    """The first message of each side."""
+    """Return the first message of each side."""
     return DIALECT.hello(f"rdc {__version__}", params.id)
 
 
@@ -219,7 +219,7 @@ def answer(
 
 
 def _receive_open() -> Conversation[tuple[Open, Hello | None, int]]:
-    """The dialler's Open, its Hello, and the round of the answer."""
+    """Return the dialler's Open, its Hello, and the round of the answer."""
     received, hello = (yield Receive()), None
     if received is not None and isinstance(received.message, Hello):
         # Two halves in one process exchange no Hello.
@@ -241,7 +241,7 @@ def _answer_as_source(
     knows_nodes: bool,
     meeting: Meeting | None,
 ) -> Conversation[None]:
-    """Sends a tree of this machine, or follows it or brings it together with another one, if the dialler asks
+    """Send a tree of this machine, or follow it or bring it together with another one, if the dialler asks
     for that. `knows_nodes`: the remote side knows special files by their kinds."""
     from rdc.session.source.conversation import Source
     from rdc.session.trees.source_tree import SourceTree
@@ -312,7 +312,7 @@ def _answer_as_destination(
     round_: int,
     knows_nodes: bool,
 ) -> Conversation[None]:
-    """Brings a tree of this machine up to date, once or for as long as the dialler watches its source.
+    """Bring a tree of this machine up to date, once or for as long as the dialler watches its source.
     `knows_nodes`: the remote side knows special files by their kinds."""
     site, path, options = admitted.site, admitted.path, admitted.options
     from rdc.session.transfer.destination import Destination, Terms, mapping_of
@@ -371,7 +371,7 @@ def serve_stdio(
     max_memory: int | None = None,
     meeting: Meeting | None = None,
 ) -> ExitCode:
-    """Answers one session on stdin and stdout and returns the process's exit code.
+    """Answer one session on stdin and stdout and return the process's exit code.
 
     `following`, `meeting`: as in `answer`.
 

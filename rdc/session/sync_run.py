@@ -62,7 +62,7 @@ PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
 
 
 def new_secret() -> bytes:
-    """A random key for one session's short digests and fingerprints."""
+    """Return a random key for one session's short digests and fingerprints."""
     return os.urandom(SECRET_BYTES)
 
 
@@ -111,8 +111,8 @@ class SyncRun:
             self._late_tree.release()
 
     def checked_source(self) -> SourceTree | None:
-        """The tree of a source on this machine; None if the remote side has the list of what is selected
-        there. Raises FileError if nothing is there."""
+        """Return the tree of a source on this machine; None if the remote side has the list of what is
+        selected there. Raises FileError if nothing is there."""
         if self.options.files_from is None:
             return self.source_tree()
         ANYWHERE.open(self.source.path).release()
@@ -124,7 +124,7 @@ class SyncRun:
         return self._selected is not None
 
     def source_tree(self) -> SourceTree:
-        """The tree of a source on this machine."""
+        """Return the tree of a source on this machine."""
         if self._selected is not None:
             from rdc.session.trees.selected_tree import open_selected
 
@@ -134,8 +134,8 @@ class SyncRun:
         return self.published_tree() or SourceTree.open(self.source.path, options=self.options)
 
     def published_tree(self) -> SourceTree | None:
-        """The tree of a source in a published store, or in a file that `rdc store pack` wrote; None for
-        another one."""
+        """Return the tree of a source in a published store, or in a file that `rdc store pack` wrote; None
+        for another one."""
         if b"/@" not in self.source.path and not is_web(self.source.path):
             return None
         from rdc.session.trees.source_tree import open_published_tree
@@ -156,7 +156,7 @@ class SyncRun:
         return StagedClones()
 
     def check_nesting(self) -> None:
-        """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
+        """Raise RdcError if one tree contains the other and a sync would never end, or delete its source."""
         from rdc.files.base.store_guard import check_local
         from rdc.session.trees.source_tree import check_overlap, check_selected
 
@@ -175,7 +175,7 @@ class SyncRun:
         )
 
     def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
-        """The conversation if the remote side is the source. `clones`: of its files, if it is in this
+        """Return the conversation if the remote side is the source. `clones`: of its files, if it is in this
         process."""
         # The source can start with these two messages, without another round trip.
         path, options = self.destination.path, self.options
@@ -249,7 +249,8 @@ class SyncRun:
         return keeps_owner(self.options)
 
     def send(self, tree: SourceTree | None) -> Conversation[Done]:
-        """The conversation if the remote side is the destination. `tree`: as `checked_source` returns it."""
+        """Return the conversation if the remote side is the destination. `tree`: as `checked_source` returns
+        it."""
         yield from self.opening(Role.DESTINATION)
         shown = self.options.nodes
         if tree is None:
@@ -280,7 +281,7 @@ class SyncRun:
         return done
 
     def opening(self, role: Role) -> Conversation[None]:
-        """Sets the limits and asks the remote side, in its role, to open its path."""
+        """Set the limits and ask the remote side, in its role, to open its path."""
         path = (self.source if role is Role.SOURCE else self.destination).path
         yield Pace(self.options.bandwidth, self.options.timeout)
         selects = self._selected is not None
@@ -291,7 +292,7 @@ class SyncRun:
             yield from send_selected(role, self._selected)
 
     def _opened(self) -> Conversation[Hello | None]:
-        """Waits for Opened, and takes what a list of the remote side selects. Returns the remote side's
+        """Wait for Opened, and take what a list of the remote side selects. Returns the remote side's
         Hello; None in one process."""
         hello = None
         listed: list[Selected] = []
@@ -310,7 +311,7 @@ class SyncRun:
                 raise ProtocolError("expected Hello and Opened")
 
     def _listed_tree(self) -> Conversation[tuple[SourceTree, bool]]:
-        """The tree of which the remote side's list selects some, and whether that side knows special
+        """Return the tree of which the remote side's list selects some, and whether that side knows special
         files."""
         from rdc.session.trees.selected_tree import open_listed
 
@@ -319,12 +320,12 @@ class SyncRun:
         return tree, knows(hello, SPECIALS)
 
     def totals(self, done: Done, connection: Connection | InProcessLink[Done]) -> SyncReport:
-        """The report of a run that ended with `done`."""
+        """Return the report of a run that ended with `done`."""
         report = self.outcome(done, connection.max_round, connection.costs)
         return replace(report, bytes_sent=connection.bytes_sent, bytes_received=connection.bytes_received)
 
     def outcome(self, done: Done, rounds: int, costs: tuple[MessageCost, ...]) -> SyncReport:
-        """The report of a run that ended with `done`, without the bytes on connections. `rounds`: the
+        """Return the report of a run that ended with `done`, without the bytes on connections. `rounds`: the
         highest round of a message."""
         codes = self.events.codes
         code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
@@ -359,7 +360,7 @@ def run_session(
     keys: str | os.PathLike[str] | None,
     wire: Wire | None = None,
 ) -> SyncReport:
-    """Runs the session of `run` with an rdc at the host of `far`.
+    """Run the session of `run` with an rdc at the host of `far`.
 
     `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory. `wire`: what
     `dial_early` returned; the caller closes it. Raises RdcError if the run as a whole cannot go on.
@@ -374,7 +375,7 @@ def run_session(
 
 
 def _here(run: SyncRun) -> SyncReport:
-    """Runs both ends in this process. The source has its own thread: both sides read and hash at the same
+    """Run both ends in this process. The source has its own thread: both sides read and hash at the same
     time."""
     from rdc.session.runtime.in_process import InProcessLink
 
@@ -403,7 +404,7 @@ def _here(run: SyncRun) -> SyncReport:
 
 
 def _there(run: SyncRun, host: FarHost, wire: Wire | None) -> SyncReport:
-    """Runs this side against a remote side at `host`."""
+    """Run this side against a remote side at `host`."""
     from rdc.session.runtime import driver
 
     with contextlib.ExitStack() as stack:

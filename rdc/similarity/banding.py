@@ -206,7 +206,7 @@ class Clusters(Record):
         return iter(groups.values())
 
     def label(self, number: int) -> int:
-        """The smallest number of its cluster; a number of no pair is a cluster of its own."""
+        """Return the smallest number of its cluster; a number of no pair is a cluster of its own."""
         at = bisect_left(self.members, number)
         known = at < len(self.members) and self.members[at] == number
         return self.labels[at] if known else number

@@ -162,7 +162,7 @@ class Draws:
         return mix(self._state)
 
     def below(self, limit: int) -> int:
-        """A number from 0 to `limit` - 1, below 2^32; the bias is less than 2^-32."""
+        """Return a number from 0 to `limit` - 1, below 2^32; the bias is less than 2^-32."""
         return self.word() * limit >> 64
 
     def uniform(self) -> float:
@@ -415,8 +415,8 @@ def weighted_minhash(
 
 
 def _sample(present: list[tuple[int, float]], key: int) -> int:
-    """Return the sample of features with the logarithms of their weights by one function. Of equal a's the
-    first wins."""
+    """Return the sample of features with the logarithms of their weights by one function. If two a's are
+    equal, the first wins."""
     least, sample = math.inf, EMPTY
     for feature, weight in present:
         one = mix((feature + key) & _WORD)

@@ -461,7 +461,7 @@ class StoreLock:
         """`directory`: a descriptor of the directory, which may be no store yet."""
         self._fd = -1
         with suppress(OSError):
-            self._fd = os.open(LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+            self._fd = os.open(LOCK_NAME, _READ, dir_fd=directory)
             _locked_in_time(self._fd, fcntl.LOCK_SH, LOCK_SECONDS)
 
     def is_alone(self) -> bool:

@@ -189,7 +189,8 @@ def _folded(
 
 
 def _candidates(tree: FileColumns, options: DuplicateOptions) -> tuple[array[int], OtherNames]:
-    """The rows of regular files that have the size of another file, and the other names of these files."""
+    """Return the rows of regular files that have the size of another file, and the other names of these
+    files."""
     most = options.max_size
     chosen = array("I")
     groups = equal_groups(tree.sizes, tree.sizes.itemsize)
@@ -222,8 +223,8 @@ def _places_asked_for(places: Iterable[int], options: DuplicateOptions) -> bool:
 
 
 def _trimmed(groups: Groups, files: FileColumns, options: DuplicateOptions) -> Groups:
-    """Return the groups that `options` ask for. Of the reference, each has its first file alone, so that what
-    is wasted are the files outside."""
+    """Return the groups that `options` ask for. Each keeps only the first of its files in the reference, so
+    that the files outside of it are the waste."""
     if not (options.reference or options.across):
         return groups
     known = len(options.reference)
@@ -291,7 +292,7 @@ class _Search:
         )
 
     def _whole(self, medium: Groups, large: Groups) -> Iterator[Groups]:
-        """The groups among files with equal ends."""
+        """Yield the groups among files with equal ends."""
         sizes = self._files.sizes
         self._reader.expect(
             sum([sizes[row] for row in medium.members])

@@ -18,7 +18,7 @@ from rdc.cli.options.shared_options import (
     read_rules,
 )
 from rdc.cli.verb import HelpText
-from rdc.errors import ExitCode, RdcError, UsageError, worse
+from rdc.errors import ExitCode, RdcError, worse
 from rdc.model.options import Option
 from rdc.progress import Problem, Progressed
 from rdc.report.output import Bar, TerminalOutput, counted, size_text
@@ -70,7 +70,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
-        raise UsageError("rdc index needs a directory (see rdc index --help)")
+        raise parsed.missing("rdc index needs a directory", "rdc index")
     from rdc.survey.walk.walk_paths import StorageUse
 
     choice, use = read_choice(parsed), StorageUse(read_depth(parsed), read_max_rate(parsed))

@@ -82,9 +82,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
-        raise UsageError(
-            "rdc merge needs parts, which rdc scan -o and rdc similar --text -o write (see rdc merge --help)"
-        )
+        message = "rdc merge needs parts, which rdc scan -o and rdc similar --text -o write"
+        raise parsed.missing(message, "rdc merge")
     if _are_documents(parsed.operands):
         return _merge_documents(parsed, environment, shlex.join(["rdc", "merge", *words]))
     refuse_document_options(parsed, MERGED_DOCUMENT_GROUP, "these are parts of scans; it is for documents")

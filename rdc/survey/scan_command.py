@@ -117,7 +117,7 @@ OPTIONS = (
         (
             Option(
                 ("-o", "--output"),
-                "also write a part for rdc merge; FILE ends in .rdcscan",
+                "also write this scan to FILE, which ends in .rdcscan, for rdc merge to combine with others",
                 "FILE",
                 common=True,
             ),
@@ -168,7 +168,7 @@ def parse_scan(words: list[str]) -> Words:
 def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
     """Read the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     if not words.operands:
-        raise UsageError("rdc scan needs a directory or a file (see rdc scan --help)")
+        raise words.missing("rdc scan needs a directory or a file", "rdc scan")
     levels = tuple(dict.fromkeys(words.values("--level")))
     for level in levels:
         if level not in FIXED_LEVELS:

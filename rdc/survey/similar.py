@@ -175,7 +175,7 @@ class WindowSet(Record):
 
 
 def window_set(spans: Iterable[bytes], size: int) -> WindowSet:
-    """The windows of a content that comes in spans, and has `size` bytes outside of holes.
+    """Return the windows of a content that comes in spans, and has `size` bytes outside of holes.
 
     Which windows are sampled is a function of the size and of the content: one in a power of two, by their
     hashes, so that equal windows of two files are sampled alike.

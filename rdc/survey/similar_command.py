@@ -116,7 +116,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
-        raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
+        raise parsed.missing("rdc similar needs a file or directory", "rdc similar")
     if parsed.has("--text"):
         import shlex
 

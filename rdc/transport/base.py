@@ -45,8 +45,8 @@ class Waitable(Protocol):
     """A transport that can be polled together with other descriptors."""
 
     def fileno(self) -> int:
-        """The descriptor to poll for `events` after `exchange` has returned nothing. Before that, input may
-        be here that the kernel does not know of, such as decrypted TLS records."""
+        """Return the descriptor to poll for `events` after `exchange` has returned nothing. Before that,
+        input may be here that the kernel does not know of, such as decrypted TLS records."""
 
     @property
     def events(self) -> int:
@@ -59,7 +59,7 @@ class Waitable(Protocol):
 
 
 def waitable(transport: Transport) -> Waitable | None:
-    """The transport itself if it can be polled, or None."""
+    """Return the transport itself if it can be polled, or None."""
     asked: Any = transport
     able: Waitable | None = asked if hasattr(asked, "fileno") and hasattr(asked, "events") else None
     return able

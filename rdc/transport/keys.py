@@ -40,7 +40,7 @@ class Certificate(Record):
 
     @classmethod
     def from_pem(cls, pem: bytes, name: str) -> Certificate:
-        """The only certificate in `pem`. TrustError names `name`."""
+        """Return the only certificate in `pem`. Raises TrustError, which names `name`."""
         found = cls._all(pem, name)
         if len(found) != 1:
             raise TrustError(f"{name}: expected one certificate in PEM form, found {len(found) or 'none'}")
@@ -48,8 +48,8 @@ class Certificate(Record):
 
     @classmethod
     def public_from_pem(cls, pem: bytes, name: str) -> tuple[Certificate, ...]:
-        """The certificates in `pem`: at least one, and no private key, since every holder of a private key
-        passes for its owner. TrustError names `name`."""
+        """Return the certificates in `pem`: at least one, and no private key, since every holder of a private
+        key passes for its owner. TrustError names `name`."""
         if b"PRIVATE KEY-----" in pem:
             raise TrustError(
                 f"{name}: it holds a private key, which must not leave its machine; expected what"
@@ -111,8 +111,8 @@ class KeyRing(Record):
 
     @classmethod
     def read(cls, directory: Path) -> KeyRing:
-        """Read a key directory. TrustError if it is missing or damaged, if others can read a private key, or
-        if others can change anything in it."""
+        """Read a key directory. Raises TrustError if it is missing or damaged, if others can read a private
+        key, or if others can change anything in it."""
         _check_closed(directory)
         identity = directory / "identity.pem"
         pem = read_key_file(identity, private=True)
@@ -121,7 +121,7 @@ class KeyRing(Record):
         return cls(directory, Certificate.from_pem(pem, str(identity)), _read_trusted(directory / "trusted"))
 
     def peers(self, host: str, port: int, *, default_port: int) -> tuple[Certificate, ...]:
-        """The certificates of which HOST:PORT must show one. TrustError if no certificate is trusted for
+        """Return the certificates of which HOST:PORT must show one. Raises TrustError if none is trusted for
         it."""
         names = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
         if port == default_port:
@@ -146,7 +146,7 @@ def signers(directory: Path) -> tuple[tuple[Certificate, ...], Mapping[str, tupl
 
 
 def read_key_file(path: Path, *, private: bool = False) -> bytes | None:
-    """The content of a small regular file; None if the file does not exist. Raises TrustError."""
+    """Return the content of a small regular file; None if the file does not exist. Raises TrustError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -31,8 +31,8 @@ it. One word: the far user's shell reads it, and no shell expands what stands in
 
 
 def shell_words(command: str) -> list[str]:
-    """The words of a command line with a shell's quoting, without expansion. ValueError if the quoting is
-    invalid."""
+    """Return the words of a command line with a shell's quoting, without expansion. Raises ValueError if the
+    quoting is invalid."""
     if command.isascii() and command.isprintable() and not any(mark in command for mark in "'\"\\"):
         return command.split()  # the same; shlex and the regular expressions it needs take 2.5 ms to load
     import shlex
@@ -41,11 +41,11 @@ def shell_words(command: str) -> list[str]:
 
 
 def remote_argv(host: str, shell: RemoteShell) -> list[str]:
-    """The words of the remote shell, `host`, the words of the far program, "serve", "--stdio".
+    """Return the words of the remote shell, `host`, the words of the far program, "serve", "--stdio".
 
     The program is split at blanks with the shell's quoting, without expansion. A remote shell such as ssh
-    passes the words to the far user's shell, which may expand them, as in rsync. UsageError for a host that
-    the remote shell would take for an option.
+    passes the words to the far user's shell, which may expand them, as in rsync. Raises UsageError for a host
+    that the remote shell would take for an option.
     """
     if not host or host.startswith("-"):
         raise UsageError(f"'{host}' is not a host name")
@@ -92,7 +92,7 @@ class PipeTransport:
         self._closed = False
 
     def fileno(self) -> int:
-        """The descriptor that becomes readable when input arrives or the stream ends."""
+        """Return the descriptor that becomes readable when input arrives or the stream ends."""
         return self._read_fd
 
     @property
@@ -130,8 +130,8 @@ class PipeTransport:
         return Exchange(written, received, not received)
 
     def _poll(self, want_output: bool, want_input: bool, timeout: float | None) -> int:
-        """The requested ones of POLLIN and POLLOUT that are ready. An error or a hang-up counts as ready: the
-        next call reports it."""
+        """Return the requested ones of POLLIN and POLLOUT that are ready. An error or a hang-up counts as
+        ready: the next call reports it."""
         poll = self._polls.get((want_output, want_input))
         if poll is None:
             poll = self._polls[want_output, want_input] = select.poll()
@@ -360,8 +360,8 @@ class ChildTransport(PipeTransport):
         return self._process.poll()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit status after at most `timeout` seconds (EXIT_SECONDS by default); None if the child still
-        runs. It explains an end of the stream."""
+        """Return the exit status after at most `timeout` seconds (EXIT_SECONDS by default); None if the child
+        still runs. It explains an end of the stream."""
         return self._process.wait(EXIT_SECONDS if timeout is None else timeout)
 
     def close(self) -> None:

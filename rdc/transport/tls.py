@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def answering_context(ring: KeyRing) -> ssl.SSLContext:
-    """A context for a server that trusts all peers of `ring`. Raises TrustError."""
+    """Return a context for a server that trusts all peers of `ring`. Raises TrustError."""
     context = _context(ssl.PROTOCOL_TLS_SERVER, ring, ring.certificates)
     # Without tickets no session is resumed: each connection shows its certificate.
     context.num_tickets = 0
@@ -41,7 +41,7 @@ def answering_context(ring: KeyRing) -> ssl.SSLContext:
 
 
 def dialling_context(ring: KeyRing, peers: Iterable[Certificate]) -> ssl.SSLContext:
-    """A context for a client that trusts only `peers`. Raises TrustError."""
+    """Return a context for a client that trusts only `peers`. Raises TrustError."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, ring, peers)
 
 
@@ -78,8 +78,8 @@ def days_until(expiry: float, now: float) -> int | None:
 
 
 def explained(error: OSError | ValueError, *, shaken: bool) -> RdcError:
-    """The error that a user can act on, for an error of the TLS engine, usually ssl.SSLError. shaken: the
-    handshake was complete."""
+    """Return the error that a user can act on, for an error of the TLS engine, usually ssl.SSLError. shaken:
+    the handshake was complete."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TrustError(_VERIFICATION.get(error.verify_code, _UNKNOWN) + f" ({error.verify_message})")
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -178,7 +178,7 @@ class TlsTransport:
     def shake(self) -> bool:
         """Advance the handshake without waiting. True: it is complete.
 
-        Otherwise call it again after `events`. TrustError if a side refuses the other's certificate,
+        Otherwise call it again after `events`. Raises TrustError if a side refuses the other's certificate,
         StreamError if the remote side is gone or does not speak TLS 1.3.
         """
         while True:
@@ -219,7 +219,7 @@ class TlsTransport:
             return math.inf  # a date that only OpenSSL can read
 
     def check_pin(self, pins: Iterable[str]) -> str:
-        """The remote side's pin, which must be one of `pins`. Raises TrustError."""
+        """Return the remote side's pin, which must be one of `pins`. Raises TrustError."""
         pin = self.peer_pin
         if pin not in pins:
             raise TrustError(f"the remote side showed the certificate {pin}, which is not trusted")
@@ -395,7 +395,7 @@ class TlsTransport:
 
 
 def connect(host: str, port: int, ring: KeyRing, peers: Sequence[Certificate]) -> TlsTransport:
-    """A connection to the rdc daemon at HOST:PORT that has shown one of the certificates `peers`.
+    """Return a connection to the rdc daemon at HOST:PORT that has shown one of the certificates `peers`.
 
     TrustError (exit code 5) for another certificate; RdcError for an unreachable host (10) or no answer
     within CONNECT_SECONDS (35); StreamError for a host without TLS 1.3.

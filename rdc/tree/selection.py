@@ -106,7 +106,8 @@ class Selection:
         return covered
 
     def _names_in(self, directory: bytes) -> tuple[frozenset[bytes], frozenset[bytes]]:
-        """The names that take part in a directory above selected paths, and those that are selected."""
+        """Return the names that take part in a directory above selected paths, and those that are
+        selected."""
         found = self._unpacked.get(directory)
         if found is None:
             if len(self._unpacked) >= _REMEMBERED:
@@ -140,7 +141,7 @@ class Selection:
         return (path for path in self._packed if path not in self._whole)
 
     def names(self, path: bytes) -> Collection[bytes] | None:
-        """The names that take part in the directory at `path`; None: all of them."""
+        """Return the names that take part in the directory at `path`; None: all of them."""
         if path in self._packed and path not in self._whole:
             return self._names_in(path)[0]
         if self._recursive or path in self._opened:

@@ -63,7 +63,7 @@ def read_undo(words: Words) -> UndoRequest:
     """Read the request. Raises UsageError."""
     if len(words.operands) != 1:
         found = "nothing was" if not words.operands else f"{len(words.operands)} were"
-        raise UsageError(f"one DST or JOURNAL is needed, {found} given (see rdc undo --help)")
+        raise words.missing(f"one DST or JOURNAL is needed, {found} given", "rdc undo")
     (operand,) = words.operands
     if not operand or "\0" in operand:
         raise UsageError("DST is empty or has a NUL character; for the current directory, write .")

@@ -374,7 +374,7 @@ class Steps:
                     "put its old version back",
                     expected=f"it as {os.fsdecode(self._shown)}/{record.number}",
                     found="that it was written to since, under another name that it has",
-                    advice="what is there was kept; look at that file",
+                    advice="the existing entry was kept; look at that file",
                 )
             if self._own is not None and stat.S_ISREG(found.st_mode):
                 held = self._held.pop(record.number, None)
@@ -636,7 +636,7 @@ class UndoReporter(Protocol):
 
 
 def list_syncs(destination: bytes) -> tuple[UndoableSync, ...]:
-    """The syncs into a directory that can be undone, or were undone in part, the oldest first. Raises
+    """Return the syncs into a directory that can be undone, or were undone in part, the oldest first. Raises
     RdcError."""
     return syncs_in(Root.open(destination))
 

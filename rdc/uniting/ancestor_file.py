@@ -17,7 +17,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.files.base.paths import RESERVED_PATTERN
 from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
-from rdc.limits import PATH_BYTES, UNITE_HEAD_BYTES, UNITE_ROWS
+from rdc.limits import NAME_BYTES, PATH_BYTES, UNITE_HEAD_BYTES, UNITE_ROWS
 from rdc.uniting.columns import (
     STAMP_CODES,
     SharedRow,
@@ -26,7 +26,7 @@ from rdc.uniting.columns import (
     next_digests,
     table_of,
 )
-from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, SYMLINK, Stamp
+from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, SYMLINK, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ _CHECK_BYTES = 32
 _LEVEL = 3
 _SIZE_BYTES = 8
 _SHARED_SECTIONS = 7
+_ALL_MODE_BITS = 0o7777
+"""The bits of a mode as a side's own file system has it."""
 
 
 class DamagedError(RdcError):
@@ -109,8 +111,8 @@ class StoredAncestor:
         return self._table
 
     def listed(self) -> dict[bytes, bytes] | None:
-        """The digest of each directory as a walk lists it if nothing changes; None: the file lacks them.
-        Raises DamagedError."""
+        """Return the digest of each directory as a walk lists it if nothing changes; None: the file lacks
+        them. Raises DamagedError."""
         directories = self.table.directories
         if self._listed is None:
             return None
@@ -148,7 +150,7 @@ def encode_table(head: Head, table: Table, digests: Sequence[bytes]) -> bytes:
 
 
 def whole_digest(digests: Iterable[bytes]) -> bytes:
-    """The digest of a tree by those of its directories, in any order."""
+    """Return the digest of a tree by those of its directories, in any order."""
     return blake3(b"".join(sorted(digests))).digest(DIGEST_BYTES)
 
 
@@ -182,8 +184,9 @@ def _read(body: bytes, count: int) -> tuple[Table, bytes | None]:
     if targets.pop() != b"" or len(targets) != kinds.count(SYMLINK):
         raise DamagedError(f"{kinds.count(SYMLINK)} link targets")
     modes, mtimes = sections.take(2 * count, exactly=True), sections.take(8 * count, exactly=True)
-    _check_paths(names, paths, kinds)
     own = [sections.take(count * array(code).itemsize, exactly=True) for code in STAMP_CODES]
+    _check_paths(names, paths, kinds)
+    _check_columns(kinds, known, modes, own[1])
     listed = None
     if sections.has_more:
         listed = sections.take((1 + kinds.count(DIRECTORY)) * DIGEST_BYTES, exactly=True)
@@ -228,8 +231,23 @@ def _check_paths(names: bytes, paths: Sequence[bytes], kinds: bytes) -> None:
     directories = {b"", *compress(paths, [kind == DIRECTORY for kind in kinds])}
     above = {path.rpartition(b"/")[0] for path in paths}
     rising = all(map(lt, paths, islice(paths, 1, None)))
-    if not rising or not above <= directories or max(map(len, paths), default=0) > PATH_BYTES:
+    longest = max(map(len, paths), default=0)
+    if not rising or not above <= directories or longest > PATH_BYTES:
         raise DamagedError("sorted paths, each after the directory it is in")
+    if longest > NAME_BYTES and max(map(len, names.replace(b"/", b"\0").split(b"\0"))) > NAME_BYTES:
+        raise DamagedError(f"names of at most {NAME_BYTES} bytes")
+
+
+_IS_NO_FILE = bytes(kind != FILE for kind in range(256))
+
+
+def _check_columns(kinds: bytes, known: bytes, modes: bytes, own_modes: bytes) -> None:
+    """Raise DamagedError unless contents are those of files, and modes are some that an entry can have."""
+    if int.from_bytes(known, "little") & int.from_bytes(kinds.translate(_IS_NO_FILE), "little"):
+        raise DamagedError("known contents of files alone")
+    for column, most in ((modes, MODE_BITS), (own_modes, _ALL_MODE_BITS)):
+        if column[1::2].strip(bytes(range((most >> 8) + 1))):
+            raise DamagedError(f"modes of at most {most:o}")
 
 
 class _Sections:
@@ -264,6 +282,6 @@ class _Sections:
         return self._at < len(self._body)
 
     def end(self) -> None:
-        """Raise DamagedError if anything is left."""
+        """Check that nothing is left. Raises DamagedError otherwise."""
         if self._at != len(self._body):
             raise DamagedError("the end of the file")

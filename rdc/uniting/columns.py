@@ -59,7 +59,7 @@ def little(column: array[int]) -> bytes:
 
 
 def integers(code: str, packed: bytes) -> array[int]:
-    """The inverse of `little`."""
+    """Return the inverse of `little`."""
     column = array(code)
     column.frombytes(packed)
     if sys.byteorder == "big":
@@ -101,12 +101,12 @@ class Table(NamedTuple):
         ]  # fmt: skip
 
     def number(self, path: bytes) -> int | None:
-        """The number of the row of a path; None if there is none."""
+        """Return the number of the row of a path; None if there is none."""
         at = bisect_left(self.paths, path)
         return at if at < self.size and self.paths[at] == path else None
 
     def children(self, directory: bytes) -> list[int]:
-        """The numbers of the rows in a directory, in order. Skips what lies deeper."""
+        """Return the numbers of the rows in a directory, in order. Skips what lies deeper."""
         prefix = directory + b"/" if directory else b""
         paths, skip = self.paths, len(prefix)
         at = bisect_left(paths, prefix) if prefix else 0
@@ -237,7 +237,7 @@ def _blank(column: bytes, width: int, rows: Iterable[int]) -> bytes:
 
 
 def rows_of_kind(kinds: bytes, kind: int) -> list[int]:
-    """The rows of one kind, in order."""
+    """Return the rows of one kind, in order."""
     return [row for row, each in enumerate(kinds) if each == kind] if kind in kinds else []
 
 
@@ -257,7 +257,7 @@ def listed_columns(directory: WalkedDirectory) -> list[bytes]:
 
 
 def _agreed_columns(directory: WalkedDirectory) -> tuple[bytes, bytes]:
-    """The permissions of all entries, and the times of files, as two sides agree on them."""
+    """Return the permissions of all entries, and the times of files, as two sides agree on them."""
     listing = directory.listing
     modes = _wide_and(listing.modes, MODE_BITS.to_bytes(2, "little") * listing.count)
     mtimes = listing.mtimes
@@ -269,13 +269,13 @@ def _agreed_columns(directory: WalkedDirectory) -> tuple[bytes, bytes]:
 
 
 def columns_digest(parts: Sequence[bytes]) -> bytes:
-    """The digest of columns, each behind its length."""
+    """Return the digest of columns, each behind its length."""
     whole = b"".join([each for part in parts for each in (len(part).to_bytes(_SIZE_BYTES, "little"), part)])
     return blake3(whole).digest(DIGEST_BYTES)
 
 
 def listed_digest(directory: WalkedDirectory) -> bytes:
-    """The digest of one directory as its side lists it: of names, kinds, targets and stamps.
+    """Return the digest of one directory as its side lists it: of names, kinds, targets and stamps.
 
     An unknown change time equals none that is listed.
     """
@@ -284,8 +284,8 @@ def listed_digest(directory: WalkedDirectory) -> bytes:
 
 
 def agreed_digest(directory: WalkedDirectory) -> bytes:
-    """The digest of what two sides without an ancestor compare in a directory: contents of files stand for
-    themselves by size and time."""
+    """Return the digest of what two sides without an ancestor compare in a directory. Size and time stand for
+    the content of a file."""
     path, listing, _ = directory
     return columns_digest(
         [path, listing.names, listing.kinds, listing.targets, listing.sizes, *_agreed_columns(directory)]
@@ -359,9 +359,11 @@ def parents(paths: Iterable[bytes]) -> set[bytes]:
     return {path.rpartition(b"/")[0] for path in paths}
 
 
-def unknown(size: int, mtime_ns: int) -> bytes:
-    """The content of a file that was not read: what a quick check goes by. It is longer than a digest."""
-    return b"not read, of %d bytes at %d" % (size, mtime_ns)
+def unknown(number: int) -> bytes:
+    """Return what stands for the content of the row `number`, which was not read. It is longer than a digest,
+    and no other row has it: files that were made in one tick may have one size and one time, and any
+    contents."""
+    return b"not read, as in row %d of the ancestor" % number
 
 
 class Common:
@@ -391,11 +393,11 @@ class Common:
         return {b"", *self._tables[0].directories}
 
     def number(self, path: bytes) -> int | None:
-        """The number of the row of a path; None if there is none."""
+        """Return the number of the row of a path; None if there is none."""
         return self._tables[0].number(path)
 
     def path(self, number: int) -> bytes:
-        """The path of a row."""
+        """Return the path of a row."""
         return self._tables[0].paths[number]
 
     def load(self, directories: Iterable[bytes]) -> dict[bytes, Ancestor]:
@@ -409,7 +411,7 @@ class Common:
         for number, (row, one), (_, other) in zip(numbers, left.rows(numbers), others, strict=True):
             path, content = left.paths[number], row.target
             if row.kind == FILE:
-                content = row.digest if row.digest is not None else unknown(one.size, row.mtime_ns)
+                content = row.digest if row.digest is not None else unknown(number)
             found[path] = Ancestor(row.kind, content, row.mode, row.mtime_ns, (one, other))
             self.numbers[path] = number
         self.rows.update(found)

@@ -76,7 +76,8 @@ class Choices:
         return greater if prefer in (Prefer.NEWER, Prefer.LARGER) else 1 - greater
 
     def _both(self, path: bytes, about: str, left: Row, right: Row, winner: int | None) -> Choice | None:
-        """The older version gets a name of its own; of equally old ones the one whose content comes first."""
+        """Return the choice that gives the older version a name of its own, or None if no further name may be
+        given. Of equally old versions, the one whose content sorts first is taken as the older one."""
         name = path.rpartition(b"/")[2]
         if about != "content" or left.kind != FILE or COPY_MARK in name:
             return None

@@ -10,7 +10,7 @@ from functools import cache
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.paths import join
-from rdc.model.preserved import nearest_time, packed_time
+from rdc.model.preserved import is_known_time, nearest_time, packed_time
 from rdc.progress import Problem
 from rdc.uniting.columns import SharedRow
 from rdc.uniting.conflicts import Choices
@@ -139,17 +139,21 @@ class Deciding:
         failed = steps.failed[LEFT] | steps.failed[RIGHT]
         rows = {path: row for path, row in plan.kept.items() if not under_any(path, failed)}
         torn = {conflict.path for conflict in plan.conflicts if conflict.about == "mode"}
-        for path, settled in plan.settled.items():
+        for path, planned in plan.settled.items():
             if under_any(path, failed):
                 continue
+            settled = planned
             stamps = [
                 self._stamp(views[side], steps.stamps[side], path, settled.kind) for side in (LEFT, RIGHT)
             ]
             if path in torn:
                 # Both modes have to be changes in the next run, too.
                 stamps = _with_former_modes(stamps, base.find(path))
-            content = steps.digests.get(path, settled.content)
-            rows[path] = Ancestor(*settled._replace(content=content), (stamps[LEFT], stamps[RIGHT]))
+            settled = settled._replace(content=steps.digests.get(path, settled.content))
+            if not is_known_time(settled.mtime_ns) and settled != (original.get(path) or ())[:4]:
+                # Another machine cannot be told the stamp of an unknown time, so what is news has none.
+                settled = settled._replace(mtime_ns=nearest_time(settled.mtime_ns))
+            rows[path] = Ancestor(*settled, (stamps[LEFT], stamps[RIGHT]))
         if failed:
             for path, row in original.items():
                 if under_any(path, failed) and path not in rows and path not in plan.journal_dropped:
@@ -194,7 +198,7 @@ def conflict_event(conflict: Conflict) -> UniteConflict:
 
 
 def _with_former_modes(stamps: list[Stamp], node: Node | None) -> list[Stamp]:
-    """The stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
+    """Return the stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
     known = node.row if node is not None else None
     if not isinstance(known, Ancestor):
         return stamps

@@ -53,6 +53,7 @@ from rdc.uniting.rows import (
     Node,
     Row,
     Stamp,
+    listed_rows,
 )
 
 TYPE_CHECKING = False
@@ -155,12 +156,12 @@ class Listing:
         return whole_digest(self.digests.values()) == ancestor.head.listing
 
     def agreed_digests(self) -> dict[bytes, bytes]:
-        """The digest of each directory as two sides without an ancestor compare it."""
+        """Return the digest of each directory as two sides without an ancestor compare it."""
         return {path: agreed_digest(each) for path, each in self._directories.items()}
 
     def in_doubt(self, known: Mapping[bytes, bytes], own: Mapping[bytes, bytes]) -> set[bytes]:
-        """The directories of one of two descriptions that the other one does not have alike, and those of
-        which a description says too little."""
+        """Return the directories that differ between two descriptions or are in one of them only, and those
+        of which a description says too little."""
         found = {path for path, digest in own.items() if known.get(path) != digest}
         found.update(known.keys() - own.keys())
         found.update(parents(self._barred))
@@ -168,7 +169,7 @@ class Listing:
         return found
 
     def changing(self) -> set[bytes]:
-        """The directories with an entry that changed so shortly before that a further change may leave no
+        """Return the directories with an entry that changed so recently that a further change may leave no
         trace."""
         return {
             path
@@ -203,7 +204,7 @@ class Listing:
         return found
 
     def linked(self) -> list[bytes]:
-        """The files with several names in the directories that were not loaded."""
+        """Return the files with several names in the directories that were not loaded."""
         found: list[bytes] = []
         for path in self._directories.keys() - self._loaded:
             _, listing, inodes = self._directories[path]
@@ -228,38 +229,26 @@ class Listing:
 
     def _add(self, rows: dict[bytes, Row], directory: WalkedDirectory) -> None:
         hints = self.root.stable.inode
-        listing, inodes = directory.listing, directory.inodes
-        devices = little_endian_integers("Q", inodes.devices)
-        numbers = little_endian_integers("Q", inodes.inodes)
-        links = little_endian_integers("I", inodes.links)
-        ctimes = little_endian_integers("q", inodes.ctimes)
-        modes = little_endian_integers("H", listing.modes)
-        sizes = little_endian_integers("Q", listing.sizes)
-        mtimes = little_endian_integers("q", listing.mtimes)
-        targets = iter(strings(listing.targets))
-        for row, name in enumerate(strings(listing.names)):
-            path, kind = join(directory.path, name), listing.kinds[row]
-            target = next(targets) if kind == SYMLINK else b""
-            if kind not in (FILE, DIRECTORY, SYMLINK) or devices[row] != self.device:
-                continue
+        for each in listed_rows(directory, self.device):
+            path, kind = join(directory.path, each.name), each.kind
             if kind == SYMLINK and path in self._barred:
                 continue
-            size = sizes[row] if kind == FILE else 0
-            mode = modes[row] if kind != SYMLINK else 0
-            stamp = Stamp(size, mode, mtimes[row], numbers[row], ctimes[row])
-            if self._began < ctimes[row] <= self._began + FUTURE_NS:
+            size = each.size if kind == FILE else 0
+            mode = each.mode if kind != SYMLINK else 0
+            stamp = Stamp(size, mode, each.mtime_ns, each.inode, each.ctime_ns)
+            if self._began < each.ctime_ns <= self._began + FUTURE_NS:
                 self.recent.append(path)
-            proves = hints and kind != SYMLINK and (kind == DIRECTORY or links[row] == 1)
+            proves = hints and kind != SYMLINK and (kind == DIRECTORY or each.links == 1)
             rows[path] = Row(
                 kind,
-                target,
-                modes[row] & MODE_BITS if kind != SYMLINK else 0,
-                mtimes[row],
-                numbers[row] if proves else 0,
-                Identity(devices[row], numbers[row], size, mtimes[row], ctimes[row], kind),
+                each.target,
+                mode & MODE_BITS,
+                each.mtime_ns,
+                each.inode if proves else 0,
+                Identity(self.device, each.inode, size, each.mtime_ns, each.ctime_ns, kind),
                 stamp,
                 Doubt.NONE,
-                kind == FILE and links[row] > 1,
+                kind == FILE and each.links > 1,
             )
 
     def _is_of_this_device(self, device: int, _inode: int) -> bool:
@@ -268,12 +257,18 @@ class Listing:
     def _note_temporaries(self, directory: bytes, names: list[bytes]) -> None:
         self._temporaries.append((directory, names))
 
-    def sweep(self) -> None:
-        """Remove the temporaries that interrupted runs left."""
+    def sweep(self, spared: Set[bytes] = frozenset()) -> None:
+        """Remove the temporaries that interrupted runs left, before any directory is renamed or removed.
+
+        `spared`: directories into which files come from another machine. What is left of such a file may
+        serve for it, and the turn that brings the files removes the rest.
+        """
         from rdc.files.replace.commit_group import sweep_temporaries
 
         for directory, names in self._temporaries:
-            sweep_temporaries(self.root, directory, names)
+            if directory not in spared:
+                with suppress(FileError):  # a user removed the directory
+                    sweep_temporaries(self.root, directory, names)
 
     def settle_recent(self) -> None:
         """Look once more at entries that changed just now, so that a later change shows in their stamps."""
@@ -385,13 +380,14 @@ class OwnContents:
                 rows[path] = row._replace(content=self._new(row))
 
     def _new(self, row: Row) -> bytes:
-        """The content of a file without an ancestor: size and time stand for it, unless it is to be read."""
+        """Return what stands for the content of a file without an ancestor: its size and time, unless it is
+        to be read."""
         if self._checksum or not self._kept.timed:
             return self._changed(row)
         return b"new, of %d bytes at %d" % (row.stamp.size, self._kept.granularity.of(row.mtime_ns))
 
     def _changed(self, row: Row) -> bytes:
-        """A content that equals no other one."""
+        """Return a content that equals no other one."""
         return b"changed, at side %d, %d %d" % (self._number, row.stamp.inode, row.stamp.ctime_ns)
 
     def _since(self, path: bytes, base: Ancestor, row: Row) -> Row:
@@ -448,7 +444,8 @@ class OwnContents:
 
 
 def text_of(root: Root, path: bytes, most: int) -> bytes | None:
-    """The content of a file; None if it is longer than `most`, cannot be read, or changes meanwhile."""
+    """Return the content of a file; None if it is longer than `most`, cannot be read, or changes
+    meanwhile."""
     try:
         with root.open_read(path) as source:
             if source.size > most:
@@ -461,7 +458,8 @@ def text_of(root: Root, path: bytes, most: int) -> bytes | None:
 
 
 def digest_of(side: Listing, path: bytes, row: Row) -> bytes | None:
-    """The digest of a file as it was listed; None if it cannot be read, or is not that file any more."""
+    """Return the digest of a file as it was listed; None if it cannot be read, or is not that file any
+    more."""
     try:
         with side.root.open_read(path) as source:
             state = blake3()

@@ -128,7 +128,7 @@ class _Columns:
         return tuple(found)
 
     def paths(self, count: int | None = None) -> list[bytes]:
-        """Paths inside a tree, which no reserved name is in."""
+        """Return paths inside a tree, none of which has a reserved name."""
         blob = self._raw.pop()
         if blob and blob[-1]:
             raise ValueError("text does not end in NUL")
@@ -248,7 +248,7 @@ class Told(Record):
 
 
 def same_stamp(number: int, row: Ancestor, side: int) -> Stamp:
-    """The stamp of an unchanged entry of the other side, whose true one only that side knows."""
+    """Return the stamp of an unchanged entry of the other side, whose true one only that side knows."""
     before = row.stamps[side]
     return Stamp(before.size, row.mode, row.mtime_ns, number + 1, int(row.kind != DIRECTORY))
 
@@ -313,8 +313,8 @@ def _is_same(row: Row, base: Ancestor, side: int) -> bool:
 
 
 def _translated(plan: OpenPlan, known: Mapping[Stamp, int], common: Common, side: int) -> OpenPlan:
-    """The plan as the other side can compare it. A plan of a run on one machine names no side: all of its
-    paths are in doubt."""
+    """Return the plan as the other side can compare it. A plan of a run on one machine names no side: all of
+    its paths are in doubt."""
     intents: dict[bytes, Intent] = {}
     for path, (own, other) in plan.intents.items():
         if not plan.is_own:
@@ -392,7 +392,7 @@ _NEW = b""
 
 
 def new_content(size: int, mtime_ns: int) -> bytes:
-    """The content of a file without an ancestor that nobody read."""
+    """Return the content of a file without an ancestor that nobody read."""
     return b"new, of %d bytes at %d" % (size, mtime_ns)
 
 
@@ -529,12 +529,12 @@ def _plans(columns: _Columns) -> tuple[OpenPlan, ...]:
 
 
 def barred_row(reason: str) -> Row:
-    """The row of an entry that takes no part."""
+    """Return the row of an entry that takes no part."""
     return Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False)
 
 
 def tree_digest(listing: Listing) -> bytes:
-    """The digest of a tree without an ancestor: equal ones need no rows."""
+    """Return the digest of a tree without an ancestor: equal ones need no rows."""
     whole = whole_digest(listing.agreed_digests().values())
     return blake3(whole + terminated(sorted(listing.barred))).digest(16)
 

@@ -26,7 +26,7 @@ from rdc.protocol.wire.codec import encode as encode_message
 from rdc.session.runtime.commands import Conversation, Idle, Send
 from rdc.tree import filter_list
 from rdc.uniting import exchanged
-from rdc.uniting.ancestor_file import Head, StoredAncestor
+from rdc.uniting.ancestor_file import DamagedError, Head, StoredAncestor
 from rdc.uniting.columns import EMPTY, Common, SharedRow, parents, table_of, with_parents
 from rdc.uniting.deciding import shared_row
 from rdc.uniting.describe import (
@@ -66,6 +66,7 @@ from rdc.uniting.state import (
     OpenPlan,
     OwnMemory,
     PairDirectory,
+    Related,
     RootState,
     pair_name,
     relate,
@@ -244,17 +245,15 @@ class _FarSide:
         if self._state.id is not None and self._state.id == meet.root:
             self._state.renew()
         self._pair = self._opened_pair()
-        self._memory = OwnMemory(self._pair, (self._state.id, meet.root), self._state.inode)
+        self._memory = self._remembered()
+        others = self._others_rules()
+        told, tree, entries = (0, b"", 0) if others else self._list()
         known = self._memory.known
-        told = 0
         told |= 0 if known.is_whole else Told.LOST_JOURNAL
         told |= Told.DAMAGED if known.wrong else 0
         told |= Told.KEEPS_INODES if self._root.stable.inode else 0
         told |= 0 if self._invited.rights.delete else Told.NO_DELETIONS
         told |= 0 if self._invited.rights.replace else Told.NO_CHANGES
-        tree, entries, others = b"", 0, self._others_rules()
-        if not others:
-            told, tree, entries = self._list(known, told)
         free = os.fstatvfs(self._root.fileno())
         return Met(
             self._state.id or b"",
@@ -281,7 +280,8 @@ class _FarSide:
         return pair
 
     def _others_rules(self) -> bytes:
-        """The rules that count instead of the dialler's: later ones. Sets those of this session."""
+        """Set the rules of this session, and return those that replace the dialler's because they are later;
+        b"" for none."""
         kept = self._pair.rules() if self._pair is not None else None
         try:
             given = decode_rules(self._meet.rules) if self._meet.rules else KeptRules(NO_RULES, 0)
@@ -294,12 +294,13 @@ class _FarSide:
         later = (kept.seconds, encode_rules(kept)) > (given.seconds, encode_rules(given))
         return encode_rules(kept) if later else b""
 
-    def _list(self, known: Known, told: int) -> tuple[int, bytes, int]:
-        """List the tree, and find what both had in common."""
-        self._listing = Listing(self._root, self._filters, self._hear, self._state.clock)
+    def _remembered(self, *, rows: bool = False) -> OwnMemory:
+        ids = self._state.id, self._meet.root
+        return OwnMemory(self._pair, ids, self._state.inode, rows=rows)
+
+    def _related(self) -> Related:
+        """What both sides have in common, as far as either knows."""
         meet = self._meet
-        if not kept_of(meet.keeps, self._storage.facts.keeps).links:
-            self._listing.leave_links()
         far = Known(
             tuple((mark[:-MARK_DIGEST_BYTES], mark[-MARK_DIGEST_BYTES:]) for mark in meet.marks),
             meet.plans,
@@ -308,10 +309,24 @@ class _FarSide:
         )
         if not meet.root or (meet.other and meet.other != self._state.id):
             far = Known((), (), True, "")
-        both = (known, far) if self._side == LEFT else (far, known)
-        related = relate(*both)
+        known = self._memory.known
+        return relate(*((known, far) if self._side == LEFT else (far, known)))
+
+    def _list(self) -> tuple[int, bytes, int]:
+        """List the tree, and find what both had in common."""
+        self._listing = Listing(self._root, self._filters, self._hear, self._state.clock)
+        meet = self._meet
+        if not kept_of(meet.keeps, self._storage.facts.keeps).links:
+            self._listing.leave_links()
+        related = self._related()
+        if related.numbers is not None:
+            try:
+                _ = self._memory.ancestors[related.numbers[self._side]].table
+            except DamagedError:
+                self._memory = self._remembered(rows=True)
+                related = self._related()
         if related.numbers is None:
-            return told, exchanged.tree_digest(self._listed), self._listed.count
+            return 0, exchanged.tree_digest(self._listed), self._listed.count
         self._ancestor = self._memory.ancestors[related.numbers[self._side]]
         generation = self._ancestor.head.generation
         self._plans = self._memory.counting(generation)
@@ -319,14 +334,14 @@ class _FarSide:
             self._ancestor
         ):
             self._common = Common((self._ancestor.table, self._ancestor.table))
-            return told | Told.UNCHANGED, b"", self._ancestor.count
+            return Told.UNCHANGED, b"", self._ancestor.count
         self._common = Common((self._ancestor.table, self._ancestor.table))
         listed = self._ancestor.listed()
         if self._plans or generation in meet.plans or related.notice or listed is None:
             self._describe_all()
         else:
             self._describe(self._listed.in_doubt(listed, self._listed.digests))
-        return told | Told.ROWS, b"", self._listed.count
+        return Told.ROWS, b"", self._listed.count
 
     def _describe_all(self) -> None:
         self._describe(self._listed.directories.keys() | self._common.directories())
@@ -436,7 +451,7 @@ class _FarSide:
         return digest_of(self._listed, path, row)
 
     def _texts(self, paths: Sequence[bytes]) -> list[bytes | None]:
-        """The contents of files that were listed, as far as they are short enough."""
+        """Return the contents of files that were listed, as far as they are short enough."""
         texts: list[bytes | None] = []
         left = TEXTS_BYTES
         for path in paths:
@@ -485,6 +500,13 @@ class _FarSide:
         self._steps = Steps((root, root), self._hear, None, fsync=self._fsync)
         self._stack.callback(self._steps.close)
         self._stack.enter_context(self._steps)
+        self._listed.sweep(
+            parents(
+                action.path
+                for action in order.actions
+                if action.what in (ADD, REPLACE) and action.kind == FILE
+            )
+        )
         options = SyncOptions(owner=False, group=False, fsync=self._fsync)
         self._files = FilesEnd(root, self._invited.secret, self._invited.signer, options)
         self._steps.do([(self._side, step) for step in first])
@@ -513,7 +535,7 @@ class _FarSide:
         return node.row
 
     def _step(self, action: Action) -> Step:
-        """The step of an action, which has to fit this side's tree; the tree is then as after it."""
+        """Return the step of an action, which has to fit this side's tree, and apply it to that tree."""
         path = action.path
         match action.what:
             case exchanged.MAKE:
@@ -584,6 +606,8 @@ class _FarSide:
     def _agree(self, agreed: exchanged.Agreed) -> None:
         """Keep what both sides have in common. Raises ProtocolError, RdcError."""
         self._describe_agreed(agreed)
+        if self._order is None:
+            self._listed.sweep()
         if self._steps is not None:
             self._steps.close()
         pair = self._pair
@@ -646,7 +670,7 @@ class _FarSide:
         self._describe(parents(named | before) | moved, first_view=False)
 
     def _stamp(self, path: bytes, shared: SharedRow, old: bytes, *, is_kept: bool, is_torn: bool) -> Stamp:
-        """The stamp of this side's entry. `old`: where the ancestor has it."""
+        """Return the stamp of this side's entry. `old`: where the ancestor has it."""
         before = self._common.rows.get(old)
         if is_kept and before is not None:
             return before.stamps[self._side]

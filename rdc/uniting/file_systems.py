@@ -14,7 +14,7 @@ from rdc.catalog.catalog import user_catalog
 from rdc.files.root.root import Root
 from rdc.lean.records import Record, replace
 from rdc.model.entries import Kind
-from rdc.model.preserved import EXACT, Preserved
+from rdc.model.preserved import EXACT, Preserved, is_known_time
 from rdc.model.sync import SyncOptions
 from rdc.session.trees.destination_root import DestinationStorage, known_facts
 from rdc.uniting.rows import MODE_BITS
@@ -57,6 +57,8 @@ class Kept(Record):
         """Return whether two times may be one time as either side keeps it."""
         if not self.timed or one_ns == other_ns:
             return True
+        if not (is_known_time(one_ns) and is_known_time(other_ns)):
+            return False  # of an ancestor, and no entry has it any more
         return self.granularity.alike(one_ns, other_ns) or self.granularity.alike(other_ns, one_ns)
 
 

@@ -122,7 +122,7 @@ def _is_new(step: Write | MakeDirectory) -> bool:
 
 
 def _allocated(source: Root, step: Write) -> int:
-    """The bytes that a file takes where it is; its length if that cannot be told."""
+    """Return the bytes that a file takes where it is; its length if that cannot be told."""
     size = step.row.stamp.size
     try:
         here, name = source.locate(step.path)

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.files.own.record_log import RecordError
-from rdc.lean.records import Record
+from rdc.lean.records import Record, replace
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import knows
 from rdc.protocol.messages import Hello, Meet, Met, Opened, Role
@@ -73,6 +73,8 @@ class Again(Record):
     """The rules that the other side keeps."""
     probed: bool = False
     """The other side remembers nothing of this empty directory."""
+    damaged: bool = False
+    """What this side keeps of the pair has rows that rdc does not write."""
 
 
 class Ends(Record):
@@ -160,17 +162,17 @@ class NearMeeting(Deciding):
         if not self._kept.links:
             self._listing.leave_links()
         if met.rules:
-            return Again(other, _rules_in(met), probed=self._said.probed)
+            return replace(self._said, other=other, rules=_rules_in(met))
         if self._probes:
             if met.known:
                 raise self._emptied(self._near, met.known)
-            return Again(met.root, self._said.rules, probed=True)
+            return replace(self._said, other=met.root, probed=True)
         if state.id is not None and met.root == state.id:
             raise RdcError(f"{printable(self._shown[self._far])}: expected another directory, found this one")
         if other != met.root:
             found = self._memory(state, met.root)
             if found.ancestors and met.root != self._said.other:
-                return Again(met.root, self._said.rules, probed=self._said.probed)
+                return replace(self._said, other=met.root)
             memory = self._memory(state, b"")
         pair = self._opened_pair(state, met.root)
         if state.id is not None:
@@ -181,7 +183,8 @@ class NearMeeting(Deciding):
     # The meeting
 
     def _likely_other(self, state: RootState) -> bytes:
-        """The id of the other directory, as this side remembers it from its place; b"" if it does not."""
+        """Return the id of the other directory, as this side remembers it from its place; b"" if it does
+        not."""
         latest, found = -1, b""
         for pair in state.pairs():
             try:
@@ -211,13 +214,13 @@ class NearMeeting(Deciding):
             kept = pair.rules() if pair is not None else None
             rules, before = chosen_rules(self._options, (kept, self._said.rules))
             self._rules_now, self._rules_before, self._kept_rules = rules, before, kept
-            return OwnMemory(pair, (state.id, other), state.inode)
+            return OwnMemory(pair, (state.id, other), state.inode, rows=self._said.damaged)
         finally:
             if pair is not None:
                 pair.close()
 
     def _rules_line(self) -> KeptRules:
-        """The rules of this run, and when they were given."""
+        """Return the rules of this run, and when they were given."""
         for known in (self._kept_rules, self._said.rules):
             if known is not None and known.rules == self._rules_now:
                 return known

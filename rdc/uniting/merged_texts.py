@@ -60,7 +60,7 @@ class BaseTexts:
         return PREFIX + blake3(said).hexdigest(DIGEST_BYTES).encode()
 
     def text(self, stamp: Stamp) -> bytes | None:
-        """The text that this side's file had with that stamp; None: it is not kept, or damaged."""
+        """Return the text that this side's file had with that stamp; None: it is not kept, or damaged."""
         data = self._pair.kept(self._name(stamp), TEXT_BYTES + DIGEST_BYTES)
         if data is None or blake3(data[DIGEST_BYTES:]).digest(DIGEST_BYTES) != data[:DIGEST_BYTES]:
             return None
@@ -97,7 +97,7 @@ class BaseTexts:
 
 
 def _text_of(root: Root, path: bytes, stamp: Stamp) -> bytes | None:
-    """The text of a file that still has this stamp; None if it is no text or has changed."""
+    """Return the text of a file that still has this stamp; None if it is no text or has changed."""
     try:
         with root.open_read(path) as source:
             data = b"".join(bytes(span) for span in source.spans())
@@ -241,7 +241,7 @@ class Merging:
             root.release()
 
     def total(self, report: UniteReport) -> UniteReport:
-        """The report of both runs as that of one."""
+        """Return the report of both runs as that of one."""
         before = self._before
         if before is None or not self._is_second:
             return report
@@ -266,7 +266,7 @@ class _Remembered:
 
 @contextmanager
 def _remembered(root: Root, name: bytes) -> Iterator[_Remembered | None]:
-    """What this side keeps of a pair, while it is open; None: nothing."""
+    """Open what this side keeps of a pair, for as long as the block runs; None if it keeps nothing."""
     with RootState(root, write=False) as state:
         pair = PairDirectory.open(state, name) if state.fd >= 0 and name else None
         if pair is None:

@@ -38,7 +38,7 @@ class _Change(NamedTuple):
 
 
 def is_text(data: bytes) -> bool:
-    """Whether a file's content is merged as a text: valid UTF-8 without NUL, and not too long."""
+    """Return whether a file's content is merged as a text: valid UTF-8 without NUL, and not too long."""
     if len(data) > TEXT_BYTES or b"\0" in data:
         return False
     try:
@@ -81,13 +81,13 @@ def merge(base: bytes, left: bytes, right: bytes) -> bytes | None:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """The lines of a text with their ends, and nothing but LF ends one."""
+    """Return the lines of a text with their ends. Only LF ends a line."""
     *whole, last = text.split(b"\n")
     return [line + b"\n" for line in whole] + ([last] if last else [])
 
 
 def _changes(base: Sequence[bytes], version: Sequence[bytes]) -> list[_Change]:
-    """What is between the lines that the version keeps, where it is not as in the base."""
+    """Return what the version has between the lines that it keeps, where that differs from the base."""
     found: list[_Change] = []
     start = begin = 0
     for row, column in [*_kept(base, version), (len(base), len(version))]:
@@ -99,7 +99,7 @@ def _changes(base: Sequence[bytes], version: Sequence[bytes]) -> list[_Change]:
 
 
 def _kept(base: Sequence[bytes], version: Sequence[bytes]) -> list[tuple[int, int]]:
-    """The lines that every longest common subsequence matches, as indexes of both, in order.
+    """Return the lines that every longest common subsequence matches, as indexes of both, in order.
 
     All of them match every line that the two begin or end with. Such a line that the version has once is
     matched with itself, so the tables need no more than what is between two of these.
@@ -128,7 +128,7 @@ def _kept(base: Sequence[bytes], version: Sequence[bytes]) -> list[tuple[int, in
 
 
 def _certain(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[int, int]]:
-    """The same of two texts by tables of all pairs; none if these are too many.
+    """Return the same for two texts by tables of all pairs; nothing if these are too many.
 
     A pair is part of some longest common subsequence if what is before it, it and what is after it add up to
     one. All of them have a pair of each rank, so one that is alone in its rank is part of each.
@@ -152,7 +152,7 @@ def _certain(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[int, in
 
 
 def _lengths(rows: Sequence[int], columns: Sequence[int]) -> list[array[int]]:
-    """The lengths of the longest common subsequences of every two beginnings."""
+    """Return the lengths of the longest common subsequences of every pair of prefixes."""
     last = [0] * (len(columns) + 1)
     table = [array("I", last)]
     for number in rows:

@@ -18,7 +18,7 @@ from rdc.session.runtime.commands import Conversation, EventRelay, Idle, Send
 from rdc.tree import filter_list
 from rdc.uniting.plan import Write
 from rdc.uniting.rows import FILE, Row
-from rdc.uniting.steps import items_of
+from rdc.uniting.steps import items_of, settable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def rest_of(received: Received) -> Conversation[tuple[Subject, bytes, int]]:
 
 
 def next_message() -> Conversation[Received]:
-    """The next message between two turns. Raises RdcError if the other side has gone."""
+    """Return the next message between two turns. Raises RdcError if the other side has gone."""
     received = yield Idle()
     if received is None:
         raise RdcError("the remote side ended the session early", code=ExitCode.STREAM)
@@ -195,6 +195,7 @@ def do_late_steps(
     """
     from rdc.session.destination.files_turn import WantedFile
 
+    late = [settable(step) for step in late]
     writes = next((at for at in range(len(late), 0, -1) if isinstance(late[at - 1], Write)), 0)
     wanted: dict[bytes, Write] = {}
     planned = {step.path for step in late[:writes] if isinstance(step, Write) and step.row.kind == FILE}

@@ -272,7 +272,7 @@ def _units(names: frozenset[bytes]) -> Callable[[bytes], bool]:
 
 
 def _row_of(node: Node | None) -> Row | None:
-    """The row of a node of a side's tree; None if there is no entry."""
+    """Return the row of a node of a side's tree; None if there is no entry."""
     return node.row if node is not None and isinstance(node.row, Row) else None
 
 
@@ -293,7 +293,7 @@ def _kid(node: Node | None, name: bytes) -> Node | None:
 
 
 def _paths(node: Node, path: bytes) -> list[tuple[bytes, Row]]:
-    """Paths and rows at and below a node of a side's tree, parents first."""
+    """Return the paths and rows at and below a node of a side's tree, parents first."""
     found: list[tuple[bytes, Row]] = []
     todo = [(node, path)]
     while todo:
@@ -339,7 +339,7 @@ def _is_torn(base: Node | None, left: Node, right: Node) -> bool:
 
 
 def _undecided_below(base: Node | None, left: Node, right: Node) -> list[Undecided]:
-    """The files below a unit whose contents have to be known to tell which sides changed it."""
+    """Return the files below a unit whose contents have to be known to tell which sides changed it."""
     found: list[Undecided] = []
     todo = [(base, left, right)]
     while todo:
@@ -574,7 +574,8 @@ class _Merge:
             self.fields[side].append(SetFields(path, row, mode, mtime_ns))
 
     def _mode(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> tuple[int | None, int]:
-        """The mode that both sides get, None if each keeps its own; and the mode of the next ancestor."""
+        """Return the mode that both sides get, None if each keeps its own; and the mode of the next
+        ancestor."""
         if left.mode == right.mode or left.kind == SYMLINK or not self._rules.kept.modes:
             mode = left.mode if left.mode == right.mode or base is None else base.mode
             return (left.mode, left.mode) if left.mode == right.mode else (None, mode)
@@ -593,7 +594,8 @@ class _Merge:
         return None, base.mode
 
     def _mtime(self, base: Ancestor | None, left: Row, right: Row, content: bytes) -> tuple[int | None, int]:
-        """The time that both sides get of a file, None if each keeps its own; and that of the next ancestor.
+        """Return the time that both sides get of a file, None if each keeps its own; and that of the next
+        ancestor.
 
         It is that of the content's side, else the changed one, else the older one, as a copy never looks
         newer than what it is a copy of.

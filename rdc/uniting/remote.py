@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import FactsAlone
 from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError, UsageError, printable
 from rdc.lean.records import Record, replace
+from rdc.lean.typed import TypeVar
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
@@ -26,8 +27,8 @@ from rdc.session.runtime.commands import Conversation, Flush, Send, entries_memo
 from rdc.session.serve import greeting
 from rdc.tree import filter_list
 from rdc.uniting import exchanged
-from rdc.uniting.ancestor_file import Head, StoredAncestor
-from rdc.uniting.columns import EMPTY, Common, table_of, with_parents
+from rdc.uniting.ancestor_file import DamagedError, Head, StoredAncestor
+from rdc.uniting.columns import EMPTY, Common, parents, table_of, with_parents
 from rdc.uniting.deciding import shared_row
 from rdc.uniting.describe import (
     OwnContents,
@@ -64,7 +65,7 @@ from rdc.uniting.steps import Steps, StepsProgress, cannot_undo, items_of, no_un
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rdc.model.location import Location, RemoteShell
     from rdc.progress import StopSignal
@@ -72,6 +73,9 @@ if TYPE_CHECKING:
     from rdc.uniting.conflicts import Merged
     from rdc.uniting.plan import Plan, Step
     from rdc.uniting.records import UniteReporter
+
+
+T = TypeVar("T")
 
 
 class RemoteRun(NearMeeting):
@@ -86,8 +90,7 @@ class RemoteRun(NearMeeting):
 
     # The plan
 
-    def _unite(self, meeting: Meeting, round_: int) -> Conversation[UniteReport]:
-        self._say_first(meeting.related)
+    def _unite(self, meeting: Meeting, round_: int) -> Conversation[UniteReport | Again]:
         ancestor, plans = self._ancestor(meeting)
         met = meeting.met
         if (
@@ -97,8 +100,17 @@ class RemoteRun(NearMeeting):
             and not meeting.related.notice
             and self._listing.is_as(ancestor)
         ):
+            self._say_first(meeting.related)
             yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
             return UniteReport(0, 0, 0, 0, ancestor.count, 0, self._held, False, self._code(conflicts=False))
+        if ancestor is not None:
+            try:
+                _ = ancestor.table
+            except DamagedError:
+                if met.told & Told.ROWS:
+                    _, self.round = yield from self._told(ancestor.count)
+                return replace(self._said, other=met.root, damaged=True)
+        self._say_first(meeting.related)
         if ancestor is None and meeting.state.id is not None and met.root:
             round_ = yield from self._check_ring(meeting.state, meeting.state.id, met.root, round_)
         doubts = bool(plans or meeting.related.notice)
@@ -165,7 +177,7 @@ class RemoteRun(NearMeeting):
             self._report(Problem(ExitCode.OK, b"", text))
 
     def _ancestor(self, meeting: Meeting) -> tuple[StoredAncestor | None, tuple[OpenPlan, ...]]:
-        """The ancestor in use, and this side's plans that began with it."""
+        """Return the ancestor in use, and this side's plans that began with it."""
         if meeting.related.numbers is None:
             return None, ()
         ancestor = meeting.memory.ancestors[meeting.related.numbers[self._near]]
@@ -362,6 +374,9 @@ class RemoteRun(NearMeeting):
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
         theirs = [step for side, step in plan.steps if side == far]
+        self._listing.sweep(
+            parents(step.path for step in mine if isinstance(step, Write) and step.row.kind == FILE)
+        )
         if mine or theirs:
             self._storage.learn()
         self._storage.agree(meeting.met.keeps)
@@ -449,7 +464,7 @@ class RemoteRun(NearMeeting):
     def _is_news(self, rows: Mapping[bytes, Ancestor], before: Mapping[bytes, Ancestor], plan: Plan) -> bool:
         """Return whether both sides have other things in common than before.
 
-        An entry whose modes are in conflict is told anew by the other side in each run, with a stamp that
+        An entry whose modes are in conflict comes from the other side again in each run, with a stamp that
         means nothing here: it is no news if this side's and all that both share are as before.
         """
         if rows == before:
@@ -584,7 +599,7 @@ class _Trees(Record):
 
 
 def _action(step: Step) -> Action:
-    """A step as the other side can do it."""
+    """Return a step in the form in which the other side performs it."""
     match step:
         case MakeDirectory(path, row):
             return Action(MAKE, path, b"", row.kind, b"", row.mode, 0, 0, 0)
@@ -670,20 +685,45 @@ def _session(
     *,
     timed: bool,
 ) -> tuple[UniteReport | Again, RemoteRun]:
-    """Dial, and hold one session. `timed`: silence ends it, as that of a daemon."""
+    """Hold one session. `timed`: silence ends it, as that of a daemon."""
     from rdc.session.far.far_host import resumable
-    from rdc.session.runtime import driver
 
     timeout = DAEMON_TIMEOUT_SECONDS if timed else 0
-    with ExitStack() as stack:
-        signer = FileSigner(catalog=FactsAlone(user_catalog(os.environ)))
-        stack.callback(signer.close)
-        run = RemoteRun(stack, ends, options, reporter, stop, signer, said, timeout=timeout, merged=merged)
-        wire = host.dial()
-        stack.callback(wire.close)
+
+    def conversation(signer: FileSigner) -> Conversation[tuple[UniteReport | Again, RemoteRun]]:
+        with ExitStack() as stack:
+            run = RemoteRun(
+                stack, ends, options, reporter, stop, signer, said, timeout=timeout, merged=merged
+            )
+            return (yield from run.conversation()), run
+
+    try:
+        return hold_session(host, conversation, stop)
+    except (StreamError, TrustError) as error:
+        raise resumable(error, dry_run=options.dry_run) from error
+
+
+def hold_session(
+    host: FarHost,
+    conversation: Callable[[FileSigner], Conversation[T]],
+    stop: StopSignal | None,
+    *,
+    explained: Callable[[], bool] = lambda: True,
+) -> T:
+    """Dial, and hold this side of one session, whose value is returned.
+
+    Raises RdcError. `explained`: whether the host is asked why its line ended, which may wait for the exit
+    status of a remote shell.
+    """
+    from rdc.session.runtime import driver
+
+    with (
+        closing(FileSigner(catalog=FactsAlone(user_catalog(os.environ)))) as signer,
+        closing(host.dial()) as wire,
+    ):
         connection = Connection(True, greeting(signer.params))
         connection.entries.limit = entries_memory(None)
         try:
-            return driver.run(run.conversation(), connection, wire, stop=stop), run
+            return driver.run(conversation(signer), connection, wire, stop=stop)
         except (StreamError, TrustError) as error:
-            raise resumable(host.explained(error, wire), dry_run=options.dry_run) from error
+            raise (host.explained(error, wire) if explained() else error) from error

@@ -114,7 +114,8 @@ def _row(node: Node) -> Row | Ancestor:
 
 
 def _mates(top: Node, view: Node, side: int) -> dict[Node, Node]:
-    """The node of `view` that has the inode number of each ancestor's node, where exactly one has."""
+    """Return, for each ancestor's node, the node of `view` with its inode number, where exactly one has
+    it."""
     by_inode: dict[tuple[int, int], Node | None] = {}
     for node in view.below():
         row = _row(node)
@@ -303,7 +304,8 @@ def _accept(
 
 
 def _missing_parents(new: bytes, base: Node, mine: Node, other: Node) -> list[tuple[bytes, Row]] | None:
-    """The directories that a rename to `new` needs at the other side, topmost first; None: it cannot be.
+    """Return the directories that a rename to `new` needs at the other side, topmost first; None: it cannot
+    be.
 
     Only new directories of the side that renamed are made: one that the other side removed stays removed.
     """

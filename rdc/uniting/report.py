@@ -7,7 +7,7 @@ import time
 from rdc.errors import ExitCode, one_line, printable
 from rdc.limits import UNITE_LISTED
 from rdc.report.output import Bar, TerminalOutput, counted, size_text
-from rdc.uniting.records import UniteConflict, United, UniteItem, UnitePair, UniteReport
+from rdc.uniting.records import Prefer, UniteConflict, United, UniteItem, UnitePair, UniteReport
 from rdc.watching.records import Disconnected, Halted, Limited, Resumed
 
 TYPE_CHECKING = False
@@ -36,12 +36,14 @@ class UniteTerminal(TerminalOutput):
         items: bool,
         dry_run: bool,
         flush: Callable[[], None],
+        prefer: Prefer | None = None,
         bar: Bar | None = None,
         dials: bool = False,
         unseen: bool = False,
     ) -> None:
         """`operands`: both directories as typed, and `connection` the options of the connection, for commands
-        that solve conflicts. `items`: each is shown. `flush`: has what was written to stdout leave."""
+        that solve conflicts. `items`: each is shown. `flush`: write out what stdout still buffers.
+        `prefer`: the rule that was to decide each conflict that is reported."""
         super().__init__(data, talk, bar, quiet=quiet, unseen=unseen and not items, dials=dials)
         self._operands = operands
         self._connection = connection
@@ -51,6 +53,7 @@ class UniteTerminal(TerminalOutput):
         self._conflicts = 0
         self._first = ""
         self._flush = flush
+        self._prefer = prefer
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, UniteItem):
@@ -76,7 +79,7 @@ class UniteTerminal(TerminalOutput):
         if self._conflicts == 1:
             self._first = printable(event.path_bytes)
         if self._conflicts <= UNITE_LISTED:
-            self._data(conflict_line(event) + "\n")
+            self._data(conflict_line(event) + _undecided(event, self._prefer) + "\n")
 
     def summary(self, report: UniteReport) -> str:
         self._advise()
@@ -169,6 +172,17 @@ def conflict_line(event: UniteConflict) -> str:
     return f"{'conflict':<10} ≠ {'':<10}  {printable(event.path_bytes)}  left {left}, right {right}: {about}"
 
 
+def _undecided(event: UniteConflict, prefer: Prefer | None) -> str:
+    """Return why `prefer` did not decide a conflict that is left; "" for none, left and right."""
+    if prefer in (Prefer.NEWER, Prefer.OLDER):
+        return f"; --prefer={prefer.value} does not decide: both have the same modification time"
+    if prefer in (Prefer.LARGER, Prefer.SMALLER):
+        comparable = event.about in ("content", "mode") and event.left_size == event.right_size
+        why = "both have the same size" if comparable else "it compares two files"
+        return f"; --prefer={prefer.value} does not decide: {why}"
+    return ""
+
+
 def _when(mtime_ns: int) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(mtime_ns // 1_000_000_000))
@@ -196,7 +210,7 @@ def pair_lines(pair: UnitePair, operands: tuple[str, str]) -> list[str]:
     lines = [f"{printable(pair.place)}: last united {when}, {entries} in common"]
     lines += [f"  {printable(rule)}" for rule in pair.rules]
     if pair.interrupted:
-        lines.append("  a run was interrupted since; the next one goes on")
+        lines.append("  a later run was interrupted; the next one resumes it")
     lines += ["  " + conflict_line(each) for each in pair.conflicts[:UNITE_LISTED]]
     if len(pair.conflicts) > UNITE_LISTED:
         lines.append(f"  {len(pair.conflicts) - UNITE_LISTED:,} more conflicts")

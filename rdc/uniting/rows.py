@@ -10,7 +10,7 @@ from enum import Enum
 
 from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple, TypeVar
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, little_endian_integers, strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.model.entries import Identity
+    from rdc.tree.walk import WalkedDirectory
 
 T = TypeVar("T")
 
@@ -52,6 +53,42 @@ class Stamp(NamedTuple):
     """0: unknown; it proves no rename."""
     ctime_ns: int
     """0: unknown, because the entry could have changed since without a new ctime."""
+
+
+class ListedRow(NamedTuple):
+    """One entry as its file system describes it now."""
+
+    name: bytes
+    kind: int
+    target: bytes
+    """The target of a symlink; b"" for other kinds."""
+    size: int
+    mode: int
+    mtime_ns: int
+    inode: int
+    links: int
+    ctime_ns: int
+
+
+def listed_rows(directory: WalkedDirectory, device: int) -> Iterator[ListedRow]:
+    """Yield the files, directories and symlinks of a listed directory that are on `device`."""
+    listing, inodes = directory.listing, directory.inodes
+    targets = iter(strings(listing.targets))
+    columns = zip(
+        strings(listing.names),
+        listing.kinds,
+        [next(targets) if kind == SYMLINK else b"" for kind in listing.kinds],
+        little_endian_integers("Q", listing.sizes),
+        little_endian_integers("H", listing.modes),
+        little_endian_integers("q", listing.mtimes),
+        little_endian_integers("Q", inodes.inodes),
+        little_endian_integers("I", inodes.links),
+        little_endian_integers("q", inodes.ctimes),
+        strict=True,
+    )
+    for row, where in zip(columns, little_endian_integers("Q", inodes.devices), strict=True):
+        if where == device and row[1] in (FILE, DIRECTORY, SYMLINK):
+            yield ListedRow._make(row)
 
 
 NO_STAMP = Stamp(-1, 0, 0, 0, 0)

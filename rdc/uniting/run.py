@@ -17,7 +17,7 @@ from rdc.lean.records import Record
 from rdc.model.preserved import nearest_time
 from rdc.progress import Problem, Progressed
 from rdc.tree import filter_list
-from rdc.uniting.ancestor_file import Head
+from rdc.uniting.ancestor_file import DamagedError, Head
 from rdc.uniting.columns import EMPTY, Common, table_of
 from rdc.uniting.deciding import Deciding, shared_row
 from rdc.uniting.describe import (
@@ -191,24 +191,21 @@ class _Run(Deciding):
         states = self._states()
         pairs = self._pairs(states)
         self._choose_rules(pairs)
-        base = common_base(pairs, states, [state.inode for state in states])
-        first = base.ancestors is None
-        if base.notice:
-            what = (
-                "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
-            )
-            self._report(Problem(ExitCode.OK, b"", f"{base.notice}; {what}"))
-        elif first:
-            self._report(
-                Problem(ExitCode.OK, b"", "first time: nothing is deleted; what differs is a conflict")
-            )
-        self._check_ring(states, first=first)
+        inodes = [state.inode for state in states]
+        base = common_base(pairs, states, inodes)
+        self._say_first(base)
+        self._check_ring(states, first=base.ancestors is None)
         self._find_kept()
         sides = self._listings(states)
         if base.ancestors and not base.plans and not base.notice and _are_as(sides, base.ancestors):
             count = base.ancestors[LEFT].count
             self._keep_rules(pairs)
-            return UniteReport(0, 0, 0, 0, count, 0, self._held, first, self._code(conflicts=False))
+            return UniteReport(0, 0, 0, 0, count, 0, self._held, False, self._code(conflicts=False))
+        if base.ancestors and not _has_rows(base.ancestors):
+            base = common_base(pairs, states, inodes, rows=True)
+            self._say_first(base)
+            self._check_ring(states, first=base.ancestors is None)
+        first = base.ancestors is None
         decided = self._decide(sides, base, states)
         if decided.plan.steps and not self._options.dry_run and self._learn():
             decided = self._decide(self._listings(states), base, states)
@@ -262,6 +259,19 @@ class _Run(Deciding):
         return _Decided(sides, common, loaded, original, described, planning.plan(), unloaded)
 
     # State
+
+    def _say_first(self, base: Base) -> None:
+        """Report why there is no ancestor, or only an older one."""
+        first = base.ancestors is None
+        if base.notice:
+            what = (
+                "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
+            )
+            self._report(Problem(ExitCode.OK, b"", f"{base.notice}; {what}"))
+        elif first:
+            self._report(
+                Problem(ExitCode.OK, b"", "first time: nothing is deleted; what differs is a conflict")
+            )
 
     def _states(self) -> tuple[RootState, RootState]:
         """Open and lock both sides, always in the same order, so that two runs cannot wait for each other."""
@@ -479,6 +489,14 @@ def _are_as(sides: tuple[Listing, Listing], ancestors: tuple[StoredAncestor, Sto
     return all(side.is_as(ancestor) for side, ancestor in zip(sides, ancestors, strict=True))
 
 
+def _has_rows(ancestors: tuple[StoredAncestor, StoredAncestor]) -> bool:
+    """Return whether the rows of both can be read."""
+    try:
+        return all(ancestor.table.size == ancestor.count for ancestor in ancestors)
+    except DamagedError:
+        return False
+
+
 def pairs_of(path: bytes) -> list[UnitePair]:
     """Return what the directory at `path` remembers of its pairs. Raises RdcError."""
     found: list[UnitePair] = []
@@ -530,15 +548,15 @@ def forget(left: bytes, right: bytes) -> int:
 
 
 def forget_place(path: bytes, place: bytes) -> int:
-    """Remove what the directory at `path` remembers of one at another place. Return how many pairs that were.
-    Raises RdcError."""
+    """Remove what the directory at `path` remembers of one at another place, and what is so damaged that it
+    could be of any. Return how many pairs that were. Raises RdcError."""
     removed = 0
     with ExitStack() as stack:
         state = RootState(_opened(stack, path), write=True)
         stack.callback(state.close)
         for pair in state.pairs():
-            ancestors, _ = pair.ancestors()
-            if ancestors and ancestors[0].head.place == place:
+            places = pair.places()
+            if places is None or place in places:
                 pair.forget()
                 removed += 1
             pair.close()

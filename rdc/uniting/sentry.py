@@ -13,13 +13,12 @@ import os
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.base.paths import is_reserved, join
 from rdc.lean.typed import NamedTuple
-from rdc.model.entries import little_endian_integers, strings
 from rdc.progress import Problem
 from rdc.tree import filter_list
 from rdc.tree.walk import Walk
 from rdc.uniting.file_systems import lasting_walk
 from rdc.uniting.pair_rules import NO_RULES
-from rdc.uniting.rows import DIRECTORY, FILE, SYMLINK, Stamp
+from rdc.uniting.rows import DIRECTORY, FILE, Stamp, listed_rows
 from rdc.uniting.state import PairDirectory, RootState
 from rdc.watching.events import TreeEvents
 
@@ -97,7 +96,7 @@ class Sentry:
         return None if self._events is None else self._events.limit
 
     def due(self) -> float | None:
-        """Seconds until it is time to look; None: nothing happened."""
+        """Return the seconds until it is time to look; None if nothing happened."""
         return 0.0 if self._events is None else self._events.due()
 
     def quiet(self) -> None:
@@ -285,29 +284,15 @@ class _Reading:
             self._events.missed(event.path_bytes)
 
     def _entries(self, directory: WalkedDirectory) -> dict[bytes, Seen]:
-        listing, inodes = directory.listing, directory.inodes
-        devices = little_endian_integers("Q", inodes.devices)
-        numbers = little_endian_integers("Q", inodes.inodes)
-        ctimes = little_endian_integers("q", inodes.ctimes)
-        modes = little_endian_integers("H", listing.modes)
-        sizes = little_endian_integers("Q", listing.sizes)
-        mtimes = little_endian_integers("q", listing.mtimes)
-        targets = iter(strings(listing.targets))
         entries = {}
-        for row, name in enumerate(strings(listing.names)):
-            kind = listing.kinds[row]
-            target = next(targets) if kind == SYMLINK else b""
-            if devices[row] != self._device:
-                continue
-            if kind == FILE:
-                stamp = Stamp(sizes[row], modes[row], mtimes[row], numbers[row], ctimes[row])
-            elif kind == DIRECTORY:
-                stamp = Stamp(0, modes[row], 0, numbers[row], 0)
-            elif kind == SYMLINK:
-                stamp = Stamp(0, 0, 0, numbers[row], ctimes[row])
+        for each in listed_rows(directory, self._device):
+            if each.kind == FILE:
+                stamp = Stamp(each.size, each.mode, each.mtime_ns, each.inode, each.ctime_ns)
+            elif each.kind == DIRECTORY:
+                stamp = Stamp(0, each.mode, 0, each.inode, 0)
             else:
-                continue
-            entries[name] = Seen(kind, target, stamp)
+                stamp = Stamp(0, 0, 0, each.inode, each.ctime_ns)
+            entries[each.name] = Seen(each.kind, each.target, stamp)
         return entries
 
 

@@ -88,7 +88,7 @@ class OpenPlan(Record):
     """
 
     def seen_from(self, side: int) -> OpenPlan:
-        """The plan with the stamps of the left side first. `side`: whose journal it is from."""
+        """Return the plan with the stamps of the left side first. `side`: whose journal it is from."""
         if not self.is_own or side == LEFT:
             return self
         return replace(self, intents={path: intent[::-1] for path, intent in self.intents.items()})
@@ -105,7 +105,7 @@ class OpenConflict(Record):
     mtimes_ns: tuple[int, int]
 
     def seen_from(self, side: int) -> OpenConflict:
-        """The conflict with that side first."""
+        """Return the conflict with that side first."""
         if side == LEFT:
             return self
         return OpenConflict(self.path, self.about, self.sizes[::-1], self.mtimes_ns[::-1])
@@ -186,7 +186,7 @@ class RootState:
         return self.files_of(self._fd)
 
     def files_of(self, fd: int) -> _Files:
-        """The files of an open directory in it."""
+        """Return the files of an open directory in it."""
         return _Files(fd, self._root)
 
     def _is_private(self, found: os.stat_result) -> bool:
@@ -292,7 +292,7 @@ class RootState:
                     os.unlink(name, dir_fd=self._fd)
 
     def pairs(self) -> list[PairDirectory]:
-        """The pairs that this root is part of. The caller closes them. Raises RdcError."""
+        """Return the pairs that this root is part of. The caller closes them. Raises RdcError."""
         if self._fd < 0:
             return []
         with _failing(self.shown, "list it"):
@@ -313,7 +313,7 @@ class RootState:
         return known
 
     def edges(self, place: bytes) -> frozenset[bytes]:
-        """The pairs that this root is part of, and those that it heard of. Raises RdcError.
+        """Return the pairs that this root is part of, and those that it heard of. Raises RdcError.
 
         `place`: where the directory is that it meets for the first time. A pair with one at the same place is
         over: that directory had another id before its state was lost.
@@ -410,10 +410,12 @@ class PairDirectory:
 
     # Ancestors
 
-    def ancestors(self) -> tuple[list[StoredAncestor], list[str]]:
-        """The ancestors that can be read, the latest first, and what is wrong with the latest.
+    def ancestors(self, *, rows: bool = False) -> tuple[list[StoredAncestor], list[str]]:
+        """Return the ancestors that can be read, the most recent first, and what is wrong with the most
+        recent.
 
-        Without that the older one is worth nothing: it knows nothing of what was agreed since.
+        Without that the older one is worth nothing: it knows nothing of what was agreed since. `rows`: the
+        rows are read, too, which costs a step for each.
         """
         found: list[StoredAncestor] = []
         wrong: list[str] = []
@@ -422,7 +424,10 @@ class PairDirectory:
                 with _failing(self.shown + b"/" + name, "read it"):
                     data = self._files.read(name, UNITE_FILE_BYTES)
                 if data is not None:
-                    found.append(StoredAncestor(data))
+                    ancestor = StoredAncestor(data)
+                    if rows:
+                        _ = ancestor.table
+                    found.append(ancestor)
             except DamagedError as error:
                 wrong.append(f"{printable(self.shown)}/{name.decode()}: damaged: expected {error}")
             except RdcError as error:
@@ -430,6 +435,21 @@ class PairDirectory:
             if wrong:
                 return found, wrong if name == _ANCESTOR else []
         return found, wrong
+
+    def places(self) -> set[bytes] | None:
+        """Where the ancestors say that the other root was; None: no ancestor can be read, and so nothing of
+        the pair is worth anything."""
+        found: set[bytes] = set()
+        damaged = False
+        for name in (_ANCESTOR, _OLDER):
+            try:
+                with _failing(self.shown + b"/" + name, "read it"):
+                    data = self._files.read(name, UNITE_FILE_BYTES)
+                if data is not None:
+                    found.add(StoredAncestor(data).head.place)
+            except RdcError:
+                damaged = True
+        return None if damaged and not found else found
 
     def prepare(self, data: bytes) -> None:
         """Write the next ancestor beside the present one, on disk. Raises RdcError."""
@@ -476,7 +496,7 @@ class PairDirectory:
             sync_directory_at(b".", self._above)
 
     def plans(self) -> tuple[list[OpenPlan], bool]:
-        """The plans that no ancestor has closed, and whether all of the journal could be read.
+        """Return the plans that no ancestor has closed, and whether all of the journal could be read.
 
         A plan that was not written whole was not begun.
         """
@@ -495,7 +515,7 @@ class PairDirectory:
     # Conflicts, for --status
 
     def open_conflicts(self) -> list[OpenConflict]:
-        """The conflicts that the last run left."""
+        """Return the conflicts that the last run left."""
         with _failing(self.shown, "read the conflicts in it"):
             data = self._files.read(_OPEN, UNITE_FILE_BYTES) or b""
         found = []
@@ -521,7 +541,7 @@ class PairDirectory:
     # Rules
 
     def rules(self) -> KeptRules | None:
-        """The rules of the pair as this side keeps them; None: none, or none that can be read."""
+        """Return the rules of the pair as this side keeps them; None: none, or none that can be read."""
         with _failing(self.shown, "read the rules in it"):
             data = self._files.read(_RULES, RULES_FILE_BYTES)
         try:
@@ -537,12 +557,12 @@ class PairDirectory:
     # Texts, for merges
 
     def kept_names(self, prefix: bytes) -> set[bytes]:
-        """The names of files that begin with `prefix`. Raises RdcError."""
+        """Return the names of files that begin with `prefix`. Raises RdcError."""
         with _failing(self.shown, "list it"):
             return {name for name in map(os.fsencode, os.listdir(self._fd)) if name.startswith(prefix)}
 
     def kept(self, name: bytes, most: int) -> bytes | None:
-        """The content of a file, of at most `most` bytes; None if there is none. Raises RdcError."""
+        """Return the content of a file, of at most `most` bytes; None if there is none. Raises RdcError."""
         with _failing(self.shown, "read it"):
             return self._files.read(name, most)
 
@@ -651,16 +671,22 @@ class OwnMemory:
     """The state of a pair at one side, read once."""
 
     def __init__(
-        self, pair: PairDirectory | None, ids: tuple[bytes | None, bytes | None], inode: int
+        self,
+        pair: PairDirectory | None,
+        ids: tuple[bytes | None, bytes | None],
+        inode: int,
+        *,
+        rows: bool = False,
     ) -> None:
-        """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last. Raises
-        RdcError."""
+        """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last.
+        `rows`: an ancestor with rows that rdc does not write is damaged. Otherwise that is left to whoever
+        needs the rows. Raises RdcError."""
         self.ancestors: list[StoredAncestor] = []
         self.plans: list[OpenPlan] = []
         wrong: list[str] = []
         whole = True
         if pair is not None:
-            found, wrong = pair.ancestors()
+            found, wrong = pair.ancestors(rows=rows)
             self.ancestors = [
                 each for each in found if (each.head.own, each.head.other) == ids and each.head.inode == inode
             ]
@@ -669,16 +695,22 @@ class OwnMemory:
         self.known = Known(marks, tuple(plan.generation for plan in self.plans), whole, "; ".join(wrong))
 
     def counting(self, generation: bytes) -> tuple[OpenPlan, ...]:
-        """The plans that began with the ancestor of this generation."""
+        """Return the plans that began with the ancestor of this generation."""
         return tuple(plan for plan in self.plans if plan.generation == generation)
 
 
 def common_base(
-    pairs: Sequence[PairDirectory | None], roots: Sequence[RootState], inodes: Sequence[int]
+    pairs: Sequence[PairDirectory | None],
+    roots: Sequence[RootState],
+    inodes: Sequence[int],
+    *,
+    rows: bool = False,
 ) -> Base:
-    """Return what both sides had in common, from what each keeps. Raises RdcError."""
+    """Return what both sides had in common, from what each keeps. `rows`: as in OwnMemory. Raises
+    RdcError."""
     left, right = (
-        OwnMemory(pairs[side], (roots[side].id, roots[1 - side].id), inodes[side]) for side in (LEFT, RIGHT)
+        OwnMemory(pairs[side], (roots[side].id, roots[1 - side].id), inodes[side], rows=rows)
+        for side in (LEFT, RIGHT)
     )
     related = relate(left.known, right.known)
     if related.numbers is None:
@@ -715,7 +747,7 @@ def read_plans(data: bytes) -> tuple[list[OpenPlan], bool]:
 
 
 def _read_plan(lines: Sequence[bytes]) -> OpenPlan | None:
-    """The plan of these lines; None if it was not begun. Raises RecordError, ValueError."""
+    """Return the plan of these lines; None if it was not begun. Raises RecordError, ValueError."""
     if not lines:
         return None
     head = value_of(lines[0])
@@ -781,8 +813,8 @@ class _Files:
         return stat.S_ISREG(found.st_mode) and is_private(found, self._root)
 
     def read(self, name: bytes, most: int, *, instead: bytes = b"") -> bytes | None:
-        """The content of a file that only the effective user can have written; None if there is none, and
-        `instead` if it is anything else."""
+        """Return the content of a file that only the effective user can have written; None if there is none,
+        and `instead` if it is anything else."""
         try:
             fd = os.open(name, _READ, dir_fd=self._fd)
         except FileNotFoundError:

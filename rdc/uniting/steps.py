@@ -22,7 +22,7 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
-from rdc.model.preserved import granularity_of, packed_time
+from rdc.model.preserved import granularity_of, is_known_time, nearest_time, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed
 from rdc.uniting.file_systems import is_open_to_all, keeps_permissions, lasting
 from rdc.uniting.plan import Remove, SetFields, Write
@@ -101,6 +101,17 @@ def items_of(step: Step, side: int) -> UniteItem:
             return UniteItem(name, "deleted", path)
 
 
+def settable(step: Step) -> Step:
+    """Return a step with a time that can be set. An ancestor may have a distant one that no entry has any
+    more, and then nothing but a stamp is known of it."""
+    if isinstance(step, Write) and not is_known_time(step.row.mtime_ns):
+        time = packed_time(nearest_time(step.row.mtime_ns))
+        return step._replace(row=step.row._replace(mtime_ns=time))
+    if isinstance(step, SetFields) and not is_known_time(step.mtime_ns):
+        return step._replace(mtime_ns=packed_time(nearest_time(step.mtime_ns)))
+    return step
+
+
 class StepsProgress:
     """Reports the progress of a plan: bytes of files that arrive, at either side, then entries deleted."""
 
@@ -163,8 +174,8 @@ class Steps:
         self._identities: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
         self._copies: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
         """The files that were copied in place of a rename, by side and new path."""
-        self._modes: list[tuple[int, bytes, int]] = []
-        """Directories that get their modes at the end: side, path, mode."""
+        self._modes: list[tuple[int, bytes, int, int | None]] = []
+        """Directories that get their modes at the end: side, path, mode, and the mode that was listed."""
         self._staged: tuple[dict[bytes, Write | CopyHere], dict[bytes, Write | CopyHere]] = ({}, {})
         self._groups = tuple(
             CommitGroup(
@@ -207,7 +218,7 @@ class Steps:
         """Do steps in this order, as far as the user does not stop them. Raises RdcError for what ends the
         run."""
         writing = True
-        for side, step in steps:
+        for side, step in ((side, settable(step)) for side, step in steps):
             if self._stop is not None and self._stop.is_set():
                 break
             if writing and isinstance(step, (Remove, SetFields)):
@@ -351,7 +362,7 @@ class Steps:
                 found="a directory",
                 advice="it stays; run again once nothing else changes it",
             )
-        self._modes.append((side, path, row.mode))
+        self._modes.append((side, path, row.mode, None))
 
     def _write(self, side: int, step: Write) -> bool:
         """Return whether it is done; a file is so when its group commits it."""
@@ -478,7 +489,7 @@ class Steps:
         special = row.stamp.mode & 0o7000
         wanted = Metadata(step.mode | special, step.mtime_ns, 0, 0)
         if row.kind == DIRECTORY:
-            self._modes.append((side, step.path, step.mode | special))
+            self._modes.append((side, step.path, step.mode | special, row.stamp.mode))
             return
         root.set_metadata(step.path, kind, wanted, owner=False, expected=row.listed or ANYTHING)
         self._note(side, step.path, row, wanted)
@@ -492,11 +503,16 @@ class Steps:
 
     def _set_modes(self) -> None:
         """Set the modes of directories, the deepest first: one that excludes its owner closes the way."""
-        for side, path, mode in sorted(self._modes, key=lambda each: each[1], reverse=True):
+        for side, path, mode, listed in sorted(self._modes, key=lambda each: each[1], reverse=True):
             root = self._roots[side]
             try:
                 wanted = Metadata(mode, 0, 0, 0)
-                if keeps_permissions(root.storage.preserved):
+                is_listed = True
+                if listed is not None:
+                    now = root.perform(path, "look at it", stat_entry, reading=True).st_mode
+                    is_listed = not (now ^ listed) & MODE_BITS
+                # What somebody set since the listing stays. Noted as below it is a change in the next run.
+                if is_listed and keeps_permissions(root.storage.preserved):
                     root.set_metadata(path, Kind.DIRECTORY, wanted, owner=False, expected=ANYTHING)
                 self._note(side, path, None, wanted)
             except FileError as error:
@@ -525,12 +541,14 @@ class Steps:
         self.stamps[side][path] = stamp
 
     def _note_renamed(self, side: int, path: bytes, row: Row) -> None:
-        """Note what a file is under its new name. A rename changes nothing but its change time: what else
+        """Note what an entry is under its new name. A rename changes nothing but its change time: what else
         is not as in `row` is somebody's edit since, and shows as one in the next run."""
         self._note(side, path, row)
         now, before = self.stamps[side][path], row.stamp
         if row.kind == FILE and now._replace(ctime_ns=before.ctime_ns) != before:
             self.stamps[side][path] = before._replace(ctime_ns=0)
+        elif row.kind == DIRECTORY:
+            self.stamps[side][path] = now._replace(mode=before.mode)
 
 
 def _is_kept(keeps: Preserved, wanted_ns: int, found_ns: int) -> bool:

@@ -12,25 +12,20 @@ import select
 import time
 from contextlib import ExitStack
 
-from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.store import FactsAlone
-from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, StreamError, TrustError, UsageError
+from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, UsageError
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.progress import STOP_SECONDS, Problem, check_stop
-from rdc.protocol.connection import Connection
 from rdc.protocol.messages.uniting import Subject
-from rdc.session.runtime import driver
-from rdc.session.runtime.commands import Conversation, Flush, Idle, entries_memory
-from rdc.session.serve import greeting
+from rdc.session.runtime.commands import Conversation, Flush, Idle
 from rdc.uniting.file_systems import opened_here
 from rdc.uniting.meeting import MEETINGS, Again, ends_of
 from rdc.uniting.merged_texts import Merging
 from rdc.uniting.pages import rest_of, send_page
 from rdc.uniting.records import UniteConflict, United, UniteReport
-from rdc.uniting.remote import RemoteRun
+from rdc.uniting.remote import RemoteRun, hold_session
 from rdc.uniting.run import unite
 from rdc.uniting.sentry import Sentry
 from rdc.uniting.state import pair_of_roots
@@ -70,7 +65,7 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`clock`: seconds that never go back. `sleep`: waits so many of them."""
+        """`clock` returns seconds that never go back, and `sleep` waits for a number of them."""
         self._options = options
         self._reporter = reporter
         self._stop = stop
@@ -102,12 +97,12 @@ class Watch:
         self._reporter(event)
 
     def begin(self) -> None:
-        """A run begins."""
+        """Note that a run begins."""
         self._began = self._clock()
         self._says = set()
 
     def end(self, report: UniteReport) -> None:
-        """A run came to its end."""
+        """Note that a run has ended, with `report`."""
         now = self._clock()
         self._rest_until = now + min(now - self._began, LONGEST_REST_SECONDS)
         self._said = self._says
@@ -130,7 +125,7 @@ class Watch:
         )  # fmt: skip
 
     def total(self) -> UniteReport:
-        """The sums of all runs, and what the last one left."""
+        """Return the sums of all runs, and what the last one left."""
         last = self._last
         if last is None:
             raise StoppedError
@@ -191,7 +186,7 @@ class Watch:
     # Waiting
 
     def _check_limit(self, limit: str | None) -> None:
-        """A side that is not watched everywhere is compared at short intervals, too."""
+        """Compare at short intervals, too, if a side is not watched everywhere."""
         if limit is not None and self._schedule.limited():
             self.emit(Limited(limit, LIMITED_SECONDS))
 
@@ -296,17 +291,8 @@ class RemoteWatch(Watch):
 
         # Made for each session: its keys may have changed meanwhile.
         host = far_host(self._location, self._shell, self._keys, self._reporter)
-        with ExitStack() as stack:
-            signer = FileSigner(catalog=FactsAlone(user_catalog(os.environ)))
-            stack.callback(signer.close)
-            wire = host.dial()
-            stack.callback(wire.close)
-            connection = Connection(True, greeting(signer.params))
-            connection.entries.limit = entries_memory(None)
-            try:
-                driver.run(self.conversation(signer), connection, wire, stop=self._stop)
-            except (StreamError, TrustError) as error:
-                raise (error if self._last is not None else host.explained(error, wire)) from error
+        # After the first run a lost line is dialled again, whatever the remote shell's reason is.
+        hold_session(host, self.conversation, self._stop, explained=lambda: self._last is None)
 
     def conversation(self, signer: FileSigner) -> Conversation[None]:
         """Hold this side of one session: meeting after meeting. Raises RdcError."""

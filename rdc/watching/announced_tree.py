@@ -267,7 +267,8 @@ class AnnouncedTree:
 def difference(
     before: PackedListing, now: PackedListing, stale: Collection[bytes]
 ) -> tuple[Listing, tuple[bytes, ...]]:
-    """The entries of `now` that are new, different or named in `stale`, and the names that are gone."""
+    """Return the entries of `now` that are new, different or named in `stale`, and the names that are
+    gone."""
     if before == now and not stale:
         return EMPTY_LISTING, ()
     listing = now.unpacked()

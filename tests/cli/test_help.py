@@ -135,6 +135,7 @@ def test_a_subverb_of_store_shows_its_own_options(what: str, own: str) -> None:
     text = shown("store", what, "--help", width=100)
     assert text.startswith(f"Usage: rdc store {what}") and len(text.splitlines()) <= SCREEN
     assert own in text
+    assert shown("store", what, "-h", width=100) == text
     others = {"--heal", "--retain", "--wait", "--read"} - {own}
     assert not [option for option in others if option in text]
 

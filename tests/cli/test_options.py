@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from rdc.cli.environment import Given, OptionGroup, Words, options_help, parse_words
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, parse_sync
-from rdc.errors import UsageError
+from rdc.errors import ExitCode, UsageError
 from rdc.model.options import Option
+from tests.support.running.syncing import command
 
 TABLE = (
     OptionGroup(
@@ -54,6 +55,34 @@ def test_last_and_has() -> None:
     assert words.last("-b") is None
     assert words.has("-b", "--all")
     assert not words.has("-b")
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [
+        (["--exec", "x"], "; --exec takes 'x' as its CMD"),
+        (["a", "-e", "x", "-b"], "; -e takes 'x' as its CMD"),
+        (["-e", "x\n"], r"; -e takes 'x\x0a' as its CMD"),
+        (["--exec=x"], ""),
+        (["-ex"], ""),
+        (["-e", "x", "a"], ""),
+        (["-b"], ""),
+    ],
+)
+def test_a_missing_operand_that_an_option_took_is_found(words: list[str], taken: str) -> None:
+    assert (
+        str(read(*words).missing("prog needs a PATH", "prog"))
+        == f"prog needs a PATH{taken} (see prog --help)"
+    )
+
+
+@pytest.mark.parametrize("verb", ["scan", "dupes", "similar"])
+def test_a_page_without_a_path_is_one_line(verb: str, tmp_path: Path) -> None:
+    page = tmp_path / "a"
+    ended = command(verb, "--html", page)
+    assert (ended.code, len(ended.complaints)) == (ExitCode.USAGE, 1)
+    assert f"--html takes '{page}' as its FILE" in ended.err
+    assert not page.exists()
 
 
 @pytest.mark.parametrize(

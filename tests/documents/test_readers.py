@@ -124,7 +124,7 @@ def test_many_bad_lines_are_counted() -> None:
     Path("a.jsonl").write_text('{"text": "one"}\n' + "{}\n" * 1_234)
     report, messages = read("a.jsonl")
     assert len(messages) == 11
-    assert messages[-1] == "1,224 more rows could not be used; 1,234 in all"
+    assert messages[-1] == "1,224 more rows could not be used; 1,234 in total"
     assert report.summary.left_out == 1_234
 
 

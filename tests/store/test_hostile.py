@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import stat
 import struct
 from collections.abc import Callable
@@ -30,6 +31,9 @@ from tests.support.store.stores import PackedFrame, add_pack, put_tree, state_of
 MEMORY = 300 << 20
 SECONDS = 5
 """More CPU time than any refusal takes on a slow machine; one second is promised on a fast one."""
+
+WAIT_SECONDS = 60
+"""After which whatever waits for something, without CPU time, is ended."""
 
 MIB = 1 << 20
 
@@ -62,6 +66,8 @@ def in_bounds(call: Callable[[], str]) -> str:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
             resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS, int(used) + SECONDS))
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(WAIT_SECONDS)
             try:
                 said = call()
             except RdcError as error:
@@ -329,6 +335,27 @@ def test_what_is_no_pack_is_named(filled: Path, make: Callable[[Path, Path], Non
     put_tree(filled.parent / "tree", filled, rdc.StoreOptions(name="tree"))
     rdc.sync(f"{filled}/@3/", str(filled.parent / "again"), catalog=None)
     assert state_of(filled.parent / "again") == tree
+
+
+def listed(store: Path) -> str:
+    return "; ".join(str(snapshot.number) for snapshot in rdc.snapshots(store))
+
+
+def copied(store: Path) -> str:
+    done = rdc.sync(f"{store}/", f"{store}-copy/", rdc.SyncOptions(fsync=False), catalog=None)
+    return f"exit code {int(done.exit)}"
+
+
+@pytest.mark.parametrize("make", [pipe, directory, link_to_another])
+@pytest.mark.parametrize("job", [listed, restored, copied, verified, cleaned])
+def test_what_is_no_lock_keeps_nobody_waiting(
+    filled: Path, make: Callable[[Path, Path], None], job: Callable[[Path], str]
+) -> None:
+    path = filled / "lock"
+    path.unlink()
+    make(filled, path)
+    said = in_bounds(lambda: f"ended: {job(filled)}")
+    assert said.startswith(("ended", f"{filled}/lock", f"rdc: {filled}")), said
 
 
 # Stores of others, and of later versions.

@@ -33,8 +33,8 @@ def populate(world: World) -> None:
     for at in (0, 1):
         for path in (b"d", b"d/e", b"r", b"r/.git"):
             world.mkdir(at, path)
-        for path in (b"a", b"b", b"d/a", b"d/b", b"d/e/a", b"r/.git/x"):
-            world.write(at, path, b"of both in " + path, mtime=1)
+        for number, path in enumerate((b"a", b"b", b"d/a", b"d/b", b"d/e/a", b"r/.git/x")):
+            world.write(at, path, b"of both in " + path, mtime=1 + number * world.has_times)
     world.run()
 
 

@@ -68,6 +68,8 @@ def under(tree: Disk, path: bytes) -> list[bytes]:
 class World:
     inodes: int = 0
     """0: each inode number is used once; otherwise numbers repeat after so many, and lie."""
+    has_times: bool = False
+    """Whether no two contents have one time. Without an ancestor a file's size and time say what it has."""
     disks: tuple[Disk, Disk] = field(default_factory=lambda: ({}, {}))
     base: dict[bytes, Ancestor] = field(default_factory=dict)
     plans: list[tuple[int, dict[bytes, Intent], frozenset[tuple[bytes, bytes]]]] = field(default_factory=list)

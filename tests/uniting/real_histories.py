@@ -8,7 +8,9 @@ import os
 import random
 import shutil
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rdc.errors import StreamError
@@ -16,11 +18,12 @@ from rdc.lean.records import replace
 from rdc.session.runtime.commands import Conversation
 from rdc.uniting.plan import Rules
 from rdc.uniting.records import UniteItem
-from rdc.uniting.rows import FILE, LEFT, RIGHT, SYMLINK
+from rdc.uniting.rows import FILE, LEFT, RIGHT, SYMLINK, Ancestor
 from tests.uniting.histories import PATHS, USERS_STEPS, populate, take_step
 from tests.uniting.real_world import (
     QUICK,
     RealWorld,
+    Snapshot,
     conflicts_of,
     every_stat,
     items_of,
@@ -64,28 +67,67 @@ def history_beside_memory(seed: int, top: Path, *, remote: bool = False) -> None
 
 
 class Lives:
-    """What both sides had in common, by content, and what runs made disappear although they had not."""
+    """The files' contents at both sides, and what runs made disappear that they had no right to."""
 
     def __init__(self, world: RealWorld) -> None:
-        self.world = world
-        self.common: set[tuple[int, bytes]] = set()
-        self.before: list[set[tuple[int, bytes]]] = [set(), set()]
-        self.look()
+        self._world = world
+        self._common: set[bytes] = set()
+        """What both sides had."""
+        self._dismissed: tuple[set[bytes], set[bytes]] = (set(), set())
+        """What a user at this side deleted, replaced or moved since both sides had it at the same paths."""
+        self._places = self._look()
 
-    def contents(self, side: int) -> set[tuple[int, bytes]]:
-        rows = snapshot(self.world.tops[side]).values()
-        return {(kind, content) for kind, content, _ in rows if kind in (FILE, SYMLINK)}
+    def _look(self) -> tuple[Places, Places]:
+        """Return what each side has now."""
+        left, right = (_places_of(snapshot(top)) for top in self._world.tops)
+        self._common |= left.keys() & right.keys()
+        return left, right
 
-    def look(self) -> None:
-        self.before = [self.contents(side) for side in (LEFT, RIGHT)]
-        self.common |= self.before[LEFT] & self.before[RIGHT]
+    def users_did(self) -> None:
+        """Note what users did since the last look."""
+        before, self._places = self._places, self._look()
+        for side in (LEFT, RIGHT):
+            now = self._places[side]
+            self._dismissed[side].update(
+                content for content, paths in before[side].items() if paths - now.get(content, set())
+            )
 
     def check(self) -> None:
-        now = [self.contents(side) for side in (LEFT, RIGHT)]
+        """Check what the last run made disappear. Raises AssertionError.
+
+        A content goes from a side only if both sides had it, and if a user at the other side dismissed it.
+        """
+        before, self._places = self._places, self._look()
         for side in (LEFT, RIGHT):
-            lost = {each for each in self.before[side] - now[side] if each[0] == FILE} - self.common
-            assert not lost, (side, lost)
-        self.look()
+            lost = before[side].keys() - self._places[side].keys()
+            assert lost <= self._common, (side, lost - self._common)
+            assert lost <= self._dismissed[1 - side], (side, lost - self._dismissed[1 - side])
+        left, right = self._places
+        for content in left.keys() & right.keys():
+            if left[content] == right[content]:
+                for dismissed in self._dismissed:
+                    dismissed.discard(content)
+
+
+Places = dict[bytes, set[bytes]]
+"""Contents of files, and the paths that have each."""
+
+
+def _places_of(rows: Snapshot) -> Places:
+    found: Places = {}
+    for path, (kind, content, _) in rows.items():
+        if kind == FILE and not _is_temporary(path):
+            found.setdefault(content, set()).add(path)
+    return found
+
+
+def _is_temporary(path: bytes) -> bool:
+    """Return whether a killed run left this: no user edits it, and the next run removes it."""
+    return os.path.basename(path).startswith(b".rdc-")
+
+
+Kill = Callable[[RealWorld, random.Random, bool], None]
+"""Runs with the sides exchanged or not, and kills that run."""
 
 
 def killed_run(world: RealWorld, rng: random.Random, exchanged: bool) -> None:
@@ -95,13 +137,30 @@ def killed_run(world: RealWorld, rng: random.Random, exchanged: bool) -> None:
     if world.remote is not None and rng.random() < 0.5:
         steps = calls = 1 << 30
         wrap = one_ends_at(rng.randrange(2), rng.randint(1, 60))
+
+    def run() -> None:
+        with suppress(StreamError):
+            _end_at(steps, calls, lambda report: world.unite(QUICK, report, exchanged=exchanged, wrap=wrap))
+
+    assert in_a_child(run) in (0, ENDED << 8)
+
+
+def in_a_child(act: Callable[[], object]) -> int:
+    """Act in a child process. Return its wait status."""
     child = os.fork()
     if child == 0:
         try:
-            _end_at(steps, calls, lambda report: world.unite(QUICK, report, exchanged=exchanged, wrap=wrap))
-        finally:
+            act()
             os._exit(0)
-    os.waitpid(child, 0)
+        except BaseException:  # noqa: BLE001 - the parent sees the status
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1]
+
+
+ENDED = 9
+"""The exit code of a run that ends itself."""
 
 
 def one_ends_at(side: int, commands: int) -> Wrap:
@@ -133,7 +192,7 @@ def _end_at(steps: int, calls: int, run: Callable[[Callable[[object], None]], ob
     def count(number: int) -> None:
         counts[number] -= 1
         if counts[number] < 0:
-            os._exit(9)
+            os._exit(ENDED)
 
     def report(event: object) -> None:
         if isinstance(event, UniteItem):
@@ -164,11 +223,16 @@ def lose_state(world: RealWorld, rng: random.Random, saved: dict[int, Path]) -> 
         shutil.copytree(saved[side], state)
 
 
-def history_with_kills(seed: int, loses: bool, top: Path, *, remote: bool = False) -> None:
-    """Check that no content is lost that both sides did not have in common. `loses`: state is lost, too.
-    `remote`: runs are as between two machines, and a kill may be of one side alone."""
+def history_with_kills(
+    seed: int, loses: bool, top: Path, *, remote: bool = False, kill: Kill = killed_run
+) -> None:
+    """Check that no content is lost that both sides did not have in common, or that no user dismissed.
+
+    `loses`: state is lost, too. `remote`: runs are as between two machines, and a kill may be of one side
+    alone.
+    """
     rng = random.Random(seed)
-    world = RealWorld(top, random.Random(~seed) if remote else None)
+    world = RealWorld(top, random.Random(~seed) if remote else None, has_times=loses)
     populate(world)
     world.run_real()
     lives = Lives(world)
@@ -178,9 +242,9 @@ def history_with_kills(seed: int, loses: bool, top: Path, *, remote: bool = Fals
         users_steps(rng, world, 5)
         if loses and rng.random() < 0.5:
             lose_state(world, rng, saved)
-        lives.look()
+        lives.users_did()
         if rng.random() < 0.6:
-            killed_run(world, rng, exchanged=rng.random() < 0.5)
+            kill(world, rng, rng.random() < 0.5)
         else:
             world.run_real(exchanged=rng.random() < 0.3)
         lives.check()
@@ -200,14 +264,21 @@ def history_with_kills(seed: int, loses: bool, top: Path, *, remote: bool = Fals
 
 
 def adopt(world: RealWorld) -> None:
-    """Give the users in memory the trees that are on disk: nobody knows where a killed run ended."""
+    """Give the users in memory the trees that are on disk: nobody knows where a killed run ended. What both
+    sides have now is what a user may go back to later."""
     from tests.uniting.pure_world import Thing
 
     for side in (LEFT, RIGHT):
         world.disks[side].clear()
         for path, (kind, content, mode) in snapshot(world.tops[side]).items():
-            if os.path.basename(path).startswith(b".rdc-"):
-                continue  # a temporary that a killed run left: no user edits it, and the next run removes it
+            if _is_temporary(path):
+                continue
             seen = os.lstat(world.at(side, path))
             inode = seen.st_ino if kind != SYMLINK else world.inode() << 80
             world.disks[side][path] = Thing(kind, content, mode, seen.st_mtime_ns, inode, world.tick())
+    left, right = world.disks
+    for path in left.keys() & right.keys():
+        one, other = left[path], right[path]
+        if (one.kind, one.content) == (other.kind, other.content):
+            stamps = one.stamp, other.stamp
+            world.base[path] = Ancestor(one.kind, one.content, one.mode, one.mtime, stamps)

@@ -20,6 +20,9 @@ SIDES = ("left", "right")
 QUICK = UniteOptions(keep_undo=None, fsync=False, guard=100, force_empty=True)
 """Of users that delete most of a small tree at will."""
 
+FIRST_TIMES = 6
+"""The greatest time that a file of the first tree has in memory."""
+
 Snapshot = dict[bytes, tuple[int, bytes, int]]
 
 
@@ -55,9 +58,9 @@ def every_stat(top: Path) -> dict[str, tuple[int, ...]]:
 class RealWorld(World):
     """A World whose steps are done on disk, too."""
 
-    def __init__(self, top: Path, remote: random.Random | None = None) -> None:
+    def __init__(self, top: Path, remote: random.Random | None = None, *, has_times: bool = False) -> None:
         """`remote`: runs are as between two machines, and it chooses which side dials."""
-        super().__init__()
+        super().__init__(has_times=has_times)
         self.remote = remote
         self.tops = (top / "left", top / "right")
         for each in self.tops:
@@ -68,15 +71,17 @@ class RealWorld(World):
 
     def write(self, side: int, path: bytes, content: bytes, *, mtime: int | None = None) -> None:
         before = dict(self.disks[side])
-        super().write(side, path, content, mtime=mtime if mtime == 1 else None)
+        first = mtime is not None and mtime <= FIRST_TIMES
+        super().write(side, path, content, mtime=mtime if first else None)
         if self.disks[side] != before:
             real = self.at(side, path)
             if os.path.islink(real):
                 os.unlink(real)
             Path(os.fsdecode(real)).write_bytes(content)
             os.chmod(real, self.disks[side][path].mode)
-            if mtime == 1:
-                os.utime(real, ns=(1_000_000_123, 1_000_000_123))
+            if first or self.has_times:
+                time = 1_000_000_123 + 1_000_003 * self.disks[side][path].mtime
+                os.utime(real, ns=(time, time))
             self.refresh()
 
     def link(self, side: int, path: bytes, target: bytes) -> None:

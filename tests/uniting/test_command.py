@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,36 @@ def test_a_conflict_says_how_to_solve_it(top: Path) -> None:
     assert unite(top, "--resolve=a=right").code == 0
     assert (top / "left/a").read_text() == "right!"
     assert unite(top, "--status").out.endswith("2 entries in common\n")
+
+
+@pytest.mark.parametrize(
+    ("prefer", "texts", "times", "why"),
+    [
+        ("newer", ("left", "right!"), (7, 7), "both have the same modification time"),
+        ("older", ("left", "right!"), (7, 7), "both have the same modification time"),
+        ("larger", ("left", "same"), (7, 8), "both have the same size"),
+        ("smaller", ("left", "same"), (7, 8), "both have the same size"),
+        ("larger", ("left", None), (7, 8), "it compares two files"),
+    ],
+)
+def test_a_preference_that_does_not_decide_says_why(
+    top: Path, prefer: str, texts: tuple[str, str | None], times: tuple[int, int], why: str
+) -> None:
+    unite(top)
+    for side, text, time in zip(("left", "right"), texts, times, strict=True):
+        path = top / side / "a"
+        if text is None:
+            path.unlink()
+            path.mkdir()
+        else:
+            path.write_text(text)
+        os.utime(path, (time, time))
+    left = unite(top, f"--prefer={prefer}")
+    assert left.code == ExitCode.CONFLICTS
+    (line,) = left.out.splitlines()
+    assert line.endswith(f"; --prefer={prefer} does not decide: {why}")
+    assert "--prefer" not in unite(top, "--status").out + unite(top).out
+    assert unite(top, "--prefer=left").code == ExitCode.OK
 
 
 def test_the_command_that_solves_a_conflict_has_the_options_of_the_connection(top: Path) -> None:

@@ -18,7 +18,12 @@ from rdc import (
     Prefer,
     RdcError,
 )
+from rdc.lean.records import replace
+from rdc.model.preserved import END_NS
+from rdc.uniting.ancestor_file import decode, encode
+from rdc.uniting.run import forget_place
 from tests.uniting.pairs import QUICK, Pair
+from tests.uniting.real_world import snapshot
 from tests.uniting.remote_runs import unite_in_turns
 
 
@@ -91,6 +96,115 @@ def test_a_state_that_is_worth_nothing_deletes_nothing(
     assert pair.texts("a") == ["a", "a"]
     assert pair.texts("b") == ["b", "edited"]
     assert pair.unite(prefer=Prefer.RIGHT).exit is ExitCode.OK
+
+
+def spoil(rows: str, ancestor: Path) -> None:
+    """Put rows that no tree has into an ancestor. Its digest fits, and both sides' may be spoilt alike."""
+    found = decode(ancestor.read_bytes())
+    paths, shared, stamps = list(found.paths), list(found.rows), list(found.stamps)
+    match rows:
+        case "unsorted":
+            paths.reverse()
+        case "an entry below a file":
+            paths[-1] = b"a/f"
+            paths.sort()
+        case "a reserved name":
+            paths[0] = b".rdc-unite"
+        case "a long name":
+            paths[-1] = b"x" * 256
+        case "a mode":
+            shared[0] = replace(shared[0], mode=0o7777)
+        case "a mode of its own":
+            stamps[0] = stamps[0]._replace(mode=0xFFFF)
+        case "a directory with content":
+            shared[paths.index(b"d")] = replace(shared[paths.index(b"d")], digest=bytes(16))
+    ancestor.write_bytes(encode(found.head, paths, shared, stamps))
+
+
+@pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "unsorted", "an entry below a file", "a reserved name", "a long name", "a mode", "a mode of its own",
+        "a directory with content",
+    ],
+)  # fmt: skip
+def test_impossible_rows_are_damage_like_any_other(pair: Pair, rows: str, way: int | None) -> None:
+    def unite() -> rdc.UniteReport:
+        if way is None:
+            return pair.unite()
+        pair.events = []
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=way).report
+
+    for name in ("a", "b", "d/f"):
+        pair.both(name, name)
+    unite()
+    (pair.left / "a").unlink()
+    (pair.right / "b").write_text("edited")
+    both = [top / ".rdc-unite" for top in (pair.left, pair.right)]
+    for state in both[: 1 if rows == "a mode of its own" else 2]:
+        spoil(rows, *state.glob("*/ancestor"))
+    assert unite().exit is ExitCode.CONFLICTS
+    (notice,) = pair.notices()
+    assert "damaged" in notice
+    assert "nothing is deleted" in notice
+    assert pair.texts("a") == ["a", "a"]
+    assert pair.texts("b") == ["b", "edited"]
+    report = unite()
+    assert (report.first, pair.notices()) == (False, [])
+    for state in both:
+        spoil(rows, *state.glob("*/ancestor"))
+    assert rdc.forget_united(pair.left, pair.right) == 2
+    assert unite().first
+    assert "first time" in pair.notices()[0]
+
+
+@pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
+@pytest.mark.parametrize("prefer", [None, Prefer.LEFT])
+def test_a_distant_time_that_no_file_has_any_more_stops_no_run(
+    pair: Pair, way: int | None, prefer: Prefer | None
+) -> None:
+    """Of a time after 2261 an ancestor has a stamp, and only a file that has the time says which it is."""
+
+    def unite(**options: object) -> rdc.UniteReport:
+        if way is None:
+            return pair.unite(**options)
+        chosen = replace(QUICK, **options)  # type: ignore[arg-type]
+        return unite_in_turns(pair.left, pair.right, chosen, pair.events.append, near=way).report
+
+    for name in ("touched", "edited"):
+        pair.both(name, name)
+    unite()
+    for top in (pair.left, pair.right):
+        (ancestor,) = top.glob(".rdc-unite/*/ancestor")
+        found = decode(ancestor.read_bytes())
+        rows = [replace(row, mtime_ns=END_NS + 77) for row in found.rows]
+        ancestor.write_bytes(encode(found.head, found.paths, rows, found.stamps))
+    os.utime(pair.right / "touched", ns=(7_000_000_123, 7_000_000_123))
+    (pair.left / "edited").chmod(0o600)
+    if prefer is not None:
+        (pair.right / "edited").write_text("edited, and longer")
+    assert unite(prefer=prefer).exit is ExitCode.OK
+    assert snapshot(pair.left) == snapshot(pair.right)
+    unite()
+    report = unite()
+    assert (report.left, report.right, report.exit) == (0, 0, ExitCode.OK)
+
+
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_forgetting_one_side_takes_what_is_damaged(pair: Pair, damaged: int) -> None:
+    """Where the other directory was is known from an older ancestor, if from none then it may be any."""
+    pair.both("a", "a")
+    pair.unite()
+    (pair.left / "a").write_text("edited")
+    pair.unite()
+    for name in ("ancestor", "ancestor.1")[:damaged]:
+        (path,) = pair.left.glob(f".rdc-unite/*/{name}")
+        path.write_bytes(path.read_bytes()[:-1])
+    assert forget_place(os.fsencode(pair.left), b"elsewhere") == damaged - 1
+    place = os.fsencode(pair.right.resolve())
+    assert forget_place(os.fsencode(pair.left), place) == 2 - damaged
+    assert not list(pair.left.glob(".rdc-unite/*/*"))
 
 
 def test_a_copy_with_the_same_id_gets_one_of_its_own(pair: Pair) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import rdc
 from rdc import (
     ExitCode,
     RdcError,
@@ -19,8 +20,9 @@ from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.uniting import steps
-from tests.uniting.pairs import Pair, during
+from tests.uniting.pairs import QUICK, Pair, during
 from tests.uniting.real_world import every_stat, snapshot
+from tests.uniting.remote_runs import unite_in_turns
 
 
 def test_the_first_run_says_so_and_deletes_nothing(pair: Pair) -> None:
@@ -173,6 +175,42 @@ def test_a_renamed_entry_that_changed_since_is_held(pair: Pair, monkeypatch: pyt
     pair.unite()
     assert "mine" in pair.texts("g") + pair.texts("f")
     assert snapshot(pair.left) == snapshot(pair.right)
+
+
+@pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
+@pytest.mark.parametrize("change", ["renamed", "permissions", "edited inside"])
+def test_permissions_of_a_directory_that_a_user_set_meanwhile_are_a_change(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, change: str, way: int | None
+) -> None:
+    def unite() -> rdc.UniteReport:
+        if way is None:
+            return pair.unite()
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=way).report
+
+    pair.both("d/f", "text")
+    unite()
+    name = "d"
+    match change:
+        case "renamed":
+            name = "e"
+            (pair.left / "d").rename(pair.left / "e")
+        case "permissions":
+            (pair.left / "d").chmod(0o711)
+        case "edited inside":
+            (pair.left / "d/f").write_text("edited")
+    whole = steps.Steps.do
+
+    def meanwhile(self: steps.Steps, given: Any) -> None:
+        if (pair.right / "d").exists():
+            (pair.right / "d").chmod(0o750)
+        whole(self, given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps.Steps, "do", meanwhile)
+        unite()
+    for _ in range(2):
+        assert unite().exit is ExitCode.OK
+    assert [(side / name).stat().st_mode & 0o777 for side in (pair.left, pair.right)] == [0o750] * 2
 
 
 @pytest.mark.parametrize("call", ["make_directory", "remove", "replace_symlink", "set_metadata"])

@@ -139,7 +139,7 @@ FILTER_GROUP = OptionGroup(
         ),
         Option(
             ("--gitignore",),
-            "read rules from .gitignore in each directory",
+            "leave out what the .gitignore of each directory lists",
             common=True,
             note="""The lines mean what they mean to git: the last line that matches decides, and a file
                 counts before those of the directories above it. git's own files, settings and index are
@@ -147,7 +147,7 @@ FILTER_GROUP = OptionGroup(
         ),
         Option(
             ("--rdcignore",),
-            "read rules from .rdcignore in each directory, in the language of .gitignore",
+            "leave out what the .rdcignore of each directory lists, in the language of .gitignore",
             note="""As `--gitignore`, with files of another name, so that a repository's own rules stay out
                 of a backup. Without this option, `.rdcignore` is a file like any other. Entries that it
                 leaves out stay at DST, also if the file is new there: the rules are read again before

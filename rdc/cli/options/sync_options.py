@@ -513,13 +513,13 @@ def read_request(
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
-    sources, destination = read_operands(words.operands, command)
+    sources, destination = read_operands(words, command)
     rules = read_rules(words, read_rule_file)
     style, log = read_style(words, sources[0], destination), read_log(words, sources[0], destination)
     far = next((each for each in (*sources, destination) if each.host is not None), None)
     values = {"relative": words.has("--files-from")} | read_fields(words)
     if not (values["relative"] or values.get("implied_dirs", True)):
-        raise UsageError("--no-implied-dirs means nothing without --relative or --files-from")
+        raise UsageError("--no-implied-dirs needs --relative or --files-from")
     values |= _listed(words, read_list or read_rule_file, far)
     values["rules"] = (*rules, _OLD_DIRS) if _dirs(words) == "--old-dirs" else rules
     # A .rdcignore that is new must not delete at DST what it leaves out at SRC.
@@ -674,19 +674,23 @@ def _map(words: Words, name: str, of_groups: bool) -> bytes:
     """Return the only map of users or groups; b"" for none. --chown=USER:GROUP is one of both, as in
     rsync."""
     maps = [os.fsencode(text) for text in words.values(name)]
+    shown = name
     for value in map(os.fsencode, words.values("--chown")):
         owners = value.partition(b":")[::2]
-        if not any(owners) or b"," in b"".join(owners):
+        # No name of a user or group contains a colon: /etc/passwd and /etc/group separate their fields by it.
+        if not any(owners) or b"," in value or b":" in owners[1]:
             raise UsageError(f"--chown={os.fsdecode(value)}: expected USER:GROUP, USER or :GROUP")
-        maps += [b"*:" + owners[of_groups]] if owners[of_groups] else []
+        if owners[of_groups]:
+            maps.append(b"*:" + owners[of_groups])
+            shown = f"--chown={os.fsdecode(value)}"
     if not maps:
         return b""
     if len(maps) > 1:
-        raise UsageError(f"{name} counts once, and --chown is such a map: join the items by commas")
+        raise UsageError(f"{name} may be given once, and --chown counts as one: join the items with commas")
     try:
         OPTIONS["usermap"].check_value(maps[0])
     except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+        raise UsageError(f"{shown}: {error}") from None
     return maps[0]
 
 
@@ -710,7 +714,7 @@ def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict
     given, nul = words.last("--files-from"), words.has("--from0")
     if given is None:
         if nul:
-            raise UsageError("--from0 means nothing without --files-from; rule files have one rule a line")
+            raise UsageError("--from0 needs --files-from; rule files have one rule a line")
         return {}
     far_list = _far_list(given.value, far, nul=nul)
     if far_list is not None:
@@ -734,7 +738,7 @@ def _far_list(name: str, far: Location | None, *, nul: bool) -> FarList | None:
     if found.port is not None and _module(found) != _module(far):
         raise UsageError(f"--files-from={name}: the list has to be in the module of {far}")
     if found.inner in {b"", b"."}:
-        raise UsageError(f"--files-from={name}: a file is needed behind the host")
+        raise UsageError(f"--files-from={name}: a file is needed after HOST:")
     return FarList(found.inner, nul=nul)
 
 
@@ -745,12 +749,13 @@ def _module(location: Location) -> bytes:
 # --- operands, and options without a field ------------------------------------------------------------------
 
 
-def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location, ...], Location]:
+def read_operands(words: Words, command: str) -> tuple[tuple[Location, ...], Location]:
     """Return the sources and the destination. `command` is named by error messages; only `rdc sync` takes
     several sources. Raises UsageError."""
+    operands = words.operands
     if len(operands) < 2:
         found = "one was" if operands else "nothing was"
-        raise UsageError(f"SRC and DST are needed, {found} given (see {command} --help)")
+        raise words.missing(f"SRC and DST are needed, {found} given", command)
     if len(operands) > 2 and command != "rdc sync":
         raise UsageError(
             f"one SRC and one DST are expected, {len(operands)} were given; "
@@ -763,7 +768,8 @@ def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location
 
 
 def _source(operand: str, before: Sequence[Location], *, published: bool) -> Location:
-    """A SRC; `:PATH` is on the host of the one before it, as in rsync. `published`: as in parse_location."""
+    """Return a SRC; `:PATH` is on the host of the one before it, as in rsync. `published`: as in
+    parse_location."""
     if operand.startswith(":") and not operand.startswith("::") and before:
         host = before[-1]
         if host.host is None or host.port is not None:

@@ -48,7 +48,7 @@ class NamelessFile:
             os.close(self.fd)
 
     def append(self, spans: Iterable[Buffer]) -> None:
-        """Raises OutOfSpaceError or another RdcError."""
+        """Append bytes to the file. Raises OutOfSpaceError or another RdcError."""
         try:
             for span in spans:
                 left = memoryview(span).cast("B")

@@ -126,7 +126,8 @@ class BlockLayout(Record):
 
 
 def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
-    """The columns of a block, in order; a column may be several spans. Threads may call it in parallel."""
+    """Return the columns of a block, in order; a column may be several spans. Threads may call it in
+    parallel."""
     samples: list[bytes] = []
     sets: list[bytes] = []
     digests: list[bytes] = []
@@ -238,7 +239,7 @@ def encode_slice(paths: Sequence[bytes], slices: SliceSet, size: int) -> bytes:
 
 
 def decode_slice(content: bytes, name: str, unit: str) -> DocumentHead:
-    """Raises ValueError for content that no search writes."""
+    """Decode the head of a slice. Raises ValueError for content that no search writes."""
     if len(content) < _SLICE_COUNTS.size:
         raise ValueError("a slice with other fields")
     number, of, files, size, directories, own, count, name_bytes = _SLICE_COUNTS.unpack_from(content)
@@ -297,7 +298,8 @@ def encode_range(found: FoundRange) -> bytes:
 
 
 def decode_range(content: bytes) -> FoundRange:
-    """Raises ValueError or struct.error for content that no search writes."""
+    """Decode what was found in a range. Raises ValueError or struct.error for content that no search
+    writes."""
     number, of, size, lines, blocks, left_out, bad, complete, length, count = _RANGE_COUNTS.unpack_from(
         content
     )

@@ -81,7 +81,7 @@ class ObjectColumns:
         return self._names[row]
 
     def open(self, row: int) -> ObjectFile:
-        """Raises FileError."""
+        """Open the object of a row. Raises FileError."""
         return self._store.open(self._names[row])
 
 

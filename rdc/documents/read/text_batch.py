@@ -166,7 +166,7 @@ class StoredBound:
         self._allowed = STORED_BYTES_LEAST
 
     def admit(self, files: int, size: int) -> None:
-        """Count files that are about to be read, `size` bytes in all."""
+        """Count files that are about to be read, `size` bytes in total."""
         self._allowed += STORED_SHARE * max(size, files * STORED_FILE_BYTES)
 
     def count(self, path: bytes, batch: TextBatch) -> None:
@@ -247,7 +247,7 @@ class RowProblems:
         """Return all of them, and how many rows were not named."""
         messages = [f"row {one.row}: {one.message}" if one.row else one.message for one in self.found]
         if self.bad > ROW_PROBLEMS:
-            messages.append(f"{self.bad - ROW_PROBLEMS:,} more rows could not be used; {self.bad:,} in all")
+            messages.append(f"{self.bad - ROW_PROBLEMS:,} more rows could not be used; {self.bad:,} in total")
         shown = printable(self.path)
         return [Problem(ExitCode.PARTIAL, self.path, f"{shown}: {message}") for message in messages]
 

@@ -223,7 +223,7 @@ def is_reserved(name: bytes) -> bool:
 
 
 def reserved_rows(names: Sequence[bytes]) -> list[int]:
-    """The rows of sorted names that are reserved. Without any, the cost is one binary search."""
+    """Return the rows of sorted names that are reserved. Without any, the cost is one binary search."""
     first = bisect_left(names, RESERVED_RANGE[0])
     if first == len(names) or names[first] >= RESERVED_RANGE[1]:
         return []
@@ -389,7 +389,7 @@ _FOUND = {
 _ADVICE = {
     errno.ENOSPC: "free space on the file system that is mounted there, then run again",
     errno.EDQUOT: "free space or raise the quota on the file system that is mounted there, then run again",
-    errno.EROFS: "mount what is there read-write, or leave it out",
+    errno.EROFS: "mount that file system read-write, or leave the path out",
     errno.EACCES: "check its permissions and those of its directory, then run again",
     errno.EPERM: "run as its owner or as root, or leave out what needs it",
     errno.ENOENT: "run again once nothing else changes this tree",
@@ -439,7 +439,7 @@ def failure(
         return FileChangedError(
             path,
             f"{name}: cannot {doing}: expected it to be there still, but it vanished; "
-            "run again to sync what is there now",
+            "run again to sync its present state",
         )
     if isinstance(error, WithoutProcError):
         return FileError(path, f"{name}: cannot {doing}: /proc is not mounted; mount it and run again")

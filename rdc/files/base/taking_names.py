@@ -147,7 +147,8 @@ def has_name(fd: int, name: bytes, directory: int) -> bool:
 
 
 def _move_aside(name: bytes, aside: bytes, directory: int) -> None:
-    """Raises OSError. No link(2): where the entry is another user's, its second name could not go again."""
+    """Rename an entry to a free name. Raises OSError. No link(2): where the entry is another user's, its
+    second name could not be removed again."""
     _check_free(aside, directory)
     os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
 

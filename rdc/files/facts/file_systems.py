@@ -346,7 +346,7 @@ class _Trial:
         self.refusals: dict[Shortfall, int] = {}
 
     def facts(self) -> FileSystemFacts:
-        """Raises OSError if not even a file can be made."""
+        """Find out what the file system keeps. Raises OSError if not even a file can be made."""
         steady = self._is_steady()
         first = self._stat(b"b")
         granularity = self._granularity(b"b")

@@ -414,5 +414,5 @@ class Overwrite(Replacement):
             _DOING,
             expected="the file that was there",
             found="that it was changed or replaced",
-            advice="what is there was kept; run again once nothing else changes it",
+            advice="the existing entry was kept; run again once nothing else changes it",
         )

@@ -185,7 +185,7 @@ def _read(directory: int) -> PartsRecord:
 
 
 def _decoded(directory: int, data: bytes) -> PartsRecord:
-    """Raises ValueError, TypeError."""
+    """Decode the record of a directory. Raises ValueError, TypeError."""
     made, parts = 0, dict[bytes, _Part]()
     for number, line in enumerate(data.splitlines()):
         match json.loads(line):

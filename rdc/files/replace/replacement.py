@@ -254,7 +254,7 @@ class CheckedRename:
             _DOING,
             expected="the directory it had",
             found="another one at that path",
-            advice="what is there was kept; run again once nothing else changes it",
+            advice="the existing entry was kept; run again once nothing else changes it",
         )
 
     def keep_backup(
@@ -305,7 +305,7 @@ class CheckedRename:
                     _DOING,
                     expected="no directory",
                     found="a directory",
-                    advice="what is there was kept; run again once nothing else changes it",
+                    advice="the existing entry was kept; run again once nothing else changes it",
                 )
             root.require(path, found, expected, _DOING)
 

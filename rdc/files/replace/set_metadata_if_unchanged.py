@@ -204,5 +204,5 @@ def _another(root: Root, path: bytes) -> FileError:
         _DOING,
         expected="the file that was compared",
         found="that it was changed or replaced",
-        advice="what is there was kept; run again once nothing else changes it",
+        advice="the existing entry was kept; run again once nothing else changes it",
     )

@@ -286,7 +286,7 @@ class Root(ConfinedRoot):
     ) -> FileError:
         """Return the error for an entry that is not what was listed. `found`: its stat."""
         wanted, there = difference_from(expected, found)
-        advice = "what is there was kept; run again once nothing else changes it"
+        advice = "the existing entry was kept; run again once nothing else changes it"
         return self.refused(path, doing, expected=wanted, found=there, advice=advice)
 
     def may_spend(self, size: int, *, entries: int = 0) -> bool:
@@ -306,7 +306,7 @@ class Root(ConfinedRoot):
     def _quota_exceeded(self, path: bytes, quota: WriteQuota) -> RdcError:
         return RdcError(
             f"{printable(self.shown(path))}: cannot write it: this session may write {quota.size} bytes"
-            " in all; what was complete is there, run again to go on",
+            " in total; complete files are in place; run again to continue",
             code=ExitCode.FILE_IO,
         )
 

@@ -115,7 +115,7 @@ class SourceFile(Closing):
             self._outlasted = True
 
     def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
-        """Yield the content from the start, `size` bytes at a time, `self.size` bytes in all. May be called
+        """Yield the content from the start, `size` bytes at a time, `self.size` bytes in total. May be called
         again.
 
         Raises FileChangedError if the file has become shorter. Only check_unchanged detects other changes.

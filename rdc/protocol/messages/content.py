@@ -115,7 +115,7 @@ class RootAnswer(Message, Record):
         return self.group == 1 and self.width == ROOT_BYTES
 
     def root(self, row: int) -> bytes:
-        """The reference of the file, or of the group, with this number."""
+        """Return the reference of the file, or of the group, with this number."""
         return self.roots[row * self.width : (row + 1) * self.width]
 
     def check(self) -> str | None:
@@ -241,7 +241,7 @@ class BlockRequest(Ranged, Message, Record):
 
     @classmethod
     def of(cls, file: int, rows: array[int], size: int, width: int, *, blank: bool = False) -> BlockRequest:
-        """A request for increasing, disjoint ranges: offset and length by turns (typecode 'Q')."""
+        """Return a request for increasing, disjoint ranges: offset and length by turns (typecode 'Q')."""
         return cls(file, *columns_of(rows), size, width, blank)
 
     @property
@@ -322,7 +322,7 @@ class TraitsAnswer(Message, Record):
         return self.roots[row * SHORT_ROOT_BYTES : (row + 1) * SHORT_ROOT_BYTES]
 
     def traits_of(self, row: int) -> bytes:
-        """The traits of a file; b'' for a file without features."""
+        """Return the traits of a file; b'' for a file without features."""
         traits = self.traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
         return b"" if traits == NO_TRAITS else traits
 
@@ -413,7 +413,7 @@ class RangeRequest(Ranged, Message, Record):
         claims: Claims = NO_CLAIMS,
         blank: bool = False,
     ) -> RangeRequest:
-        """A request for increasing, disjoint ranges: offset and length by turns (typecode 'Q')."""
+        """Return a request for increasing, disjoint ranges: offset and length by turns (typecode 'Q')."""
         return cls(file, *columns_of(rows), pack, claims, blank)
 
     def check(self) -> str | None:

@@ -132,8 +132,8 @@ class Open(Message, Record):
     def asking(
         role: Role, path: bytes, secret: bytes, options: SyncOptions, *, selects: bool = False
     ) -> Open:
-        """An Open that asks for all of `options`. `selects`: Selected messages follow. Rules that have no
-        room in it follow, too (`rules_follow`)."""
+        """Return an Open that asks for all of `options`. `selects`: Selected messages follow. Rules that have
+        no room in it follow, too (`rules_follow`)."""
         names = []
         if options.rules and sum(map(rule_bytes, options.rules)) > limits.RULES_BYTES:
             options = replace(options, rules=())

@@ -135,7 +135,7 @@ def slice_listing(listing: Listing) -> Iterator[Listing]:
 
 
 def join_listing(parts: list[Listing]) -> Listing:
-    """One directory's parts as one listing. ValueError unless the names increase across parts."""
+    """One directory's parts as one listing. Raises ValueError unless the names increase across parts."""
     if len(parts) == 1:
         return parts[0]
     for before, after in pairwise(parts):
@@ -209,7 +209,8 @@ class Rows(Record):
             at = to
 
     def listings(self) -> tuple[PackedListing, ...]:
-        """The segments as listings, if all groups are present. Without owners, uids and gids are zero."""
+        """Return the segments as listings, if all groups are present. Without owners, uids and gids are
+        zero."""
         out = []
         at = 0
         whole = self if self.uids else replace(self, uids=bytes(4 * self.count), gids=bytes(4 * self.count))
@@ -398,8 +399,8 @@ class Ranged(AboutFile):
 
 
 def columns_of(rows: array[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The gaps and lengths of `rows`. A rebuilt library has tens of thousands of ranges, so this avoids a
-    loop."""
+    """Return the gaps and lengths of `rows`. A rebuilt library has tens of thousands of ranges, so this
+    avoids a loop."""
     offsets, lengths = rows[0::2], rows[1::2]
     return tuple(map(sub, offsets, chain((0,), map(add, offsets, lengths)))), tuple(lengths)
 
@@ -421,7 +422,7 @@ class Claims(Record):
     digests: bytes
 
     def part(self, rows: slice) -> Claims:
-        """The claims about the check blocks in `rows`."""
+        """Return the claims about the check blocks in `rows`."""
         return Claims(
             self.cells[rows],
             self.digests[rows.start * CHECK_BLOCK_DIGEST_BYTES : rows.stop * CHECK_BLOCK_DIGEST_BYTES],
@@ -455,7 +456,8 @@ class Claimed:
 
 
 def rests(ranges: array[int], cells: Sequence[int], size: int) -> Iterator[tuple[int, int, int]]:
-    """The parts of these check blocks outside of `ranges`, as (check block, offset in the file, length).
+    """Yield the parts of these check blocks outside of `ranges`, as (check block, offset in the file,
+    length).
 
     ranges: offset and length by turns, in order. cells: numbers in order. size: bytes of the file.
     """

@@ -127,7 +127,7 @@ class Place(records.Record):
     """The first version of the protocol that has it; None for all."""
 
     def after(self, role: Role, state: State) -> State:
-        """The state of a sender that was in `state`."""
+        """Return the state of a sender that was in `state`."""
         if self.then is None:
             return state
         return self.then if isinstance(self.then, State) else self.then[role]
@@ -149,7 +149,7 @@ class Message:
     place: ClassVar[Place]
 
     def check(self) -> str | None:
-        """The mistake between fields that are each valid, as "field: reason"; None without one."""
+        """Return the mistake between fields that are each valid, as "field: reason"; None without one."""
         return None
 
 
@@ -306,25 +306,25 @@ def message_kinds() -> dict[int, type[Message]]:
 
 
 def answers_to(*requests: type[Message]) -> tuple[type[Message], ...]:
-    """The messages that answer any of these requests."""
+    """Return the messages that answer any of these requests."""
     kinds = message_kinds().values()
     return tuple(kind for kind in kinds if not set(requests).isdisjoint(kind.place.answers))
 
 
 def field_names(kind: int) -> tuple[str, ...]:
-    """The fields of a message in wire order."""
+    """Return the fields of a message in wire order."""
     return tuple(name for name, _ in _SHAPES[kind].fields)
 
 
 def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
-    """The payload of a message. ValueError if it exceeds the protocol's limits, which is the caller's
-    mistake."""
+    """Return the payload of a message. Raises ValueError if it exceeds the protocol's limits, which is the
+    caller's mistake."""
     head, content = encode_parts(message, packer)
     return b"".join((head, content)) if content else head
 
 
 def encode_parts(message: Message, packer: msgpack.Packer | None = None) -> tuple[bytes, bytes | memoryview]:
-    """The payload in two parts: the packed fields, and the message's own content without a copy."""
+    """Return the payload in two parts: the packed fields, and the message's own content without a copy."""
     shape = _SHAPES[message.kind]
     problem = message.check() if shape.checks else None
     if problem is not None:
@@ -349,7 +349,7 @@ def encode_parts(message: Message, packer: msgpack.Packer | None = None) -> tupl
 
 
 def decode(kind: int, payload: bytes | memoryview) -> Message:
-    """The message of a payload, with every field checked: a frozen value that the rest of rdc trusts.
+    """Return the message of a payload, with every field checked: a frozen value that the rest of rdc trusts.
 
     ProtocolError names the message and the field.
     """
@@ -399,7 +399,7 @@ def decode(kind: int, payload: bytes | memoryview) -> Message:
 
 
 def _split_payload(name: str, payload: memoryview) -> tuple[memoryview, memoryview]:
-    """The msgpack part of a payload, and the content after it."""
+    """Return the msgpack part of a payload, and the content after it."""
     head = decode_varint(payload, 0, FRAME_BYTES, f"a length in a {name}")
     if head is None or head[0] > len(payload) - head[1]:
         raise ProtocolError(f"the remote side sent a {name} that ends before its content")

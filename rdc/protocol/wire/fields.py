@@ -43,7 +43,7 @@ class Codec(Protocol):
     def pack(self, value: Any, /) -> object: ...
 
     def unpack(self, raw: object, /) -> Any:
-        """The checked value. ValueError gives the reason."""
+        """Return the checked value. Raises ValueError with the reason."""
 
 
 def of_type(raw: object, kind: type[T]) -> T:
@@ -255,7 +255,7 @@ def check_inner(path: bytes) -> None:
 
 
 def of_items(raw: object, *kinds: type) -> tuple[Any, ...]:
-    """A tuple whose items have exactly these types."""
+    """Return a tuple whose items have exactly these types."""
     items = of_type(raw, tuple)
     if tuple(map(type, items)) != kinds:
         raise ValueError(f"expected ({', '.join(kind.__name__ for kind in kinds)})")
@@ -431,7 +431,7 @@ def encode_varint(value: int) -> bytes:
 def decode_varint(
     buffer: bytes | bytearray | memoryview, start: int, limit: int, what: str
 ) -> tuple[int, int] | None:
-    """The integer at `start` and the offset after it; None while its bytes are incomplete.
+    """Return the integer at `start` and the offset after it; None while its bytes are incomplete.
 
     ProtocolError for a value above `limit` and for needless trailing zero groups, as soon as the bytes show
     it. A sender cannot make the receiver wait for an endless integer.
@@ -454,7 +454,7 @@ WIDTHS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 def encode_fixed(column: array[int]) -> bytes:
-    """The items of `column` as little-endian bytes."""
+    """Return the items of `column` as little-endian bytes."""
     if sys.byteorder == "big":
         column = array(column.typecode, column)
         column.byteswap()
@@ -462,7 +462,7 @@ def encode_fixed(column: array[int]) -> bytes:
 
 
 def decode_fixed(typecode: str, data: bytes) -> array[int]:
-    """The inverse of encode_fixed. ValueError unless `data` consists of whole items."""
+    """Return the inverse of encode_fixed. Raises ValueError unless `data` consists of whole items."""
     column = array(typecode)
     if len(data) % column.itemsize:
         raise ValueError(f"{len(data)} bytes are not whole items of {column.itemsize}")
@@ -487,8 +487,8 @@ def pack_column(values: Sequence[int], count: int) -> bytes:
 
 
 def unpack_column(raw: object, count: int) -> array[int]:
-    """Unpack at most `count` integers. ValueError for another type than bytes, an unknown width, a partial
-    item or too many."""
+    """Unpack at most `count` integers. Raises ValueError for another type than bytes, an unknown width, a
+    partial item or too many."""
     data = raw if type(raw) is bytes else of_type(raw, bytes)
     if not data:
         return array("B")

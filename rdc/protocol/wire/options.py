@@ -222,7 +222,8 @@ _RECORDS: Mapping[str, Codec] = {
 
 
 def _codec(name: str, declared: Declared) -> Codec:
-    """The codec of a field, by its type. Only an item of the list may be nil: what is named is not None."""
+    """Return the codec of a field, by its type. Only an item of the list may be nil: what is named is not
+    None."""
     kind, _, rest = SyncOptions.__annotations__[name].partition(" | ")
     optional = rest == "None" and declared.wire.carrier is not Carrier.NAMED
     if kind == "bool":
@@ -235,7 +236,7 @@ def _codec(name: str, declared: Declared) -> Codec:
 
 
 def _carried(*carriers: Carrier) -> dict[str, Codec]:
-    """The codecs of all options that travel so, in wire order."""
+    """Return the codecs of all options that travel so, in wire order."""
     found = [(each.wire.at, name, each) for name, each in OPTIONS.items() if each.wire.carrier in carriers]
     return {name: _codec(name, OPTIONS[name]) for _, name in sorted((at, name) for at, name, _ in found)}
 
@@ -340,7 +341,7 @@ class NamedValues(Record):
 
 
 def added_values(options: SyncOptions) -> NamedValues | None:
-    """The options that have to be named in an Open; None for none."""
+    """Return the options that have to be named in an Open; None for none."""
     values = ((name, getattr(options, name)) for name in ADDED_OPTIONS)
     changed = tuple((name, value) for name, value in values if _is_added(name, value))
     return NamedValues(changed) if changed else None

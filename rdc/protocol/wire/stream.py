@@ -60,7 +60,8 @@ class ByteQueue:
         parts.append(memoryview(data))
 
     def head(self, length: int) -> memoryview | bytes:
-        """The first `length` bytes or more; fewer only if the queue holds fewer. They stay in the queue."""
+        """Return the first `length` bytes or more; fewer only if the queue holds fewer. They stay in the
+        queue."""
         parts = self._parts
         if not parts:
             return b""
@@ -123,7 +124,7 @@ class Frame(Record):
 
 
 def frame_head(kind: int, round_number: int, length: int) -> bytes:
-    """The head of a payload of `length` bytes: varint length, u8 type, varint round."""
+    """Return the head of a payload of `length` bytes: varint length, u8 type, varint round."""
     if length < 0x80 and round_number < 0x80:
         return bytes((length, kind, round_number))
     return b"%b%c%b" % (encode_varint(length), kind, encode_varint(round_number))
@@ -153,7 +154,7 @@ class FrameReader:
         self._queue.feed(data)
 
     def next(self) -> Frame | None:
-        """The next whole frame, or None if more bytes are needed. ProtocolError above a limit."""
+        """Return the next whole frame, or None if more bytes are needed. ProtocolError above a limit."""
         queue = self._queue
         if not len(queue):
             return None
@@ -208,7 +209,7 @@ class CompressionLevel(Record):
         return self.frame_log > 0 and frame + block_content > 1 << self.frame_log
 
     def compressor(self) -> zstandard.ZstdCompressor:
-        """A compressor that makes such frames, one at a time."""
+        """Return a compressor that makes such frames, one at a time."""
         from rdc.lean.zstd import zstandard
 
         changed = {}
@@ -470,7 +471,8 @@ class BlockReader:
         self._queue.feed(data)
 
     def next(self) -> bytes | memoryview | None:
-        """The frame stream of the next whole block, or None if more bytes are needed. A keepalive gives b"".
+        """Return the frame stream of the next whole block, or None if more bytes are needed. A keepalive
+        gives b"".
 
         ProtocolError for a block above its limit (seen in its header), one that expands beyond
         BLOCK_CONTENT_BYTES, and one that zstd cannot decode.
@@ -558,7 +560,7 @@ def pack_literals(literals: bytes, context: bytes) -> bytes:
 
 
 def unpack_literals(packed: bytes, context: bytes, size: int) -> bytes:
-    """The inverse of pack_literals: `size` bytes.
+    """Return the inverse of pack_literals: `size` bytes.
 
     ValueError if the length differs: the context differs, or the sender lied.
     """

@@ -74,7 +74,7 @@ def find_alternates(
     directory: ComparedDirectory,
     comparison: Comparison,
 ) -> AlternateMatches:
-    """Returns what the alternate directories have of the new entries, and of those that they replace."""
+    """Return what the alternate directories have of the new entries, and of those that they replace."""
     listings = alternates.listings(context.at.root, directory.path)
     if not any(listings):
         return AlternateMatches({}, {})
@@ -135,7 +135,7 @@ class _Look:
         )
 
     def _same_attributes(self, row: int) -> Callable[[int], bool] | None:
-        """Tells whether the entry in an alternate directory has the extended attributes of this row."""
+        """Tell whether the entry in an alternate directory has the extended attributes of this row."""
         xattrs = self._context.xattrs
         if xattrs is None or self._wanted.kinds[row] == Kind.DIRECTORY:
             return None
@@ -165,7 +165,7 @@ class _Look:
             return False  # in a dry run, a file may be where a directory above would be made
 
     def existing(self, fresh: Set[int]) -> Iterator[tuple[int, AlternateMatch]]:
-        """Yields the files that the destination has and that an alternate directory has as the source has
+        """Yield the files that the destination has and that an alternate directory has as the source has
         them. A name that becomes a link to another file is left out."""
         context, here = self._context, self._directory.existing
         if context.at.options.ignore_existing or context.at.options.rereads or context.at.root.append_only:
@@ -257,14 +257,14 @@ class AlternateFiles:
         self._xattrs = context.xattrs
         self._owner = context.at.preserved.owner
         self._dry = options.dry_run
-        self._fsync = options.fsync
+        self._fsync = options.is_durable
         self._checksum = options.checksum
         self._alternates = alternates
         self._permissions = permissions
         self._entries = entries
         self._copies = CommitGroup(
             context.at.root,
-            fsync=options.fsync,
+            fsync=options.is_durable,
             on_commit=self._committed,
             on_error=self._failed,
             files=GROUP_FILES,
@@ -281,12 +281,12 @@ class AlternateFiles:
     def look(
         self, directory: ComparedDirectory, comparison: Comparison
     ) -> tuple[Comparison, AlternateMatches]:
-        """Returns what is left of a comparison, and what alternate directories have."""
+        """Return what is left of a comparison, and what alternate directories have."""
         found = find_alternates(self._context, self._alternates, directory, comparison)
         return without_rows(comparison, found.entries.keys()) if found.entries else comparison, found
 
     def make(self, entry: AlternateEntry) -> bool:
-        """Makes an entry, or starts to fetch its content. Returns True if that touches its directory."""
+        """Make an entry, or start to fetch its content. Returns True if that touches its directory."""
         try:
             if entry.kind != Kind.FILE:
                 return self._make_link_or_node(entry)
@@ -299,7 +299,7 @@ class AlternateFiles:
             return True
 
     def finish(self) -> None:
-        """Makes everything durable that was copied or linked. Raises RdcError."""
+        """Make everything durable that was copied or linked. Raises RdcError."""
         self._copies.flush()
         linked, self._linked_in = self._linked_in, {}
         if self._fsync and linked:
@@ -311,7 +311,7 @@ class AlternateFiles:
     # Symlinks and special files
 
     def _make_link_or_node(self, entry: AlternateEntry) -> bool:
-        """Creates a symlink or a special file, which hold no content to share. As in rsync, the report names
+        """Create a symlink or a special file, which hold no content to share. As in rsync, the report names
         it only if it differs from what was found."""
         match = entry.match
         path, metadata, kind = entry.path, entry.metadata, Kind(entry.kind)
@@ -336,7 +336,7 @@ class AlternateFiles:
     # Files
 
     def _make_file(self, entry: AlternateEntry, *, whole: bool) -> bool:
-        """Makes a file whose content an alternate directory has. `whole`: its metadata, too."""
+        """Make a file whose content an alternate directory has. `whole`: its metadata, too."""
         use = self._alternates.use
         if whole and use is AlternateUse.COMPARE:
             return self._leave_out(entry)
@@ -348,7 +348,7 @@ class AlternateFiles:
         return True
 
     def _leave_out(self, entry: AlternateEntry) -> bool:
-        """Leaves an entry to the alternate directory, and removes what the destination has of it."""
+        """Leave an entry to the alternate directory, and remove what the destination has of it."""
         if self._skipped is not None:
             self._skipped.add((entry.file,))
         try:
@@ -364,7 +364,7 @@ class AlternateFiles:
         return True
 
     def _link(self, entry: AlternateEntry) -> bool:
-        """Makes the path a name of the file that was found. False: it cannot be, or that file has changed."""
+        """Make the path a name of the file that was found. False: it cannot be, or that file has changed."""
         origin = self._alternates.roots[entry.match.number]
         found = self._unchanged(origin, entry)
         if found is None:
@@ -382,7 +382,7 @@ class AlternateFiles:
 
     @staticmethod
     def _unchanged(origin: Root, entry: AlternateEntry) -> Identity | None:
-        """The file in the alternate directory; None if it is no longer as it was listed."""
+        """Return the file in the alternate directory; None if it is no longer as it was listed."""
         try:
             found = origin.identity(entry.path)
             if (found.size, origin.metadata(entry.path)) != (entry.listed_size, entry.listed):
@@ -392,7 +392,7 @@ class AlternateFiles:
             return None
 
     def _copy(self, entry: AlternateEntry, code: str | None) -> bool:
-        """Stages a copy. False: the file has changed since it was listed, or cannot be read."""
+        """Stage a copy. False: the file has changed since it was listed, or cannot be read."""
         origin, path = self._alternates.roots[entry.match.number], entry.path
         try:
             source = origin.open_read(path)
@@ -426,7 +426,7 @@ class AlternateFiles:
         return True
 
     def _fetch(self, entry: AlternateEntry, *, based: bool = False) -> None:
-        """Fetches the file. `based`: the one in the alternate directory is its base."""
+        """Fetch the file. `based`: the one in the alternate directory is its base."""
         difference = entry.match.difference
         if based:
             self._alternates.note_base(entry.file, entry.match.number)
@@ -438,7 +438,7 @@ class AlternateFiles:
         self._router.create(entry.file, entry.path, entry.size)
 
     def _make_equal(self, file: int) -> bool:
-        """Makes a file whose content turned out to be what an alternate directory has; see
+        """Make a file whose content turned out to be what an alternate directory has; see
         AlternateDirectories.make_equal."""
         entry = self._compared.pop(file, None)
         if entry is None:
@@ -452,7 +452,7 @@ class AlternateFiles:
     # Reports
 
     def _report(self, path: bytes, code: str | None, *, new: bool) -> None:
-        """Counts a changed entry, and reports it unless rsync is silent about it. rsync's code of an entry
+        """Count a changed entry, and report it unless rsync is silent about it. rsync's code of an entry
         that is made of another one does not say whether it is `new`."""
         self._landing.count(new=new)
         if code is not None:

@@ -63,7 +63,7 @@ class ClosedMoves:
         """For each closed path, the mode that it gets when the turn has announced everything."""
 
     def closed(self, found: Metadata, old: bytes, new: bytes) -> Metadata:
-        """The metadata for an entry that is renamed from `old` to `new`: closed if a directory hid it.
+        """Return the metadata for an entry that is renamed from `old` to `new`: closed if a directory hid it.
 
         `found`: its metadata now. Raises FileError.
         """
@@ -76,7 +76,7 @@ class ClosedMoves:
         return replace(found, mode=found.mode & ~_OTHERS) if hidden else found
 
     def renamed(self, old: bytes, new: bytes, found: Metadata, closed: Metadata) -> None:
-        """Notes that an entry was renamed with everything below it.
+        """Note that an entry was renamed with everything below it.
 
         `found`: its metadata before; `closed`: its metadata now.
         """
@@ -87,7 +87,7 @@ class ClosedMoves:
             self._modes.setdefault(new, found.mode)
 
     def unclosed(self, directory: bytes, existing: Listing) -> Listing:
-        """The listing `existing` of a directory, with the modes that closed entries had before."""
+        """Return the listing `existing` of a directory, with the modes that closed entries had before."""
         if not self._modes:
             return existing
         modes = existing.modes[:]
@@ -98,7 +98,7 @@ class ClosedMoves:
     def note_announced(
         self, directory: bytes, metadata: Metadata, listing: Listing, existing: Listing
     ) -> None:
-        """Notes the modes that the source announced for a directory and some of its entries.
+        """Note the modes that the source announced for a directory and some of its entries.
 
         `existing`: the destination's listing of the directory.
         """
@@ -115,7 +115,7 @@ class ClosedMoves:
                     del self._modes[path]  # new content will replace this file, so it stays closed
 
     def open(self) -> None:
-        """Gives each closed entry that still exists its mode. The turn has announced everything."""
+        """Give each closed entry that still exists its mode. The turn has announced everything."""
         modes, self._modes = self._modes, {}
         for path, mode in modes.items():
             try:
@@ -128,7 +128,7 @@ class ClosedMoves:
 
 
 def _directories_above(path: bytes) -> list[bytes]:
-    """The directories above `path`, without the root."""
+    """Return the directories above `path`, without the root."""
     names = path.split(b"/")
     return [b"/".join(names[:count]) for count in range(1, len(names))]
 
@@ -176,7 +176,7 @@ class ChangeTurn(DestinationTurn):
         """Number of regular files in the source's whole tree."""
 
     def run(self, round_: int) -> Conversation[Done]:
-        """Receives the changes, fetches contents, deletes, and ends with the totals of the turn."""
+        """Receive the changes, fetch contents, delete, and end with the totals of the turn."""
         try:
             end = yield from self._gather(round_)
             self.source_files = end.files
@@ -193,7 +193,7 @@ class ChangeTurn(DestinationTurn):
         return done
 
     def _gather(self, round_: int) -> Conversation[TurnEnd]:
-        """Compares directories as the source names them. Contents are requested when all are known."""
+        """Compare directories as the source names them. Contents are requested when all are known."""
         while True:
             received = yield Receive()
             if received is None:
@@ -220,7 +220,7 @@ class ChangeTurn(DestinationTurn):
                 raise ProtocolError(f"expected what changed, found {type(message).__name__}")
 
     def _bring_up(self, end: TurnEnd) -> Conversation[None]:
-        """Fetches contents, renames and deletes, after all directories were compared."""
+        """Fetch contents, rename and delete, after all directories were compared."""
         directories, transfers = self.directories, self.transfers
         directories.skip_unlisted()
         extra = self.extraneous.found
@@ -245,7 +245,7 @@ class ChangeTurn(DestinationTurn):
         directories.finish()
 
     def _check_within(self, directory: bytes, names: Collection[bytes]) -> None:
-        """Raises ProtocolError for entries other than the announced one, or in an excluded directory."""
+        """Raise ProtocolError for entries other than the announced one, or in an excluded directory."""
         if directory:
             check_announced((directory.partition(b"/")[0],), self._only)
         else:
@@ -300,7 +300,8 @@ class ChangeTurn(DestinationTurn):
         self.directories.compare(path, first, part.listing, existing, frozenset(part.doubtful))
 
     def _existing(self, path: bytes, part: Changed, *, new: bool) -> Listing | None:
-        """The destination's listing of the entries that the source names; None if it cannot be read."""
+        """Return the destination's listing of the entries that the source names; None if it cannot be
+        read."""
         if new:
             return EMPTY_LISTING
         try:
@@ -319,7 +320,7 @@ class ChangeTurn(DestinationTurn):
     # Renames
 
     def _rename(self, message: Renamed) -> None:
-        """Renames an entry in one step.
+        """Rename an entry in one step.
 
         A file that is not as expected is left to the comparison. The source will not name the contents of a
         directory, so an unexpected directory makes the turn fail.
@@ -376,14 +377,14 @@ class ChangeTurn(DestinationTurn):
         )
 
     def _renamed(self, old: bytes, new: bytes, kind: Kind) -> None:
-        """Notes and reports a rename."""
+        """Note and report a rename."""
         parent = new.rpartition(b"/")[0]
         self._renamed_into.setdefault(self._root.identity(parent).device, parent)
         mark = b"/" if kind is Kind.DIRECTORY else b""
         self.landing.report(ItemChanged(RENAMING, old + mark, new + mark))
 
     def _make_renames_durable(self) -> None:
-        if self._options.fsync and self._renamed_into:
+        if self._options.is_durable and self._renamed_into:
             try:
                 make_durable(self._root, self._renamed_into.values())
             except FileError as error:
@@ -397,7 +398,7 @@ class Audience(Protocol):
     """Takes the events of turns."""
 
     def events(self) -> EventRelay:
-        """A relay for the events of the next turn."""
+        """Return a relay for the events of the next turn."""
 
     def begins(self) -> None:
         """A turn begins."""
@@ -406,7 +407,7 @@ class Audience(Protocol):
         """A turn ended. `whole`: it compared whole trees. `files`: number of regular files at the source."""
 
     def hear(self, message: Message) -> bool:
-        """Takes a message that came between two turns; False if the message is not allowed there."""
+        """Take a message that came between two turns; False if the message is not allowed there."""
 
 
 class _FarAudience:
@@ -460,7 +461,7 @@ class LiveDestination:
         """The facts that a turn has learned of its file system."""
 
     def check_again(self) -> None:
-        """Checks the copy when a session continues a lost one.
+        """Check the copy when a session continues a lost one.
 
         Raises RdcError (exit code 11) if the copy is gone, so that no mount point without its file system is
         filled.
@@ -472,7 +473,7 @@ class LiveDestination:
             )
 
     def run(self, watch: Watch) -> Conversation[None]:
-        """Serves turns until the source ends the stream between two turns."""
+        """Serve turns until the source ends the stream between two turns."""
         if watch.again:
             self.check_again()
         yield from self._compare_all()
@@ -490,7 +491,7 @@ class LiveDestination:
                 yield from self._take_changes(round_)
 
     def _next_turn(self) -> Conversation[Received | None]:
-        """The next Turn; None if the source ended the stream."""
+        """Return the next Turn; None if the source ended the stream."""
         while (received := (yield Idle())) is not None:
             if isinstance(received.message, Turn):
                 return received
@@ -500,7 +501,7 @@ class LiveDestination:
         return None
 
     def _compare_all(self) -> Conversation[None]:
-        """A turn that compares whole trees."""
+        """Run a turn that compares whole trees."""
         self._start, round_ = announced((yield Receive()), self._asked)
         destination_root = self._destination_root(self._start)
         try:
@@ -515,7 +516,7 @@ class LiveDestination:
             self._release(destination_root)
 
     def _take_changes(self, round_: int) -> Conversation[None]:
-        """A turn that receives only what changed."""
+        """Run a turn that receives only what changed."""
         if self._start is None:
             raise ProtocolError("changes of a tree that was never described")
         destination_root = self._destination_root(self._start)
@@ -533,7 +534,7 @@ class LiveDestination:
             self._release(destination_root)
 
     def _destination_root(self, start: Start) -> DestinationRoot:
-        """Opens the destination. Raises RdcError (exit code 11) if another directory took its place."""
+        """Open the destination. Raises RdcError (exit code 11) if another directory took its place."""
         if self._root is not None and not self._site.has(self._path):
             # Do not make the directory again: its file system may have been unmounted.
             raise RdcError(
@@ -566,7 +567,7 @@ class LiveDestination:
         return destination_root
 
     def _release(self, destination_root: DestinationRoot) -> None:
-        """Closes the destination, and keeps what the turn has learned of its file system."""
+        """Close the destination, and keep what the turn has learned of its file system."""
         storage = destination_root.root.storage
         if storage.is_learned:
             self._facts = storage.facts

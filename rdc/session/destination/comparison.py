@@ -36,16 +36,16 @@ class ComparedDirectories(Protocol):
     """Takes each directory once, after its parent announced it."""
 
     def announced(self, path: bytes) -> AnnouncedDirectory | None:
-        """The directory at `path`, if it was announced and has not been compared yet."""
+        """Return the directory at `path`, if it was announced and has not been compared yet."""
 
     def expect(self, path: bytes, announced: AnnouncedDirectory) -> None:
-        """Announces the directory at `path`: `compare` may follow."""
+        """Announce the directory at `path`: `compare` may follow."""
 
     def mark_unchanged(self, path: bytes) -> bool:
         """Like `compare` for a directory with equal listings; False if `compare` has to follow."""
 
     def compare(self, path: bytes, first: int, listing: Listing, existing: Listing | None) -> None:
-        """Compares the directory at `path`, whose entries start at manifest row `first`. `existing` None: the
+        """Compare the directory at `path`, whose entries start at manifest row `first`. `existing` None: the
         destination's could not be read."""
 
     def restore_permissions_later(self, path: bytes) -> None:
@@ -63,7 +63,7 @@ class ListedTree(Protocol):
     """A tree of which single directories are listed."""
 
     def listing(self, path: bytes, on_borrowed: Callable[[bytes], None], /) -> Listing | None:
-        """The listing of one directory; None if it cannot be read. `on_borrowed`: as in OwnTree."""
+        """Return the listing of one directory; None if it cannot be read. `on_borrowed`: as in OwnTree."""
 
 
 class ListingIntake:
@@ -100,7 +100,7 @@ class ListingIntake:
         """Number of complete directories."""
 
     def take(self, part: ListingPart) -> None:
-        """Takes one part. Raises ProtocolError for a directory that was not announced or is out of order."""
+        """Take one part. Raises ProtocolError for a directory that was not announced or is out of order."""
         if part.directory != self._listed or self._directories.announced(part.path) is None:
             raise ProtocolError(f"a listing of '{printable(part.path)}', which was not announced")
         self._parts.append(part.listing)
@@ -125,7 +125,7 @@ class ListingIntake:
         self._directories.compare(path, first, listing, existing)
 
     def _existing(self, path: bytes) -> Listing | None:
-        """The destination's listing of a directory; None if it cannot be read or is lost."""
+        """Return the destination's listing of a directory; None if it cannot be read or is lost."""
         announced = self._directories.announced(path)
         if announced is not None and announced.new:
             return EMPTY_LISTING
@@ -134,7 +134,7 @@ class ListingIntake:
         return self._own.listing(path, self._directories.restore_permissions_later)
 
     def end(self) -> None:
-        """Notes the end of the listing. Raises ProtocolError if a directory is incomplete."""
+        """Note the end of the listing. Raises ProtocolError if a directory is incomplete."""
         if self._parts:
             raise ProtocolError("the listing ended inside a directory")
 
@@ -178,7 +178,7 @@ class ManifestComparison(Record):
         meter: LineMeter | None = None,
         meanwhile: Callable[[], None] | None = None,
     ) -> Conversation[Discovered]:
-        """Fills `wanted` with the source's manifest; see `discover`."""
+        """Fill `wanted` with the source's manifest; see `discover`."""
         return (
             yield from discover(
                 self.own,
@@ -217,7 +217,7 @@ class ManifestComparison(Record):
         mount_points: AbstractSet[bytes],
         round_: int,
     ) -> Conversation[None]:
-        """Compares the directories in which the two manifests differ; see `compare_manifests`."""
+        """Compare the directories in which the two manifests differ; see `compare_manifests`."""
         # The digest covered the modes as sent; from here on only what both sides preserve counts.
         self.wanted.keep_modes(self.preserved, process_umask())
         if self.owners is not None:
@@ -255,7 +255,7 @@ def compare_manifests(
     mount_points: AbstractSet[bytes],
     reread: Callable[[bytes], Listing | None],
 ) -> Conversation[None]:
-    """Compares the directories in which the two manifests differ, parents first.
+    """Compare the directories in which the two manifests differ, parents first.
 
     `identities`: of the rows of `own`. `mount_points`: directories that the source did not enter, so `wanted`
     does not list them. `reread`: lists a directory that may be in `own` under another form of its name, or
@@ -308,7 +308,7 @@ def _existing(
     announced: AnnouncedDirectory | None,
     reread: Callable[[bytes], Listing | None],
 ) -> Listing | None:
-    """The destination's listing of a directory, which is number `mine` of `own`."""
+    """Return the destination's listing of a directory, which is number `mine` of `own`."""
     if mine is not None:
         return _listing(own, identities, mine)
     if path.isascii() or announced is None or announced.new or announced.lost:
@@ -321,8 +321,8 @@ def _listing(own: Manifest, identities: TreeIdentities | None, number: int) -> L
 
 
 def _announced(wanted: Manifest, path: bytes, own: Manifest, preserved: Preserved) -> AnnouncedDirectory:
-    """A directory whose parent is equal on both sides: it exists and has the right metadata. If the two ends
-    show one mtime differently, it keeps its own.
+    """Return a directory whose parent is equal on both sides: it exists and has the right metadata. If the
+    two ends show one mtime differently, it keeps its own.
 
     Raises ProtocolError if `wanted` has no such directory.
     """

@@ -109,7 +109,7 @@ class DestinationTurn:
         earlier: str | None = None,
         on_identity: Callable[[bytes, Identity], None] | None = None,
     ) -> None:
-        """Makes the parts that change the tree. Many runs need none, and import none of their modules.
+        """Make the parts that change the tree. Many runs need none, and import none of their modules.
 
         `partial_files`: collects partial files of earlier runs. `seeks`: as in Destination. `boundary`:
         nothing beyond this mount boundary is deleted. `links`, `attributes`: `links` and `xattrs` of
@@ -133,12 +133,12 @@ class DestinationTurn:
         if copies:
             from rdc.session.destination.store_landing import StoreLanding
 
-            self._copy = StoreLanding(root, events, fsync=options.fsync)
+            self._copy = StoreLanding(root, events, fsync=options.is_durable)
         self.landing = FileCommits(
             root,
             self.manifest,
             events,
-            fsync=options.fsync,
+            fsync=options.is_durable,
             owner=context.preserved.owner,
             dry=options.dry_run,
             before_writing=context.storage.before_writing,
@@ -204,7 +204,7 @@ class DestinationTurn:
         return self._guarded or self.directories
 
     def pass_guard(self, entries: int | None) -> bool:
-        """Starts what waited for a guard; False if the guard stops it. `entries`: as in GuardedChanges."""
+        """Start what waited for a guard; False if the guard stops it. `entries`: as in GuardedChanges."""
         why = None if self._guarded is None else self._guarded.stopped(entries)
         if why is not None:
             self._is_stopped = True
@@ -273,20 +273,20 @@ class DestinationTurn:
         return round_
 
     def find_missing(self) -> None:
-        """Notes what --delete-missing-args deletes, when all directories were compared."""
+        """Note what --delete-missing-args deletes, when all directories were compared."""
         if self._options.delete_missing_args and not self._is_stopped:
             from rdc.session.destination.finish import find_missing
 
             self._missing = find_missing(self._applying, self.deletion)
 
     def put_blocked(self, read_errors: int) -> None:
-        """Lets entries take the places of directories, when everything else is in place. `read_errors`: of
+        """Let entries take the places of directories, when everything else is in place. `read_errors`: of
         the source."""
         self._blocked.put_all(partial(self.extraneous.withheld, read_errors))
         self.landing.drop_held()
 
     def remove(self, entries: int, read_errors: int) -> None:
-        """Deletes what has to go, when everything else is in place. `entries`, `read_errors`: of the
+        """Delete what has to go, when everything else is in place. `entries`, `read_errors`: of the
         source."""
         self._has_removed = True
         withheld = self.extraneous.withheld(read_errors)
@@ -308,7 +308,7 @@ class DestinationTurn:
         self.extraneous.delete(entries, self.extraneous.withheld(read_errors) or why)
 
     def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
-        """Sets extended attributes, after all other changes.
+        """Set extended attributes, after all other changes.
 
         `top`: the root directory's metadata; None if its attributes do not count. `adopted`: all attributes
         were right before this run.
@@ -338,14 +338,14 @@ class DestinationTurn:
         return (yield from confirmed.confirm(round_))
 
     def _finish_undo(self) -> None:
-        """Notes that the run came to its end, if it is kept to be undone."""
+        """Note that the run came to its end, if it is kept to be undone."""
         undo = self._root.writes.undo
         if undo is not None:
             for text in undo.finish():
                 self._events.report(Problem(ExitCode.OK, b"", text))
 
     def wind_down(self) -> None:
-        """Ends an interrupted run: commits complete files and leaves partial files for the next run."""
+        """End an interrupted run: commit complete files and leave partial files for the next run."""
         self._context.storage.remember()
         if self._copy is not None:
             self._copy.close()
@@ -361,7 +361,7 @@ class DestinationTurn:
         self._context.storage.finish()
 
     def account(self, code: ExitCode) -> Done:
-        """The totals of the run."""
+        """Return the totals of the run."""
         return Done(
             self.landing.changed,
             self.deletion.deleted,
@@ -456,7 +456,7 @@ class WholeTurn(DestinationTurn):
         """The error of a full disk that ends the run once all was compared."""
 
     def _build(self) -> None:
-        """Makes the parts that change the tree."""
+        """Make the parts that change the tree."""
         from rdc.session.destination.comparison import ListingIntake
 
         destination_root, options = self._context.destination_root, self._options
@@ -482,7 +482,7 @@ class WholeTurn(DestinationTurn):
         )
 
     def _own_boundary(self) -> MountBoundary | None:
-        """The mount boundary beyond which nothing is deleted; None for no boundary."""
+        """Return the mount boundary beyond which nothing is deleted; None for no boundary."""
         if not (self._options.one_file_system and self._options.removes):
             return None
         from rdc.session.trees.source_tree import MountBoundary
@@ -555,7 +555,7 @@ class WholeTurn(DestinationTurn):
         return done
 
     def _end_full(self, round_: int) -> Conversation[None]:
-        """Puts in place what is complete, and tells what stays undeleted, before an error of a full disk ends
+        """Put in place what is complete, and tell what stays undeleted, before an error of a full disk ends
         the run."""
         if self.is_built:
             self.wind_down()
@@ -564,7 +564,7 @@ class WholeTurn(DestinationTurn):
         yield from self._events.send_waiting(round_)
 
     def _fetch(self, round_: int) -> Conversation[int]:
-        """Fetches and commits the outstanding contents, if any. Returns the round to go on with."""
+        """Fetch and commit the outstanding contents, if any. Returns the round to go on with."""
         if not self.transfers.idle:
             yield from self.transfers.pump(round_)
             round_ = yield from self._receive_until_done(round_)
@@ -572,7 +572,7 @@ class WholeTurn(DestinationTurn):
         return round_
 
     def _report_foreign(self) -> None:
-        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too.
+        """Report entries with a reserved name that are not rdc's temporaries. --delete keeps them, too.
 
         A source that must learn of no content is told of no name that it did not send."""
         if not self._context.uses_content:
@@ -585,7 +585,7 @@ class WholeTurn(DestinationTurn):
     # By listing: every directory of the source
 
     def _receive_until_done(self, round_: int) -> Conversation[int]:
-        """Handles messages until the source's tree is known and no answer is outstanding.
+        """Handle messages until the source's tree is known and no answer is outstanding.
 
         Returns the round to go on with. The parts are made once the listing comes: asked for likely files,
         the source signs them by then.
@@ -650,7 +650,7 @@ class WholeTurn(DestinationTurn):
                 self.directories.compare(path, len(self.manifest), EMPTY_LISTING, found)
 
     def _comparison_done(self, totals: _Totals) -> None:
-        """Notes that all directories were compared, and starts what had to wait for that. Raises
+        """Note that all directories were compared, and start what had to wait for that. Raises
         OutOfSpaceError if the disk was full."""
         self._totals = totals
         self.directories.skip_unlisted()
@@ -680,7 +680,7 @@ class WholeTurn(DestinationTurn):
         self._events.report(PlanKnown(self.landing.planned, self.progress.total_bytes, deletes))
 
     def _pass_guard(self, entries: int | None) -> None:
-        """Begins with the changes, unless a guard stops the run. `entries`: of the destination, if known."""
+        """Begin with the changes, unless a guard stops the run. `entries`: of the destination, if known."""
         if not self.pass_guard(entries):
             self._links = self._xattrs = None
 
@@ -696,7 +696,7 @@ class WholeTurn(DestinationTurn):
         return () if self._links is None else names_here(self._root, self.manifest, self._links, file)
 
     def _compare_by_manifest(self, round_: int) -> Conversation[int]:
-        """Walks this side's tree while the source walks its own, and compares the two manifests, or asks for
+        """Walk this side's tree while the source walks its own, and compare the two manifests, or ask for
         the source's listing. Makes no parts if the trees need nothing, or before a listing comes."""
         yield Flush()
         own = self._own = self._own_tree.walk()
@@ -755,8 +755,8 @@ class WholeTurn(DestinationTurn):
         return round_
 
     def _likely(self, own: Manifest, rows: Iterable[range]) -> messages.LikelyRequest | None:
-        """The request for the trees of likely files, where the trees differ in these rows of `own`; None for
-        none."""
+        """Return the request for the trees of likely files, where the trees differ in these rows of `own`;
+        None for none."""
         context = self._context
         newest = newest_file(own, rows)
         if newest is None or context.whole or context.dry or not context.uses_content:
@@ -790,7 +790,7 @@ class WholeTurn(DestinationTurn):
         )
 
     def _ask_listing(self, round_: int) -> Conversation[int]:
-        """Falls back to the source's full listing."""
+        """Fall back to the source's full listing."""
         # Each directory is read again when its listing comes: the walk is old by then.
         own, self._own = self._own, None
         yield Send(messages.Describe(True, self._context.described), round_)

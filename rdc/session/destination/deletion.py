@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 def writing_code(error: FileError) -> ExitCode:
-    """Maps exit code 24, which is about source files, to 23. Any other code stays."""
+    """Map exit code 24, which is about source files, to 23. Any other code stays."""
     return ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
 
 
 def borrow_permissions(root: Root, path: bytes) -> bool:
-    """Lets the owner read, write and search the directory at `path`.
+    """Let the owner read, write and search the directory at `path`.
 
     Returns True if that changed its mode; the caller restores the mode at the end. Does nothing for root, who
     needs no permissions, or for users who do not own the directory.
@@ -272,7 +272,7 @@ class Deletion:
             yield from some
 
     def _try_to_remove(self, entry: Extraneous) -> bool | FileError:
-        """Removes one file in any thread. Returns whether it was there, or the error."""
+        """Remove one file in any thread. Returns whether it was there, or the error."""
         try:
             return self._root.remove(entry.path, entry.listed)
         except FileError as error:
@@ -341,7 +341,7 @@ class Deletion:
         return backups is not None and backups.protects(path, kind)
 
     def _enter(self, top: Extraneous) -> _Frame:
-        """Lists a directory that is to be emptied, and removes temporaries of rdc from it."""
+        """List a directory that is to be emptied, and remove temporaries of rdc from it."""
         path, filters = top.path, self._filters.emptied
         try:
             if self._boundary is not None and not self._boundary.holds(path):
@@ -377,7 +377,7 @@ class Deletion:
         return _Frame(top, self._prepared(children, filters), filters, gone=gone)
 
     def _children(self, path: bytes, now: Listing) -> Iterator[Extraneous]:
-        """Yields the entries of a directory as they are `now`, each with what was listed before."""
+        """Yield the entries of a directory as they are `now`, each with what was listed before."""
         before = self.below.listing(path)
         listed = now if before is None else before
         identities = listed.identities
@@ -389,7 +389,7 @@ class Deletion:
             yield Extraneous(join(path, name), kind, known)
 
     def _remove_one(self, entry: Extraneous) -> bool:
-        """Deletes one file, symlink or empty directory. True if nothing is left at its path."""
+        """Delete one file, symlink or empty directory. True if nothing is left at its path."""
         path, is_directory = entry.path, entry.kind == Kind.DIRECTORY
         if path in self._spared:
             return True
@@ -416,7 +416,7 @@ class Deletion:
         return True
 
     def finish(self) -> None:
-        """Reports how many entries the limit left undeleted."""
+        """Report how many entries the limit left undeleted."""
         if self.refused:
             text = f"{self.refused} more entries were not deleted: the limit is {self._limit} (--max-delete)"
             self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))
@@ -462,7 +462,7 @@ class FoundEntries:
         return None if row is None else self._identities[row]
 
     def add(self, path: bytes, listing: Listing, rows: Sequence[int]) -> None:
-        """Adds these rows of the listing of the directory at `path`."""
+        """Add these rows of the listing of the directory at `path`."""
         self._names += [listing.names[row] for row in rows]
         self._kinds += bytes([listing.kinds[row] for row in rows])
         if self._identities is not None:
@@ -513,7 +513,7 @@ class ExtraneousEntries:
         self._differ = False
 
     def add(self, path: bytes, listing: Listing, rows: Sequence[int]) -> None:
-        """Adds these rows of the directory at `path`. Without --delete at most REMOVED_FILES are
+        """Add these rows of the directory at `path`. Without --delete at most REMOVED_FILES are
         kept: they can only serve as sources of content."""
         room = self._options.delete or len(self.found) < REMOVED_FILES
         if room and (self._boundary is None or self._holds(self._boundary, path)):
@@ -527,12 +527,12 @@ class ExtraneousEntries:
             self._differ = True
 
     def note_in_way(self, path: bytes) -> None:
-        """Notes that the directory at `path` is in the way of another entry and may be emptied later."""
+        """Note that the directory at `path` is in the way of another entry and may be emptied later."""
         if self._options.removes and not self._options.dry_run:
             self._deletion.below.note(path)
 
     def take_walk(self, manifest: Manifest, identities: TreeIdentities, unread: Collection[bytes]) -> None:
-        """Takes the walk of the whole destination that is compared; see ListedBelow."""
+        """Take the walk of the whole destination that is compared; see ListedBelow."""
         self._deletion.below.take_walk(manifest, identities, unread)
 
     def identity(self, path: bytes) -> Identity | None:
@@ -546,7 +546,7 @@ class ExtraneousEntries:
         return self._differ
 
     def note_difference(self) -> None:
-        """Notes that the two trees differ in something that this run leaves as it is."""
+        """Note that the two trees differ in something that this run leaves as it is."""
         self._differ = True
 
     @staticmethod
@@ -577,7 +577,7 @@ class ExtraneousEntries:
         return None if self._options.ignore_errors else incomplete(read_errors) or self._unarrived()
 
     def delete(self, entries: int, withheld: str | None) -> None:
-        """Deletes them, unless the source seems to have lost its entries by accident.
+        """Delete them, unless the source seems to have lost its entries by accident.
 
         `entries`: of the source. `withheld`: why nothing may be deleted, as `withheld` returns it.
         """
@@ -599,7 +599,7 @@ class ExtraneousEntries:
                 self._differ = True
 
     def _read_rules_again(self) -> None:
-        """Has the rule files count as they are now. All are read before the first deletion, which may be of
+        """Have the rule files count as they are now. All are read before the first deletion, which may be of
         one of them."""
         self._filters.renew()
         for one in self.found:
@@ -625,7 +625,7 @@ class ExtraneousEntries:
         return entries <= self._given() and not self._options.force_empty
 
     def withhold(self, found: Iterable[Extraneous], why: str) -> None:
-        """Reports how many deletions are withheld, if these entries were to be deleted."""
+        """Report how many deletions are withheld, if these entries were to be deleted."""
         count = self._deletion.count(found)
         if count:
             self._differ = True
@@ -645,7 +645,7 @@ class ExtraneousEntries:
             return False  # its rules cannot be read
 
     def make_way(self, path: bytes, withheld: str | None, *, foresee: bool = False) -> str | None:
-        """Empties the directory at `path` so that another entry can replace it in one step.
+        """Empty the directory at `path` so that another entry can replace it in one step.
 
         Returns None, or the reason why it is not empty. `withheld`: as in `delete`. `foresee`: only tells
         what is known to be in the way.
@@ -691,7 +691,7 @@ class BlockedEntries:
     def add(
         self, path: bytes, put: Callable[[], object], is_ready: Callable[[], bool] = lambda: True
     ) -> None:
-        """Notes the entry at `path`. `put`: puts it there, where an empty directory is. `is_ready`: whether
+        """Note the entry at `path`. `put`: puts it there, where an empty directory is. `is_ready`: whether
         what is to be put is here; if not, that was reported."""
         self._waiting.append(_Blocked(path, is_ready, put))
         self._paths.add(path)
@@ -701,7 +701,7 @@ class BlockedEntries:
         return path in self._paths
 
     def put_all(self, withheld: Callable[[], str | None]) -> None:
-        """Empties the directories, and puts the entries there. `withheld`: why nothing may be deleted now, as
+        """Empty the directories, and put the entries there. `withheld`: why nothing may be deleted now, as
         ExtraneousEntries.withheld returns it.
 
         No directory is emptied if it is known of one that it cannot be, and that forbids deletions.
@@ -766,7 +766,7 @@ class Unarrived:
         """Directories of which it is not known what they lack."""
 
     def note(self, problem: Problem) -> None:
-        """Takes a problem of this side. Reserved names never arrive, as if a rule left them out."""
+        """Take a problem of this side. Reserved names never arrive, as if a rule left them out."""
         if problem.code not in _NO_MATTER and refused_component(problem.path_bytes) is None:
             row = self._wanted.row(problem.path_bytes)
             if row is not None:
@@ -793,7 +793,7 @@ class Unarrived:
         )
 
     def _missing(self, row: int) -> bytes | None:
-        """The path of an entry if nothing of its kind is there, or if that cannot be told."""
+        """Return the path of an entry if nothing of its kind is there, or if that cannot be told."""
         entry = self._wanted.entry(row)
         path, kind = entry.path, Kind.SPECIAL if entry.kind in NODES else entry.kind
         try:

@@ -81,7 +81,7 @@ class DirectoryTable(Generic[V]):
         return isinstance(path, bytes) and self.get(path) is not None
 
     def __getitem__(self, path: bytes) -> V:
-        """Raises KeyError if the path is not in the table."""
+        """Return the value of a path. Raises KeyError if the path is not in the table."""
         found = self.get(path)
         if found is None:
             raise KeyError(path)
@@ -102,7 +102,7 @@ class DirectoryTable(Generic[V]):
             self._below.setdefault(parent, {})[name] = value
 
     def pop(self, path: bytes) -> V:
-        """Raises KeyError if the path is not in the table."""
+        """Remove a path and return its value. Raises KeyError if the path is not in the table."""
         if len(path) <= SHORT_PATH:
             return self._short.pop(path)
         parent, _, name = path.rpartition(b"/")
@@ -116,7 +116,7 @@ class DirectoryTable(Generic[V]):
         self._short, self._below = {}, {}
 
     def items(self) -> Iterator[tuple[bytes, V]]:
-        """Yields short paths in order of insertion, then long paths grouped by parent."""
+        """Yield short paths in order of insertion, then long paths grouped by parent."""
         yield from self._short.items()
         for parent, below in self._below.items():
             for name, value in below.items():
@@ -152,7 +152,7 @@ class TouchedDirectories:
         self._changed_bytes = 0
 
     def add(self, path: bytes, metadata: Metadata, *, made: bool) -> None:
-        """Sets `metadata` of the directory at the end of the run. `made`: the run made the directory."""
+        """Set `metadata` of the directory at the end of the run. `made`: the run made the directory."""
         parent, name = b"", path
         if len(path) > SHORT_PATH:
             parent, _, name = path.rpartition(b"/")
@@ -161,7 +161,7 @@ class TouchedDirectories:
         self._touched.append(_Touched(parent, name, metadata, made))
 
     def note_changed(self, path: bytes) -> None:
-        """Notes that the run changed something in the directory."""
+        """Note that the run changed something in the directory."""
         if self._changed_bytes > CHANGED_PATHS_BYTES:
             return
         self._changed.add(path)
@@ -175,7 +175,7 @@ class TouchedDirectories:
         return None if self._changed_bytes > CHANGED_PATHS_BYTES else self._changed
 
     def set_metadata(self, root: Root, events: EventRelay, *, owner: bool, with_root: bool) -> None:
-        """Sets the metadata of all collected directories, children before parents.
+        """Set the metadata of all collected directories, children before parents.
 
         Work in a directory changes its mtime, so this is the last step. `with_root`: False if the root is
         only the directory that holds the one synced entry. What both ends cannot preserve stays as it is.
@@ -264,7 +264,7 @@ class DirectoryEntries:
         decision: Decision | None,
         from_elsewhere: Difference | None,
     ) -> AnnouncedDirectory:
-        """Makes or keeps a subdirectory. A new one touches its parent.
+        """Make or keep a subdirectory. A new one touches its parent.
 
         `decision`: what its parent's comparison found; None if it is equal. `from_elsewhere`: how it differs
         from what an alternate directory has at its path.
@@ -297,7 +297,7 @@ class DirectoryEntries:
         return AnnouncedDirectory(metadata, missing is not None, False, lost)
 
     def change_root(self, announced: AnnouncedDirectory) -> AnnouncedDirectory:
-        """Compares the synced directory itself; rsync reports it as './'."""
+        """Compare the synced directory itself; rsync reports it as './'."""
         if announced.new:
             metadata = self._permissions.guarded(-1, announced.metadata)
             announced = replace(announced, metadata=metadata)
@@ -329,8 +329,11 @@ class DirectoryEntries:
         """Return how the root directory differs from `wanted`."""
         existing = self._root.metadata(b"")
         existing = with_equal_time(existing, wanted, self._options)
-        existing = with_clamped_time(existing, wanted, lambda: time_limits(self._root.file_system_type(b"")))
-        return difference(Kind.DIRECTORY, wanted, existing, preserved=self._storage.preserved)
+        preserved = self._storage.preserved
+        existing = with_clamped_time(
+            existing, wanted, lambda: time_limits(self._root.file_system_type(b"")), preserved
+        )
+        return difference(Kind.DIRECTORY, wanted, existing, preserved=preserved)
 
     def _with_own_time(self, wanted: Metadata) -> Metadata:
         """`wanted` with the mtime that the root directory has, if both ends take the two for one time."""
@@ -338,7 +341,7 @@ class DirectoryEntries:
         return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
     def _report_root(self, announced: AnnouncedDirectory, decision: Decision) -> None:
-        """Reports that the root directory is made or changes."""
+        """Report that the root directory is made or changes."""
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
         elsewhere = self._alternates if announced.new else None
         known = (
@@ -351,7 +354,7 @@ class DirectoryEntries:
             self._xattrs.note_root_reported()
 
     def _report(self, code: str, path: bytes, from_elsewhere: Difference | None) -> None:
-        """Reports a directory by its code, or a new one by how it differs from one elsewhere: rsync is silent
+        """Report a directory by its code, or a new one by how it differs from one elsewhere: rsync is silent
         if it does not."""
         changed = code if from_elsewhere is None else copying_code(Kind.DIRECTORY, from_elsewhere)
         self._landing.count(new=is_new(code))
@@ -408,11 +411,11 @@ class DirectoryChanges:
     # Announced directories
 
     def announced(self, path: bytes) -> AnnouncedDirectory | None:
-        """The directory at `path`, if it was announced and has not been compared yet."""
+        """Return the directory at `path`, if it was announced and has not been compared yet."""
         return self._expected.get(path)
 
     def expect(self, path: bytes, announced: AnnouncedDirectory) -> None:
-        """Announces the directory at `path`: `compare` may follow."""
+        """Announce the directory at `path`: `compare` may follow."""
         self._expected[path] = announced
 
     def unlisted(self) -> list[bytes]:
@@ -420,7 +423,7 @@ class DirectoryChanges:
         return [path for path, one in self._expected.items() if not (one.new or one.lost)]
 
     def expect_nothing(self) -> None:
-        """Forgets all announced directories, the root among them."""
+        """Forget all announced directories, the root among them."""
         self._expected.clear()
 
     def restore_permissions_later(self, path: bytes) -> None:
@@ -453,7 +456,7 @@ class DirectoryChanges:
         existing: Listing | None,
         check: Collection[int] = frozenset(),
     ) -> None:
-        """Brings the directory at `path` from `existing` to `listing`, which starts at manifest row `first`.
+        """Bring the directory at `path` from `existing` to `listing`, which starts at manifest row `first`.
 
         `existing` None: the directory could not be read; it and everything below it stay. `check`: rows whose
         content is compared in any case. Raises ProtocolError for an entry that the rules exclude.
@@ -487,10 +490,10 @@ class DirectoryChanges:
     def _compare_listings(
         self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
     ) -> None:
-        """Compares a directory that both sides have, and starts all changes in it."""
+        """Compare a directory that both sides have, and start all changes in it."""
         # long because each step decides whether the directory itself is touched
         directory = directory.with_equal_times(self._options)
-        directory, clamped = directory.with_clamped_times(self._root)
+        directory, clamped = directory.with_clamped_times(self._root, self._storage.preserved)
         if clamped and not self._options.size_only:
             check = clamped.union(check)
         path, existing = directory.path, directory.existing
@@ -544,7 +547,7 @@ class DirectoryChanges:
         )
 
     def _extra(self, existing: Listing, extra: Sequence[int]) -> tuple[int, ...]:
-        """The extraneous rows without those whose kinds the source's file system does not have: nobody
+        """Return the extraneous rows without those whose kinds the source's file system does not have: nobody
         deleted them there."""
         unmade = self._storage.preserved.unmade
         left = tuple(row for row in extra if _kind_made(existing.kinds[row]) not in unmade)
@@ -585,7 +588,7 @@ class DirectoryChanges:
     def _note_listed(
         self, directory: ComparedDirectory, comparison: Comparison, elsewhere: AlternateMatches | None
     ) -> None:
-        """Notes which entries were here when they were listed, of those that the run may change."""
+        """Note which entries were here when they were listed, of those that the run may change."""
         existing, listing, first = directory.existing, directory.listing, directory.first
         if existing.identities is None:
             return
@@ -611,7 +614,7 @@ class DirectoryChanges:
     def _skip_directory(
         self, path: bytes, first: int, listing: Listing, announced: AnnouncedDirectory
     ) -> None:
-        """Leaves alone a directory that is lost or cannot be read, and everything below it."""
+        """Leave alone a directory that is lost or cannot be read, and everything below it."""
         if announced.touched and not announced.lost:
             self._touched.add(path, announced.metadata, made=announced.new)
         for row in listing.rows_of(Kind.DIRECTORY):
@@ -630,7 +633,7 @@ class DirectoryChanges:
         lost: Set[int],
         elsewhere: AlternateMatches | None,
     ) -> bool:
-        """Starts all changes of a directory's entries. Returns True if they touch the directory itself.
+        """Start all changes of a directory's entries. Returns True if they touch the directory itself.
 
         `lost`: rows of directories that are not made. `elsewhere`: what alternate directories have.
         """
@@ -676,8 +679,8 @@ class DirectoryChanges:
         return touched or bool(comparison.touched or comparison.checked)
 
     def _directory_metadata(self, directory: ComparedDirectory, row: int) -> Metadata:
-        """The source's metadata of a subdirectory, with the mtime that it has here if the two are one time:
-        that of an original is finer than that of its copy."""
+        """Return the source's metadata of a subdirectory, with the mtime that it has here if the two are one
+        time: that of an original is finer than that of its copy."""
         wanted, preserved = directory.listing.metadata(row), self._storage.preserved
         if preserved.keeps_all_times:
             return wanted
@@ -695,7 +698,7 @@ class DirectoryChanges:
         return rotated(directory.listing, directory.existing, comparison, self._storage.preserved)
 
     def narrow(self, path: bytes, metadata: Metadata) -> None:
-        """Removes every permission of an existing directory that `metadata` does not grant."""
+        """Remove every permission of an existing directory that `metadata` does not grant."""
         self._permissions.narrow(path, metadata)
 
     # After all directories were compared
@@ -712,7 +715,7 @@ class DirectoryChanges:
         return None if changed is None else changed | self.late.paths
 
     def skip_unlisted(self) -> None:
-        """Ends the comparison: an announced directory without a listing is empty or unreadable at the source.
+        """End the comparison: an announced directory without a listing is empty or unreadable at the source.
 
         The run sets the metadata of such a directory even so.
         """
@@ -723,12 +726,12 @@ class DirectoryChanges:
         self._expected.clear()
 
     def finish_alternates(self) -> None:
-        """Commits what was copied or linked from alternate directories."""
+        """Commit what was copied or linked from alternate directories."""
         if self._alternates is not None:
             self._alternates.finish()
 
     def finish(self) -> None:
-        """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
+        """Set the metadata of all touched directories: the last step, as work in them changes mtimes."""
         if not self._options.dry_run:
             self._touched.set_metadata(
                 self._root, self._events, owner=self._storage.preserved.owner, with_root=self._has_top
@@ -736,5 +739,5 @@ class DirectoryChanges:
 
 
 def _kind_made(kind: int) -> Kind:
-    """The kind of an entry as Preserved.unmade has it."""
+    """Return the kind of an entry as Preserved.unmade has it."""
     return Kind(kind) if kind in (Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK) else Kind.SPECIAL

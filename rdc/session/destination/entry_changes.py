@@ -68,7 +68,7 @@ class ApplyingContext(Record):
 def report_unchanged(
     directory: ComparedDirectory, comparison: Comparison, options: SyncOptions, events: EventRelay
 ) -> None:
-    """Reports the entries in which `comparison`, of the directory's listings, found no difference.
+    """Report the entries in which `comparison`, of the directory's listings, found no difference.
 
     An entry that an option skips is not among them, as in rsync.
     """
@@ -108,7 +108,7 @@ class _Opened(Record):
     """Rows in `existing` by name. None: both listings have the same names, so rows are equal."""
 
     def row(self, row: int) -> int | None:
-        """The row in `existing` of a manifest row; None if there is no such entry."""
+        """Return the row in `existing` of a manifest row; None if there is no such entry."""
         at = row - self.first
         return at if self.rows is None else self.rows.get(self.wanted.names[at])
 
@@ -123,7 +123,7 @@ class ExistingLinks:
         self._opened: OrderedDict[int, _Opened | None] = OrderedDict()
 
     def missing(self, table: LinkTable) -> Iterator[tuple[int, int]]:
-        """Yields the pairs (file, first name) that are not hard links to the wanted file.
+        """Yield the pairs (file, first name) that are not hard links to the wanted file.
 
         Size and mtime decide whether the file is the wanted one. Raises ProtocolError for entries that are
         neither files nor special files, or of two kinds.
@@ -158,7 +158,7 @@ class ExistingLinks:
         )
 
     def _directory(self, number: int) -> _Opened | None:
-        """The directory with this manifest number; None if it cannot be read."""
+        """Return the directory with this manifest number; None if it cannot be read."""
         if number in self._opened:
             self._opened.move_to_end(number)
             return self._opened[number]
@@ -293,11 +293,13 @@ class ComparedDirectory(Record):
         listing = with_equal_times(self.listing, self.existing, options)
         return self if listing is self.listing else replace(self, listing=listing)
 
-    def with_clamped_times(self, root: Root) -> tuple[ComparedDirectory, frozenset[int]]:
-        """Return this directory with the times that its file system can hold, and the rows of the files whose
-        content has to be compared for that."""
+    def with_clamped_times(
+        self, root: Root, preserved: Preserved
+    ) -> tuple[ComparedDirectory, frozenset[int]]:
+        """Return this directory with the times that both file systems can hold, and the rows of the files
+        whose content has to be compared for that."""
         clamped = with_clamped_times(
-            self.listing, self.existing, lambda: time_limits(root.file_system_type(self.path))
+            self.listing, self.existing, lambda: time_limits(root.file_system_type(self.path)), preserved
         )
         if clamped.wanted is self.listing:
             return self, clamped.files
@@ -319,7 +321,7 @@ class AllowedChanges:
         self._uses_content = context.at.uses_content
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
-        """Removes the changes that options, reserved or clashing names, hard links or an append-only root
+        """Remove the changes that options, reserved or clashing names, hard links or an append-only root
         forbid.
 
         Also returns the rows of directories that are lost by that.
@@ -352,7 +354,7 @@ class AllowedChanges:
     def _without_skipped(
         self, directory: ComparedDirectory, comparison: Comparison
     ) -> tuple[Comparison, Set[int]]:
-        """Removes the changes that options such as --update and --existing skip; see `narrow`."""
+        """Remove the changes that options such as --update and --existing skip; see `narrow`."""
         from rdc.plan.skip_options import narrow
 
         narrowed = narrow(
@@ -385,7 +387,7 @@ class AllowedChanges:
     def _refuse_reserved(
         self, path: bytes, first: int, listing: Listing, rows: Sequence[int]
     ) -> frozenset[int]:
-        """Reports the entries in `rows`, whose names rdc reserves, and returns the rows.
+        """Report the entries in `rows`, whose names rdc reserves, and return the rows.
 
         Nothing is made, changed or linked under such a name or below such a directory.
         """
@@ -399,7 +401,7 @@ class AllowedChanges:
     def _without_clashes(
         self, directory: ComparedDirectory, comparison: Comparison, alike: Sequence[Sequence[int]]
     ) -> tuple[Comparison, Set[int]]:
-        """Reports the entries whose names are one here, and returns what remains and their rows.
+        """Report the entries whose names are one here, and return what remains and their rows.
 
         `alike`: groups of rows that may be; those of `comparison.extra` count on after the source's.
         """
@@ -428,7 +430,7 @@ class AllowedChanges:
     def _without_links(
         self, comparison: Comparison, first: int, listing: Listing, links: LinkTable
     ) -> Comparison:
-        """Removes the changes of files that become hard links to another file."""
+        """Remove the changes of files that become hard links to another file."""
         skipped = self._skipped
         rows = {
             links.files[at] - first
@@ -459,13 +461,13 @@ class AllowedChanges:
         return Comparison(tuple(possible), comparison.extra, (), comparison.checked), blocked
 
     def refuse(self, path: bytes) -> None:
-        """Reports that the append-only root does not let the entry at `path` change."""
+        """Report that the append-only root does not let the entry at `path` change."""
         error = self._root.append_only_refusal(path, "change it")
         self._events.report(Problem(error.code, path, str(error)))
 
 
 def without_rows(comparison: Comparison, rows: Set[int]) -> Comparison:
-    """Removes the changes of these rows of the source's listing."""
+    """Remove the changes of these rows of the source's listing."""
     return Comparison(
         tuple(decision for decision in comparison.decisions if decision.row not in rows),
         comparison.extra,
@@ -498,7 +500,7 @@ class DirectoryPermissions:
         self._dry_run = dry_run
 
     def make_directory(self, path: bytes, metadata: Metadata, *, replaces: Identity | None) -> bool:
-        """Makes a directory that only its owner may use until its contents are there; False on failure.
+        """Make a directory that only its owner may use until its contents are there; False on failure.
 
         `replaces`: the entry of another kind that was listed in its place.
         """
@@ -516,13 +518,13 @@ class DirectoryPermissions:
         return True
 
     def _close(self, path: bytes, metadata: Metadata) -> None:
-        """Removes every permission of group and others of a directory that is to be as if it was made now."""
+        """Remove every permission of group and others of a directory that is to be as if it was made now."""
         if not self._root.append_only:
             with suppress(FileError):
                 self._root.narrow_directory(path, metadata, owner=self._owner)
 
     def narrow(self, path: bytes, metadata: Metadata) -> None:
-        """Removes every permission of an existing directory that `metadata` does not grant.
+        """Remove every permission of an existing directory that `metadata` does not grant.
 
         The caller does this before anything lands in or below the directory. A directory that this user may
         not change stays as it is; the end of the run reports it. Below an append-only root no existing
@@ -539,7 +541,7 @@ class DirectoryPermissions:
     def narrow_if_needed(
         self, row: int, path: bytes, metadata: Metadata, differing: Difference
     ) -> tuple[Metadata, bool]:
-        """Narrows an existing directory if it differs in access or gets another ACL.
+        """Narrow an existing directory if it differs in access or gets another ACL.
 
         Returns the metadata that the directory gets before its ACL, and whether the run has to set them even
         if nothing in the directory changes. Does nothing below an append-only root.
@@ -618,7 +620,7 @@ class EntryChanges:
         decision: Decision,
         bases: tuple[bytes, ...],
     ) -> bool:
-        """Starts what one file or symlink needs. Returns True if that touches its directory.
+        """Start what one file or symlink needs. Returns True if that touches its directory.
 
         `bases`: other local files that may have the new content.
         """
@@ -646,7 +648,7 @@ class EntryChanges:
         return True
 
     def _route(self, file: int, path: bytes, size: int, decision: Decision, bases: tuple[bytes, ...]) -> None:
-        """Hands a file whose content may have to change to Transfers."""
+        """Hand a file whose content may have to change to Transfers."""
         if decision.change is Change.CHECK:
             self._transfers.check((file,))
         elif decision.change is not Change.CONTENT:
@@ -661,7 +663,7 @@ class EntryChanges:
     def start_many(
         self, first: int, listing: Listing, touched_rows: Sequence[int], checked_rows: Sequence[int]
     ) -> None:
-        """Starts what many files of one directory need that need the same.
+        """Start what many files of one directory need that need the same.
 
         `first`: row of the directory's first entry in the manifest. `touched_rows`: files that differ only in
         their mtimes. `checked_rows`: files whose contents are compared although nothing differs.
@@ -678,7 +680,7 @@ class EntryChanges:
             self._start_checks([first + row for row in checked_rows], listing, checked_rows)
 
     def _start_checks(self, files: Sequence[int], listing: Listing, rows: Sequence[int]) -> None:
-        """Starts the comparison of files whose content alone may differ; `rows` are theirs in `listing`."""
+        """Start the comparison of files whose content alone may differ; `rows` are theirs in `listing`."""
         if not self._options.rewrites:
             self._landing.decide_many(files, Change.CHECK, Difference.NONE)
             self._transfers.check(files)
@@ -693,7 +695,7 @@ class EntryChanges:
     def change_symlink(
         self, path: bytes, target: bytes, metadata: Metadata, decision: Decision, listed: Identity | None
     ) -> bool:
-        """Replaces a symlink or sets its metadata. Returns True if that touches its directory. `listed`: what
+        """Replace a symlink or set its metadata. Returns True if that touches its directory. `listed`: what
         was at its path; None for nothing."""
         replaced = decision.change is not Change.METADATA
         if replaced and self._is_known_unmade(Kind.SYMLINK, path):
@@ -734,7 +736,7 @@ class EntryChanges:
         decision: Decision,
         listed: Identity | None,
     ) -> bool:
-        """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its directory.
+        """Replace a fifo, socket or device or set its metadata. Returns True if that touches its directory.
         `listed`: as in `change_symlink`."""
         replaced = decision.change is not Change.METADATA
         if replaced and self._is_known_unmade(Kind.SPECIAL, path):
@@ -757,7 +759,7 @@ class EntryChanges:
         return replaced
 
     def _is_known_unmade(self, kind: Kind, path: bytes) -> bool:
-        """Notes an entry that an earlier run found not to be possible here: some file systems make something
+        """Note an entry that an earlier run found not to be possible here: some file systems make something
         else before they refuse. A run that writes anything finds it out again, and tries."""
         storage = self._root.storage
         if storage.is_learned or kind not in storage.facts.keeps.unmade:
@@ -770,7 +772,7 @@ class EntryChanges:
         return Shortfall.SYMLINK if kind is Kind.SYMLINK else Shortfall.NODE
 
     def _cannot_exist(self, kind: Kind, path: bytes, error: FileError) -> bool:
-        """Notes an entry that could not be made, if the file system has none of its kind."""
+        """Note an entry that could not be made, if the file system has none of its kind."""
         storage, cause = self._root.storage, error.__cause__
         if kind not in storage.facts.keeps.unmade or not isinstance(cause, OSError):
             return False
@@ -778,7 +780,8 @@ class EntryChanges:
         return True
 
     def _wait_for_way(self, file: int, path: bytes, decision: Decision) -> None:
-        """Has an entry wait that has a directory in its place. The content of a file is fetched meanwhile."""
+        """Have an entry wait that has a directory in its place. The content of a file is fetched
+        meanwhile."""
         entry, listed = self._manifest.entry(file), self._landing.listed.of(file)
         self._extraneous.note_in_way(path)
         if entry.kind == Kind.SYMLINK:

@@ -32,6 +32,7 @@ from rdc.files.root.listing_view import is_node
 from rdc.lean.records import Record
 from rdc.limits import FILES_PER_MESSAGE, GUARDED_ENTRIES
 from rdc.model.entries import NODES, Identity, Kind, Listing, Metadata
+from rdc.model.options import leads_outside
 from rdc.model.preserved import (
     ACCESS_ACL,
     ACCESS_TIME,
@@ -107,7 +108,7 @@ class ConfirmedFiles:
         self._waiting = 0
 
     def confirm(self, round_: int) -> Conversation[int]:
-        """Tells the source, and waits for its answers. Returns the round to go on with."""
+        """Tell the source, and wait for its answers. Returns the round to go on with."""
         if self._events.is_uncertain(b""):
             return round_  # what failed is not known
         for number, path in enumerate(self._wanted.directories):
@@ -135,7 +136,7 @@ class ConfirmedFiles:
         return max(round_, received.round + 1)
 
     def _landed(self, number: int, path: bytes) -> list[int]:
-        """The rows of a directory whose entries are here."""
+        """Return the rows of a directory whose entries are here."""
         wanted = self._wanted.listing(number)
         try:
             existing = self._root.list(path)
@@ -145,11 +146,11 @@ class ConfirmedFiles:
         first, prefix = self._wanted.firsts[number], path + b"/" if path else b""
         return [
             first + row
-            for row in self._equal_rows(wanted, existing)
+            for row in self._equal_rows(wanted, existing, prefix)
             if not self._events.is_uncertain(prefix + wanted.names[row])
         ]
 
-    def _equal_rows(self, wanted: Listing, existing: Listing) -> Iterator[int]:
+    def _equal_rows(self, wanted: Listing, existing: Listing, prefix: bytes) -> Iterator[int]:
         rows = {name: row for row, name in enumerate(existing.names)}
         links, existing_links = wanted.links(), existing.links()
         for row, (name, kind) in enumerate(zip(wanted.names, wanted.kinds, strict=True)):
@@ -157,7 +158,8 @@ class ConfirmedFiles:
             if here is None or existing.kinds[here] != kind:
                 continue
             if kind == Kind.SYMLINK:
-                equal = links[row] == existing_links[here]
+                left_alone = self._options.safe_links and leads_outside(links[row], prefix + name)
+                equal = links[row] == existing_links[here] and not left_alone
             elif kind == Kind.FILE:
                 if self._options.is_left_for_size(wanted.sizes[row]):
                     continue
@@ -173,7 +175,7 @@ class ConfirmedFiles:
                 yield row
 
     def _mark(self, path: bytes) -> bytes | None:
-        """The mark of a directory, whose file system is durable from then on; None if that failed."""
+        """Return the mark of a directory, whose file system is durable from then on; None if that failed."""
         try:
             fd = os.open(
                 b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._root.directory(path).fd
@@ -289,7 +291,7 @@ class GuardedChanges:
         ).comparison
 
     def stopped(self, entries: int | None) -> str | None:
-        """Says how many of how many entries would change, if these are more than the guard lets pass.
+        """Say how many of how many entries would change, if these are more than the guard lets pass.
 
         `entries`: of the destination; None if all its directories were compared.
         """
@@ -299,7 +301,7 @@ class GuardedChanges:
         return stopped_text("changed", self._changing, total, share)
 
     def release(self) -> None:
-        """Has everything done that was asked for meanwhile."""
+        """Have everything done that was asked for meanwhile."""
         steps, self._steps = self._steps, []
         for step in steps:
             step()
@@ -309,7 +311,7 @@ class GuardedChanges:
 
 
 def find_missing(context: ApplyingContext, deletion: Deletion) -> list[Extraneous]:
-    """Returns what the destination has at each selected path that the source does not have."""
+    """Return what the destination has at each selected path that the source does not have."""
     found: list[Extraneous] = []
     if context.at.selection is None:
         return found
@@ -334,7 +336,7 @@ def delete_missing(
     late: LateDirectories,
     withheld: str | None,
 ) -> None:
-    """Deletes what `find_missing` found.
+    """Delete what `find_missing` found.
 
     A directory goes with its content only with --delete or --force. `withheld`: as in
     ExtraneousEntries.delete.
@@ -414,14 +416,14 @@ class HardLinks:
         self._events = context.at.events
         self._preserved = context.at.preserved
         self._dry = options.dry_run
-        self._fsync = options.fsync
+        self._fsync = options.is_durable
         self._late: list[tuple[int, int]] = []
         """Files whose first names wait, and these."""
         self._linked_in: dict[int, bytes] = {}
         """For each device, a directory in which a link was made."""
 
     def run(self, table: LinkTable) -> None:
-        """Makes the missing links.
+        """Make the missing links.
 
         A name becomes a file of its own if the first name could not be brought up to date or if the link
         fails; the router then fetches its content. A name with a directory in its place waits for that, and
@@ -434,7 +436,7 @@ class HardLinks:
                 self._try_to_link(file, first)
 
     def run_late(self) -> None:
-        """Makes the links to names that had a directory in their place."""
+        """Make the links to names that had a directory in their place."""
         late, self._late = self._late, []
         for file, first in late:
             self._try_to_link(file, first)
@@ -447,7 +449,7 @@ class HardLinks:
             self._events.report(Problem(writing_code(error), entry.path, str(error)))
 
     def finish(self) -> None:
-        """Makes all links durable."""
+        """Make all links durable."""
         linked, self._linked_in = self._linked_in, {}
         if self._fsync and linked:
             try:
@@ -456,7 +458,7 @@ class HardLinks:
                 self._events.report(Problem(writing_code(error), error.path_bytes, str(error)))
 
     def _link(self, file: int, entry: Entry, first_file: int, *, waits: bool) -> None:
-        """Makes one name a link to its first name. `waits`: unless a directory is in its place."""
+        """Make one name a link to its first name. `waits`: unless a directory is in its place."""
         # long because each step is safe only because of the checks before it
         first = self._entries.entry(first_file)
         size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
@@ -510,7 +512,8 @@ class HardLinks:
             return None  # what is in the way above it would be replaced by a directory
 
     def _found(self, path: bytes, like: Entry) -> Identity | None:
-        """The entry at `path`, if it is a regular file or the special file that `like` is; else None."""
+        """Return the entry at `path`, if it is a regular file or the special file that `like` is; else
+        None."""
         try:
             if like.kind in NODES:
                 return (
@@ -535,7 +538,7 @@ class HardLinks:
     def _fetch(
         self, file: int, entry: Entry, kind: Kind | None, existing: Identity | None, differing: Difference
     ) -> None:
-        """Brings a name up to date as a file of its own."""
+        """Bring a name up to date as a file of its own."""
         if entry.kind in NODES:
             self._make_alone(file, entry, existing, differing)
         elif existing is None:
@@ -553,7 +556,7 @@ class HardLinks:
             self._landing.set_metadata(entry.path, entry.metadata, decision, listed)
 
     def _make_alone(self, file: int, entry: Entry, existing: Identity | None, differing: Difference) -> None:
-        """Makes a special file that cannot be a link, or sets its metadata. Raises FileError."""
+        """Make a special file that cannot be a link, or set its metadata. Raises FileError."""
         owner, new = self._preserved.owner, existing is None
         decision = Decision(Change.CREATE if new else Change.METADATA, -1, -1, differing)
         listed, metadata = self._landing.listed.of(file), entry.metadata
@@ -574,7 +577,8 @@ class HardLinks:
 
 
 def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tuple[bytes, ...]:
-    """The first local path among a new file's further names that may have its content; () if none has."""
+    """Return the first local path among a new file's further names that may have its content; () if none
+    has."""
     for other in islice(table.names(file), NAMES_LOOKED_AT):
         if other >= len(entries):
             break
@@ -620,12 +624,12 @@ class XattrSetter:
         self._events = context.at.events
         self._preserved = context.at.preserved
         self._dry = context.at.options.dry_run
-        self._fsync = context.at.options.fsync
+        self._fsync = context.at.options.is_durable
         self._uses_content = context.at.uses_content
         self._changed = False
 
     def run(self, top: Metadata | None, *, within: AbstractSet[bytes] | None = None) -> None:
-        """Sets all attributes that differ, or only those of entries that differ in something else: the
+        """Set all attributes that differ, or only those of entries that differ in something else: the
         source must not learn whether attributes are equal then.
 
         `top`: the root directory's metadata; None if its attributes do not count. `within`: directories in
@@ -645,7 +649,7 @@ class XattrSetter:
             sync_file_systems([self._root.fileno()])
 
     def _directory(self, number: int, path: bytes) -> None:
-        """Sets the attributes of one directory's entries."""
+        """Set the attributes of one directory's entries."""
         first, listing = self._entries.firsts[number], self._entries.listing(number)
         sets = self._wanted.of(first, len(listing))
         # A new entry may have inherited an ACL from its directory, but no other attributes.
@@ -684,7 +688,7 @@ class XattrSetter:
         return self._alternates is not None and self._alternates.is_linked(row)
 
     def _right_rows(self, path: bytes, listing: Listing, sets: dict[int, bytes]) -> AbstractSet[int]:
-        """The rows whose attributes are right. `_entry` checks the others and reports read errors."""
+        """Return the rows whose attributes are right. `_entry` checks the others and reports read errors."""
         names = b"".join([name + b"\0" for name in listing.names])
         kinds, right = self._wanted.kinds, set(range(len(listing))) - sets.keys()
         try:
@@ -699,7 +703,7 @@ class XattrSetter:
         return right
 
     def _entry(self, entry: _Entry, wanted: bytes) -> None:
-        """Sets the attributes of one entry if they differ, and reports the change or the error."""
+        """Set the attributes of one entry if they differ, and report the change or the error."""
         path, kinds = entry.path, self._wanted.kinds.of(entry.kind)
         try:
             directory, name = self._root.locate(path)
@@ -737,7 +741,7 @@ class XattrSetter:
             self._landing.report(ItemChanged(code, _shown(entry)))
 
     def _write(self, entry: _Entry, existing: Attributes, wanted: Attributes) -> None:
-        """Writes what differs, the access time last."""
+        """Write what differs, the access time last."""
 
         def is_meant(now: os.stat_result) -> bool:
             return self._is_unchanged(entry, identity_of(now))
@@ -763,5 +767,5 @@ class XattrSetter:
 
 
 def _shown(entry: _Entry) -> bytes:
-    """The entry's path as reported items show it."""
+    """Return the entry's path as reported items show it."""
     return (entry.path or b".") + b"/" if entry.kind is Kind.DIRECTORY else entry.path

@@ -45,7 +45,7 @@ class InSyncTree:
         self._preserved = preserved
 
     def read(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> Manifest | None:
-        """The manifest of the tree; None if something is left to do or cannot be read. Arguments as in
+        """Return the manifest of the tree; None if something is left to do or cannot be read. Arguments as in
         InSyncPair.remember_in_sync."""
         try:
             own = None if before is None else self._amended_tree(wanted, before, changed)
@@ -56,7 +56,7 @@ class InSyncTree:
     def _amended_tree(
         self, wanted: Manifest, before: Manifest, changed: AbstractSet[bytes]
     ) -> Manifest | None:
-        """The manifest `before`, updated for the directories in `changed`.
+        """Return the manifest `before`, updated for the directories in `changed`.
 
         Returns None if directories appeared or vanished elsewhere; then a walk is needed. If the options
         determine what the run did, the directories are not read again: for a tree with changes everywhere
@@ -105,7 +105,7 @@ class InSyncTree:
     def _same_names(
         self, wanted: Manifest, before: Manifest, path: bytes, number: int | None
     ) -> range | None:
-        """The rows of a directory in `wanted`, if it has the same names and kinds in `before`.
+        """Return the rows of a directory in `wanted`, if it has the same names and kinds in `before`.
 
         `number`: the directory's number in `before`. None: names or kinds differ, or it is not certain that
         the directory now has these rows.
@@ -121,7 +121,7 @@ class InSyncTree:
         return rows if alike and wanted.names(source_number) == before.names(number) else None
 
     def _read(self, path: bytes) -> PackedListing:
-        """The listing of one directory, as a walk finds it."""
+        """Return the listing of one directory, as a walk finds it."""
         only = self._start.only or None
         walk = Walk(self._root, self._filters, silent, only=only, start=path)
         return next(iter(walk)).listing
@@ -129,7 +129,7 @@ class InSyncTree:
     def _walked_tree(
         self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
     ) -> Manifest | None:
-        """The manifest of a new walk, which reads only new and changed directories."""
+        """Return the manifest of a new walk, which reads only new and changed directories."""
 
         def unchanged(path: bytes) -> PackedListing | None:
             number = None if before is None or path in changed else before.number(path)
@@ -144,7 +144,7 @@ class InSyncTree:
         return None if walk.read_errors else own
 
     def _demand_in_sync(self, wanted: Manifest, path: bytes, listing: PackedListing) -> None:
-        """Raises _DiffersError if something is left to do in this directory."""
+        """Raise _DiffersError if something is left to do in this directory."""
         number = wanted.number(path)
         there = EMPTY_LISTING if number is None else wanted.listing(number)
         if self._differs(path, there, listing.unpacked()):
@@ -166,7 +166,7 @@ class InSyncTree:
 
 
 def _walk_order(path: bytes) -> bytes:
-    """A key that sorts directories in walk order, as no name contains the byte NUL."""
+    """Return a key that sorts directories in walk order, as no name contains the byte NUL."""
     return path.replace(b"/", b"\0")
 
 

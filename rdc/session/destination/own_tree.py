@@ -61,7 +61,7 @@ class InSyncStore(Protocol):
         """Return whether the store has the key."""
 
     def remember_in_sync(self, key: bytes) -> None:
-        """Stores the key as the latest."""
+        """Store the key as the latest."""
 
 
 class InSyncPair:
@@ -95,7 +95,7 @@ class InSyncPair:
         return self._mount_points
 
     def note_mount_points(self, paths: Sequence[bytes]) -> None:
-        """Adds mount points that the source did not enter."""
+        """Add mount points that the source did not enter."""
         self._mount_points.update(paths)
 
     def is_in_sync(self, source_root: bytes, own_root: bytes) -> bool:
@@ -103,14 +103,14 @@ class InSyncPair:
         return self._store is not None and self._store.is_in_sync(self._key(source_root, own_root))
 
     def again(self, source_root: bytes, own_root: bytes) -> None:
-        """Marks a known pair as the latest one in the store."""
+        """Mark a known pair as the latest one in the store."""
         if self._store is not None and source_root != own_root:
             self._store.remember_in_sync(self._key(source_root, own_root))
 
     def remember_in_sync(
         self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
     ) -> None:
-        """Stores the pair after a run without problems, if the trees need nothing now.
+        """Store the pair after a run without problems, if the trees need nothing now.
 
         `wanted`: the source's manifest. `before`: the destination's manifest as this run compared it; all
         directories except `changed` are still the same. None: all directories are read again.
@@ -136,7 +136,7 @@ class InSyncPair:
             self._store.remember_in_sync(self._key(source_root, own_root))
 
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
-        """The store's key: both roots and the options that a comparison depends on.
+        """Return the store's key: both roots and the options that a comparison depends on.
 
         The roots cover the effect of filter rules.
         """
@@ -158,7 +158,7 @@ NO_OWNERS = "users and groups are not kept, so they are not mapped either: that 
 
 
 def next_message(events: EventRelay) -> Conversation[Received]:
-    """The next message that is not an event for the user."""
+    """Return the next message that is not an event for the user."""
     while True:
         received = yield Receive()
         if received is not None and not events.take(received.message):
@@ -181,7 +181,7 @@ def receive_offer(
     on_mount_points: Callable[[Sequence[bytes]], None],
     owners: OwnerMapping | None = None,
 ) -> Conversation[Offer]:
-    """The source's manifest for what both sides preserve.
+    """Return the source's manifest for what both sides preserve.
 
     The source sends a first manifest unasked and may have guessed wrong what the destination preserves.
     `on_mount_points`: takes the mount points that the source did not enter. `owners`: takes the names of
@@ -207,7 +207,7 @@ def receive_offer(
 
 
 def receive_owners(context: Destination, owners: OwnerMapping) -> Conversation[None]:
-    """Receives the names of the owners in Start, and notes what they become."""
+    """Receive the names of the owners in Start, and note what they become."""
     received = yield from next_message(context.events)
     if not isinstance(received.message, Owners):
         raise ProtocolError(f"expected Owners, found {type(received.message).__name__}")
@@ -227,8 +227,8 @@ class Discovered(Record):
 
 
 def newest_file(own: Manifest, rows: Iterable[range]) -> int | None:
-    """The newest mtime of the regular files in these rows of the manifest; None without any, or for a distant
-    time."""
+    """Return the newest mtime of the regular files in these rows of the manifest; None without any, or for a
+    distant time."""
     newest = None
     for span in rows:
         kinds = own.kinds[span.start : span.stop]
@@ -240,7 +240,7 @@ def newest_file(own: Manifest, rows: Iterable[range]) -> int | None:
 
 
 def drop_trees(events: EventRelay, files: Iterable[int]) -> Conversation[None]:
-    """Receives and drops the trees of these files, which come unasked."""
+    """Receive and drop the trees of these files, which come unasked."""
     left = set(files)
     while left:
         message = (yield from next_message(events)).message
@@ -262,7 +262,7 @@ def discover(
     meter: LineMeter | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> Conversation[Discovered]:
-    """Appends the source's manifest, which has `entries` entries, to `into`.
+    """Append the source's manifest, which has `entries` entries, to `into`.
 
     Short digests may collide, so the caller compares the digest of the whole manifest. `into` stays empty if
     this notices a collision. `top`: the topmost nodes come unasked. `likely`: makes the request for likely
@@ -369,7 +369,7 @@ class OwnTree:
         """Why, for those below the root."""
 
     def walk(self) -> Manifest:
-        """The manifest of the whole tree."""
+        """Return the manifest of the whole tree."""
         manifest = Manifest()
         self.identities = identities = TreeIdentities(manifest)
         if self._new:
@@ -404,8 +404,8 @@ class OwnTree:
         return manifest
 
     def digest(self, manifest: Manifest, preserved: Preserved, owners: OwnerMapping | None = None) -> bytes:
-        """The digest to compare with the source's. `manifest`: of the last walk. `owners`: if owners change,
-        it gets the source's."""
+        """Return the digest to compare with the source's. `manifest`: of the last walk. `owners`: if owners
+        change, it gets the source's."""
         top = self._root.metadata(b"") if self._has_top else None
         if owners is not None and owners.changes:
             owners.unmapped(manifest)
@@ -415,14 +415,14 @@ class OwnTree:
         return covering_root(manifest.root(top, preserved.at_destination), self.further)
 
     def _hold(self, sets: Iterable[EntrySet]) -> None:
-        """Stores attributes, unless they become too many."""
+        """Store attributes, unless they become too many."""
         if self._sets is not None and not self._sets.hold(sets):
             self._sets = None
 
     def hand_over(
         self, own: Manifest, wanted: Manifest, links: LinkTable | None, attributes: WantedXattrs | None
     ) -> bool:
-        """Copies the links and attributes of the own tree to the entries of `wanted` with the same paths.
+        """Copy the links and attributes of the own tree to the entries of `wanted` with the same paths.
 
         The caller has found that `further` is equal on both sides. `own`: the manifest of the last walk.
         Returns False if copying is not possible.
@@ -438,7 +438,8 @@ class OwnTree:
         return True
 
     def listing(self, path: bytes, on_borrowed: Callable[[bytes], None]) -> Listing | None:
-        """The current listing of one directory; reports a problem and returns None if it cannot be read.
+        """Return the current listing of one directory; report a problem and return None if it cannot be
+        read.
 
         If only the directory's mode keeps its owner out, the owner borrows permissions. `on_borrowed` then
         takes the path, so that the run restores the mode at the end.
@@ -471,7 +472,7 @@ class OwnTree:
             return self._root.listed(path)
 
     def _note(self, event: Event) -> None:
-        """Notes directories that the walk could not read."""
+        """Note directories that the walk could not read."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self.unreadable.add(event.path_bytes)
             self.reasons[event.path_bytes] = event.message

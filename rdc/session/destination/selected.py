@@ -34,7 +34,7 @@ class ChosenDirectories:
         self._events = context.at.events
 
     def check(self, path: bytes, listing: Listing) -> None:
-        """Raises ProtocolError if the source announces entries that nobody selected or that rules exclude."""
+        """Raise ProtocolError if the source announces entries that nobody selected or that rules exclude."""
         if self._selection is not None:
             check_selected(path, listing.names, self._selection)
         if self._rules:
@@ -58,12 +58,12 @@ class ChosenDirectories:
         return self._selection.is_above(path)
 
     def borrow(self, path: bytes) -> bool:
-        """Lets this side work in the directory at `path`, unless that keeps its own permissions. Returns
+        """Let this side work in the directory at `path`, unless that keeps its own permissions. Returns
         whether they changed."""
         return not (self._dry or self.keeps_own(path)) and borrow_permissions(self._root, path)
 
     def make_plain(self, path: bytes, decision: Decision) -> bool:
-        """Makes a directory that keeps its own metadata, as any program makes one; False on failure."""
+        """Make a directory that keeps its own metadata, as any program makes one; False on failure."""
         try:
             if decision.change is Change.REPLACE:
                 raise self._root.refused(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int | None) -> RdcError:
-    """The error to show for an ended stream. `status`: the remote shell's exit status, if known."""
+    """Return the error to show for an ended stream. `status`: the remote shell's exit status, if known."""
     if error.before_hello and status in {126, 127}:
         return CommandMissingError(
             f"no {shell.program} on {host}: install it there (rdc install {host})"
@@ -76,13 +76,13 @@ class FarHost(Protocol):
     """Whether the dial may ask a person for a password."""
 
     def dial(self) -> Wire:
-        """A connection, which the caller closes. Raises RdcError."""
+        """Return a connection, which the caller closes. Raises RdcError."""
 
     def explained(self, error: RdcError, wire: Wire) -> RdcError:
         """`error`, which ended the session on `wire`, or a clearer one."""
 
     def traffic(self, connection: Connection, wire: Wire) -> Traffic:
-        """The bytes so far."""
+        """Return the bytes so far."""
 
 
 def far_host(
@@ -91,7 +91,8 @@ def far_host(
     keys: str | os.PathLike[str] | None,
     report: Callable[[Problem], None],
 ) -> FarHost:
-    """The host of `location`. `keys`: as for rdc.sync. `report`: hears that a certificate expires soon.
+    """Return the host of `location`. `keys`: as for rdc.sync. `report`: hears that a certificate expires
+    soon.
 
     Raises RdcError for a wrong command of the remote shell and for keys that cannot be read.
     """
@@ -217,5 +218,5 @@ class DaemonHost:
         return TrustError(f"{self.name}: {error}") if isinstance(error, TrustError) else error
 
     def traffic(self, connection: Connection, wire: Wire) -> Traffic:
-        """Counts all bytes of the TCP stream."""
+        """Count all bytes of the TCP stream."""
         return Traffic(getattr(wire, "bytes_sent", 0), getattr(wire, "bytes_received", 0))

@@ -91,7 +91,7 @@ class Hop:
         return self._wire.descriptors(reads=reads, writes=bool(self.link.queued))
 
     def next(self) -> Received | None:
-        """The host's next message. Raises RefusedError for its Refused."""
+        """Return the host's next message. Raises RefusedError for its Refused."""
         received = self.connection.next()
         if received is not None and isinstance(received.message, Refused):
             raise RefusedError(received.message.message, code=received.message.code)
@@ -100,7 +100,7 @@ class Hop:
         return received
 
     def pass_on(self, message: Message, round_: int) -> None:
-        """Sends a message of the other hop. Raises ProtocolError if it does not belong here now, which is the
+        """Send a message of the other hop. Raises ProtocolError if it does not belong here now, which is the
         other host's fault: this side decided nothing."""
         try:
             self.connection.send(message, round_)
@@ -108,7 +108,7 @@ class Hop:
             raise ProtocolError(f"it sent what the other side cannot take: {error}") from error
 
     def refuse(self, error: RdcError) -> None:
-        """Tells the host why the session ends, if it listens."""
+        """Tell the host why the session ends, if it listens."""
         if unknown_there(error):
             self.link.refuse(error)
 
@@ -184,7 +184,7 @@ def _names(source: FarHost, destination: FarHost) -> dict[Role, str]:
 
 
 def _asked(host: FarHost, wire: Wire, role: Role, name: str, terms: Terms, other: Hello) -> Hop:
-    """The hop to a host, with its opening queued. `other`: the Hello of the other host."""
+    """Return the hop to a host, with its opening queued. `other`: the Hello of the other host."""
     dialect = terms.dialect.shared_with(other)
     hop = Hop(
         host,
@@ -212,7 +212,7 @@ def _about(source: FarHost, destination: FarHost) -> Iterator[None]:
 
 
 def _hello_of(hop: Hop, terms: Terms) -> Hello:
-    """The Hello of a host that was asked. What it says after that waits."""
+    """Return the Hello of a host that was asked. What it says after that waits."""
     try:
         while hop.connection.peer is None:
             if hop.next() is None:
@@ -237,7 +237,7 @@ def _first_hello(host: FarHost, wire: Wire, terms: Terms) -> tuple[bytes, Hello]
 
 
 def _read_hello(wire: Wire, own: Hello, timeout: int, stop: StopSignal | None) -> tuple[bytes, Hello]:
-    """Raises RdcError, as a Connection does, if no Hello comes."""
+    """Read a Hello, and return its bytes, too. Raises RdcError, as a Connection does, if none comes."""
     reader = Connection(True, own)  # it only reads
     arrived = bytearray()
     end = time.monotonic() + timeout if timeout else None
@@ -265,7 +265,7 @@ def _read_hello(wire: Wire, own: Hello, timeout: int, stop: StopSignal | None) -
 
 
 def problem_at(hop: Hop, notice: messages.Notice) -> Problem:
-    """The problem that a host tells of, with its name: a path alone could be on either."""
+    """Return the problem that a host tells of, with its name: a path alone could be on either."""
     message = one_line(notice.message)
     return Problem(ExitCode(notice.code), notice.path, f"{message} (on {hop.name})")
 
@@ -369,7 +369,7 @@ class Relay:
         """The ranges whose answer is on its way to the destination."""
 
     def run(self) -> None:
-        """Passes messages on until the junction says that it is over.
+        """Pass messages on until the junction says that it is over.
 
         Raises the first error of either hop, with the name of its host. Each other host is sent the reason.
         """
@@ -394,7 +394,7 @@ class Relay:
             raise shown from error
 
     def _pass(self) -> bool:
-        """Moves what can move. False: nothing could."""
+        """Move what can move. False: nothing could."""
         moved = False
         for hop, other in self._ways():
             with self._blaming(hop):
@@ -425,7 +425,7 @@ class Relay:
         return passed
 
     def _choose_compression(self, message: Message) -> None:
-        """Compresses content as its source did: what it asked of its own connection shows in the message and
+        """Compress content as its source did: what it asked of its own connection shows in the message and
         in the request that it answers."""
         if not isinstance(message, (Data, Code, Table, FileBatch, Literals)):
             return
@@ -441,7 +441,7 @@ class Relay:
         self._ranges = ranges
 
     def _wait(self) -> None:
-        """Waits until bytes can move, or something is due."""
+        """Wait until bytes can move, or something is due."""
         self._give_signs_of_life()
         poll = select.poll()
         for hop, other in self._ways():
@@ -484,7 +484,7 @@ class Relay:
         return {hop: max(since, hop.link.heard) for hop, _ in self._ways()}
 
     def _give_signs_of_life(self) -> None:
-        """Passes signs of life on: a host hears one if the other was heard since it was last spoken to.
+        """Pass signs of life on: a host hears one if the other was heard since it was last spoken to.
 
         Raises RdcError if neither has moved a byte for the time limit, or one is silent that has to send
         signs of life. It names the host that has something to do: to take what waits for it, or to answer.

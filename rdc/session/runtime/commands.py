@@ -94,7 +94,7 @@ class CompressionPolicy:
         return not 0 < self._limit < FAST and self._carried >= FAST * self._seconds
 
     def compression(self, content: Content, size: int = 0) -> CompressionLevel:
-        """The level for the next content. `size`: its bytes, if it is code."""
+        """Return the level for the next content. `size`: its bytes, if it is code."""
         if content is Content.NEW:
             return HARD if self.slow else PLAIN
         if content is Content.TEXT:
@@ -194,7 +194,7 @@ Conversation: TypeAlias = Generator[Command, Received | None, T]
 
 
 def agreed_features() -> Conversation[frozenset[str]]:
-    """The features that both sides have."""
+    """Return the features that both sides have."""
     question = AskAgreement()
     yield question
     return question.features
@@ -214,13 +214,13 @@ class LineMeter:
         self._asked: float | None = None
 
     def asked(self) -> Conversation[None]:
-        """Notes that a request was sent that the other side answers at once."""
+        """Note that a request was sent that the other side answers at once."""
         arrival = AskArrival()
         yield arrival
         self._asked = arrival.now
 
     def answered(self) -> Conversation[None]:
-        """Notes that its first answer came. Does nothing if there was no request."""
+        """Note that its first answer came. Does nothing if there was no request."""
         asked, self._asked = self._asked, None
         if asked is None:
             return
@@ -259,19 +259,19 @@ class TransferProgress:
         self._compare_total: int | None = None
 
     def count_total(self, size: int, *, compared: bool) -> None:
-        """Counts a file to be fetched. `compared`: it is compared with a local file first."""
+        """Count a file to be fetched. `compared`: it is compared with a local file first."""
         self.total_bytes += size
         if compared:
             self.compare_bytes += size
 
     def plan_known(self) -> None:
-        """Reports how much there is to compare. All files were counted."""
+        """Report how much there is to compare. All files were counted."""
         if self.compare_bytes:
             self._compare_total = self.compare_bytes
             self._events.report(Progressed("compare", self._compared, self._compare_total))
 
     def comparing(self, done: int, *, ends: bool = False) -> None:
-        """Reports that `done` bytes of the current file were compared. `ends`: that is all of it."""
+        """Report that `done` bytes of the current file were compared. `ends`: that is all of it."""
         done += self._compared
         if ends:
             self._compared = done
@@ -280,7 +280,7 @@ class TransferProgress:
             self._events.report(Progressed("compare", done, self._compare_total))
 
     def arriving(self, done: int, *, ends: bool = False) -> None:
-        """Reports that `done` bytes of the current file have arrived. `ends`: that is all of it."""
+        """Report that `done` bytes of the current file have arrived. `ends`: that is all of it."""
         done += self._done
         if ends:
             self._done = done
@@ -352,7 +352,7 @@ class EventRelay:
         """Returns the bytes on the connection so far, both ways; None: there is no connection to the user."""
 
     def report(self, event: Event, *, far: bool = False) -> None:
-        """Reports one event, now or at the next `send_waiting`. `far`: the remote side sent it, so it is not
+        """Report one event, now or at the next `send_waiting`. `far`: the remote side sent it, so it is not
         heeded."""
         if isinstance(event, Problem):
             if self._heed is not None and not far:
@@ -374,11 +374,11 @@ class EventRelay:
             self._wait(event)
 
     def heed(self, hear: Callable[[Problem], None]) -> None:
-        """Calls `hear` with each problem of this side from now on."""
+        """Call `hear` with each problem of this side from now on."""
         self._heed = hear
 
     def note_paths(self, *, made: bool) -> None:
-        """Remembers the paths of problems from now on, and with `made` those of new entries."""
+        """Remember the paths of problems from now on, and with `made` those of new entries."""
         self._troubled = set()
         self._made = set() if made else None
 
@@ -391,7 +391,7 @@ class EventRelay:
         return self._made is not None and path not in self._made and path != b""
 
     def _wait(self, event: Event) -> None:
-        """Stores an event until `send_waiting`.
+        """Store an event until `send_waiting`.
 
         A peer with many changed entries below one long path cannot fill this side's memory: they share it.
         """
@@ -424,7 +424,7 @@ class EventRelay:
         return self._items or self.shown
 
     def send_waiting(self, round_: int) -> Conversation[None]:
-        """Sends the waiting events."""
+        """Send the waiting events."""
         if self.waiting:
             for code, count in self._untold.items():
                 text = f"{count} more problems like this: too many at a time to tell of each"
@@ -444,7 +444,7 @@ class EventRelay:
         return False
 
     def take(self, message: Message) -> bool:
-        """Reports an event that the remote side sent; False if the message is not an event."""
+        """Report an event that the remote side sent; False if the message is not an event."""
         if not isinstance(message, EVENT_MESSAGES):
             return False
         if isinstance(message, Items):
@@ -463,7 +463,7 @@ class EventRelay:
 
 
 def _messages(events: list[_Waiting]) -> Iterator[Message]:
-    """The messages for these events, in order. Consecutive items share messages."""
+    """Yield the messages for these events, in order. Consecutive items share messages."""
     items: list[ItemChanged | _LongItem] = []
     size = 0
     for event in events:
@@ -498,7 +498,8 @@ def _joined(items: list[ItemChanged | _LongItem]) -> Items:
 
 
 def entries_memory(asked: int | None) -> int:
-    """The limit in bytes: --max-memory, all of this machine's memory for 0, or a share of it for None."""
+    """Return the limit in bytes: --max-memory, all of this machine's memory for 0, or a share of it for
+    None."""
     if asked:
         return asked
     try:

@@ -66,7 +66,7 @@ class TokenBucket:
         return max(0, int(self._tokens))
 
     def take(self, size: int) -> None:
-        """Counts `size` written bytes. More than `room` makes a debt, which lengthens the next delay."""
+        """Count `size` written bytes. More than `room` makes a debt, which lengthens the next delay."""
         self._tokens -= size
 
     @property
@@ -173,7 +173,7 @@ class ByteLink:
             poll.poll(STOP_SECONDS * 1000)
 
     def rest(self, idle: Idle) -> bool:
-        """Waits as `idle` says. Returns True if the wait is over, False if bytes came.
+        """Wait as `idle` says. Returns True if the wait is over, False if bytes came.
 
         Raises RdcError (exit code 30) if the time limit passes without a byte from the remote side.
         """
@@ -217,7 +217,7 @@ class ByteLink:
         return self._spoke + self.timeout / BEATS, self._heard + self.timeout
 
     def _give_signs_of_life(self) -> None:
-        """Sends a sign of life if due. Raises RdcError if the remote side is overdue.
+        """Send a sign of life if due. Raises RdcError if the remote side is overdue.
 
         The caller has just found no input: unread input would be a sign of life.
         """
@@ -251,7 +251,7 @@ class ByteLink:
             return Exchange(0, b"", False)
 
     def beat(self) -> None:
-        """Writes at least one byte if the transport takes one. Never waits."""
+        """Write at least one byte if the transport takes one. Never waits."""
         self._spoke = time.monotonic()
         self._fill()
         if not self._outgoing:
@@ -261,7 +261,7 @@ class ByteLink:
         self._sent(moved.written)
 
     def drain(self, until: int) -> tuple[int, float]:
-        """Writes until fewer than `until` bytes wait or the remote side ends the stream.
+        """Write until fewer than `until` bytes wait or the remote side ends the stream.
 
         Returns the bytes written and the seconds it took. Reads input meanwhile, so that two ends that both
         write do not block each other.
@@ -273,7 +273,7 @@ class ByteLink:
         return before - self._waiting, time.monotonic() - begun
 
     def refuse(self, error: RdcError) -> None:
-        """Tries to send the remote side the reason for stopping, for REFUSE_SECONDS. Never raises RdcError.
+        """Try to send the remote side the reason for stopping, for REFUSE_SECONDS. Never raises RdcError.
 
         Ignores the bandwidth limit: up to 256 KiB are queued before the reason, and at a low rate they would
         take too long.
@@ -294,7 +294,7 @@ class ByteLink:
                     return
 
     def _fill(self) -> None:
-        """Moves the connection's output to the queue."""
+        """Move the connection's output to the queue."""
         parts = self._connection.parts_to_send()
         self._waiting += sum(map(len, parts))
         for long, some in groupby(parts, key=lambda part: len(part) >= LONG_BYTES):
@@ -306,7 +306,7 @@ class ByteLink:
         return self._outgoing[0] if self._outgoing else NOTHING
 
     def _sent(self, count: int) -> None:
-        """Removes `count` written bytes from the queue."""
+        """Remove `count` written bytes from the queue."""
         if not count:
             self._all_taken = False
             return
@@ -348,7 +348,7 @@ class Keepalive:
             self._turn.acquire()
 
     def stop(self) -> None:
-        """Ends the signs of life. Only the thread that made this may call it, outside `working`."""
+        """End the signs of life. Only the thread that made this may call it, outside `working`."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -426,7 +426,7 @@ class Runner(Generic[T]):
         return isinstance(self._command, Send)
 
     def advance(self, polled: bool) -> None:
-        """Performs commands until the conversation is over or needs I/O.
+        """Perform commands until the conversation is over or needs I/O.
 
         It needs I/O if too much is queued or no message is there. polled: bytes were just moved, so one
         Receive(wait=False) may be answered with None.
@@ -483,14 +483,14 @@ class Runner(Generic[T]):
                     raise TypeError(f"a conversation yielded {type(command).__name__}, which is no command")
 
     def receive(self) -> Received | None:
-        """The connection's next message. Raises RefusedError if it is the remote side's Refused."""
+        """Return the connection's next message. Raises RefusedError if it is the remote side's Refused."""
         received = self.connection.next()
         if received is not None and isinstance(received.message, Refused):
             raise RefusedError(received.message.message, code=received.message.code)
         return received
 
     def fail(self, error: RdcError) -> NoReturn:
-        """Raises `error` at the conversation's yield, so that it can clean up, and then here."""
+        """Raise `error` at the conversation's yield, so that it can clean up, and then here."""
         if not self.over and self._command is not None:
             self.over = True
             # A conversation that swallows the error has still lost its connection.
@@ -503,7 +503,7 @@ class Runner(Generic[T]):
             del error
 
     def _reply(self, received: Received | None) -> None:
-        """Sends an answer to the conversation and stores its next command or its value."""
+        """Send an answer to the conversation and store its next command or its value."""
         try:
             if self.heartbeat is None:
                 self._command = self._conversation.send(received)
@@ -541,7 +541,7 @@ def run(
     stop: StopSignal | None = None,
     policy: CompressionPolicy | None = None,
 ) -> T:
-    """Runs `conversation` to its end and returns its value. All messages have then been written.
+    """Run `conversation` to its end and return its value. All messages have then been written.
 
     policy: as in Runner. timeout: seconds without a byte moving; None for no limit. A Pace command replaces
     it. The caller closes the transport. Raises what the conversation raises, and RdcError with the remote
@@ -593,7 +593,7 @@ def run(
 
 
 def _set_pace(runner: Runner[Any], link: ByteLink) -> None:
-    """Applies the limits of the last Pace command, if there is a new one."""
+    """Apply the limits of the last Pace command, if there is a new one."""
     pace, runner.pace = runner.pace, None
     if pace is None:
         return
@@ -608,7 +608,7 @@ def _set_pace(runner: Runner[Any], link: ByteLink) -> None:
 
 
 def _raise_ended(runner: Runner[Any]) -> NoReturn:
-    """Handles a stream that the remote side ended while this side was sending.
+    """Handle a stream that the remote side ended while this side was sending.
 
     Raises the remote side's reason if it sent one, else StreamError. Drops all other input.
     """

@@ -50,7 +50,7 @@ CONTENT_OVERHEAD = 16
 
 
 def _size_of(message: Message) -> int | None:
-    """The bytes of a message that passes by reference; None for one that is encoded."""
+    """Return the bytes of a message that passes by reference; None for one that is encoded."""
     if isinstance(message, Data | FileBatch):
         return len(message.payload) + CONTENT_OVERHEAD
     # These are as many as a user has, and were checked when they were read.
@@ -89,7 +89,7 @@ class _Silence:
         return time.process_time() - time.thread_time()
 
     def check(self) -> None:
-        """Raises RdcError (exit code 30) if it is too long now."""
+        """Raise RdcError (exit code 30) if it is too long now."""
         used, now = self._others(), time.monotonic()
         if used > self._used + _NOTHING:
             self._since, self._used = now, used
@@ -134,7 +134,7 @@ class InProcessLink(Generic[T]):
         return dearest_first(cost_of(name, count, size, size) for name, (count, size) in counted)
 
     def run(self) -> T:
-        """Runs both conversations and returns the value of `near`. Raises the first error of either side."""
+        """Run both conversations and return the value of `near`. Raises the first error of either side."""
         # A daemon: where it hangs in a system call, the process ends without it. It only reads.
         thread = threading.Thread(target=self._run_far, name="rdc source", daemon=True)
         thread.start()
@@ -204,7 +204,7 @@ class InProcessLink(Generic[T]):
         return _Silence(self._timeout) if self._timeout else None
 
     def _wait(self, silence: _Silence | None) -> None:
-        """Waits for a change. Raises StoppedError once the stop signal is set, and RdcError (exit code 30) if
+        """Wait for a change. Raises StoppedError once the stop signal is set, and RdcError (exit code 30) if
         the other half hangs."""
         seconds = None if self._stop is None else STOP_SECONDS
         if silence is not None:

@@ -88,11 +88,11 @@ class SourceSignatures:
         self._contents_bytes = 0
 
     def __contains__(self, file: int) -> bool:
-        """Tells whether the signature of `file` is cached."""
+        """Tell whether the signature of `file` is cached."""
         return file in self._signed
 
     def entry(self, file: int) -> Entry:
-        """Returns the manifest's entry. Raises ProtocolError unless it is a regular file."""
+        """Return the manifest's entry. Raises ProtocolError unless it is a regular file."""
         manifest = self._description.manifest
         entry = manifest.entry(file) if file < len(manifest) else None
         if entry is None or entry.kind != Kind.FILE:
@@ -100,11 +100,11 @@ class SourceSignatures:
         return entry
 
     def open(self, file: int) -> SourceFile:
-        """Opens the current version. Raises FileError if it cannot be read."""
+        """Open the current version. Raises FileError if it cannot be read."""
         return self._root.open_read(self.entry(file).path)
 
     def open_again(self, file: int, end: int) -> SourceFile:
-        """Opens the signed version, or the current one if no signature is cached.
+        """Open the signed version, or the current one if no signature is cached.
 
         Raises FileChangedError if the file changed since it was signed, or has fewer than `end` bytes.
         """
@@ -126,7 +126,7 @@ class SourceSignatures:
         raise FileChangedError(path, f"{printable(path)}: {why}")
 
     def signed(self, file: int) -> SourceSignature:
-        """Returns the cached signature, or signs the current version. Raises FileError."""
+        """Return the cached signature, or sign the current version. Raises FileError."""
         signed = self._signed.get(file)
         if signed is None:
             with self.open(file) as source:
@@ -134,11 +134,11 @@ class SourceSignatures:
         return signed
 
     def content(self, file: int) -> bytes:
-        """Returns the content of the signed version, or b"" if it is not cached."""
+        """Return the content of the signed version, or b"" if it is not cached."""
         return self._contents.get(file, b"")
 
     def sign(self, file: int, source: SourceFile) -> SourceSignature:
-        """Signs the open version, unless its signature is cached. Raises FileError."""
+        """Sign the open version, unless its signature is cached. Raises FileError."""
         cached = self._signed.get(file)
         if cached is not None and is_unchanged(cached.identity, source.identity):
             return cached
@@ -152,7 +152,7 @@ class SourceSignatures:
         return signed
 
     def sign_whole(self, file: int, source: SourceFile) -> tuple[SourceSignature, bytes]:
-        """Does what `sign` does; also returns the content of a small file, and caches it if there is room."""
+        """Do what `sign` does; also return the content of a small file, and cache it if there is room."""
         if source.size > CACHED_FILE_BYTES:
             return self.sign(file, source), b""
         spans: list[bytes] = []
@@ -169,7 +169,7 @@ class SourceSignatures:
         return signed, content
 
     def forget(self, file: int) -> None:
-        """Drops signature and content of a file from the cache."""
+        """Drop signature and content of a file from the cache."""
         signed = self._signed.pop(file, None)
         if signed is not None:
             self._signed_bytes -= signed.memory
@@ -207,7 +207,7 @@ class FileRoots:
         """Digests of small files that do not go into the catalog."""
 
     def find(self, files: Sequence[int], round_: int, *, keep: bool) -> Conversation[Rooted]:
-        """Returns the roots of all `files` that can be read, and sends FileFailed for the others.
+        """Return the roots of all `files` that can be read, and send FileFailed for the others.
 
         `keep`: small files go into the catalog too. Raises ProtocolError for entries that are no files.
         """
@@ -237,7 +237,7 @@ class FileRoots:
         return found
 
     def _many(self, files: Sequence[int], *, keep: bool) -> SmallFileDigests:
-        """Reads small files in bulk and returns their sizes and roots. Other files are `missing`."""
+        """Read small files in bulk and return their sizes and roots. Other files are `missing`."""
         from rdc.session.trees.small_file_digests import SmallFileDigests, small_file_digests
 
         if len(files) < OPENED_FILES_LEAST:
@@ -255,7 +255,7 @@ class FileRoots:
             return found
 
     def _one(self, file: int, source: SourceFile) -> bytes:
-        """Returns the root of one file, from the catalog if it knows the file."""
+        """Return the root of one file, from the catalog if it knows the file."""
         known = self._signer.catalog.root(source, self._signer.params)
         return known or self._files.sign(file, source).tree.root
 
@@ -305,7 +305,7 @@ class FileAnswers:
         }
 
     def answer(self, message: messages.Message, round_: int) -> Conversation[None]:
-        """Answers one request. Raises ProtocolError for messages that are no request about files."""
+        """Answer one request. Raises ProtocolError for messages that are no request about files."""
         send = self._senders.get(type(message))
         if send is None:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
@@ -329,7 +329,7 @@ class FileAnswers:
         return self._for_one(message.file, self._send_nodes(message, round_), round_)
 
     def _for_one(self, file: int, answer: Conversation[None], round_: int) -> Conversation[None]:
-        """Sends an answer about one file; a FileError in it becomes FileFailed."""
+        """Send an answer about one file; a FileError in it becomes FileFailed."""
         try:
             yield from answer
         except FileError as error:
@@ -400,7 +400,7 @@ class FileAnswers:
         yield Send(answer, round_)
 
     def _is_masked(self, source: SourceFile) -> bool:
-        """Tells whether the file is compared with masked displacements, which takes chunks."""
+        """Tell whether the file is compared with masked displacements, which takes chunks."""
         return source.size > self._signer.params.max_size and looks_like(source)
 
     def _send_bundle(self, message: messages.BundleRequest, round_: int) -> Conversation[None]:
@@ -443,14 +443,14 @@ class FileAnswers:
                 yield from ranges(source, message, self._secret, round_, code=self._pack, listen=self._listen)
 
     def _opened_again(self, message: messages.BlockRequest | messages.RangeRequest) -> SourceFile:
-        """Opens the file or bundle of a request. Raises FileError if it changed since it was signed, or is
+        """Open the file or bundle of a request. Raises FileError if it changed since it was signed, or is
         too short."""
         if self._bundles is not None and message.file >= len(self._description.manifest):
             return self._bundles.open(message)
         return self._files.open_again(message.file, end_of(message))
 
     def _forget(self, file: int) -> None:
-        """Forgets a file or bundle: no more requests about it follow."""
+        """Forget a file or bundle: no more requests about it follow."""
         if self._bundles is not None:
             self._bundles.forget(file)
         self._files.forget(file)

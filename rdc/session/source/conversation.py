@@ -95,7 +95,7 @@ class Source:
         self._demand: Demand | None = None
 
     def run(self, heard: Received | None = None) -> Conversation[Done]:
-        """Describes the tree, answers requests, and returns the destination's final message.
+        """Describe the tree, answer requests, and return the destination's final message.
 
         `heard`: a message that came already. Raises ProtocolError for messages that do not belong here.
         """
@@ -132,7 +132,7 @@ class Source:
             yield from self._serve(received)
 
     def _start(self, round_: int) -> Conversation[Start]:
-        """Sends Start and returns it."""
+        """Send Start and return it."""
         start = self._tree.start(self._kinds, catalog=self._signer.catalog)
         yield Send(start, round_)
         if self._owners is not None:
@@ -140,7 +140,7 @@ class Source:
         return start
 
     def _described(self) -> Conversation[tuple[Describe, int]]:
-        """Waits for Describe. Returns it and the round of the answer."""
+        """Wait for Describe. Returns it and the round of the answer."""
         while True:
             received = self._next_heard() if self._heard else (yield Receive())
             if received is None or isinstance(received.message, Opened):
@@ -157,7 +157,7 @@ class Source:
             return received.message, received.round + 1
 
     def _declined(self) -> Conversation[bool]:
-        """Tells whether the destination has asked for the whole listing by now."""
+        """Tell whether the destination has asked for the whole listing by now."""
         while self._heard_numbers < HEARD_NUMBERS and (received := (yield Receive(wait=False))) is not None:
             self._heard.append(received)
             self._heard_numbers += _numbers(received)
@@ -165,7 +165,7 @@ class Source:
         return any(isinstance(message, Describe) and message.whole for message in messages)
 
     def _next_heard(self) -> Received:
-        """Takes the oldest waiting message."""
+        """Take the oldest waiting message."""
         received = self._heard.popleft()
         self._heard_numbers -= _numbers(received)
         return received
@@ -186,7 +186,7 @@ class Source:
         return len(self._description.manifest)
 
     def _poll(self) -> Conversation[None]:
-        """Answers all messages that have come by now, up to one that needs the whole listing."""
+        """Answer all messages that have come by now, up to one that needs the whole listing."""
         while (received := self._next_heard() if self._heard else (yield Receive(wait=False))) is not None:
             if isinstance(received.message, LikelyRequest):
                 self._heard.appendleft(received)
@@ -195,7 +195,7 @@ class Source:
             yield from self._serve(received)
 
     def _listen(self) -> Conversation[None]:
-        """Shows the destination's events to the user; requests wait for their turn.
+        """Show the destination's events to the user; requests wait for their turn.
 
         Requests with up to HEARD_NUMBERS numbers are decoded. The rest stays with the connection, which then
         reads no more.
@@ -209,7 +209,7 @@ class Source:
                     self._heard_numbers += _numbers(received)
 
     def _serve(self, received: Received) -> Conversation[None]:
-        """Answers one message."""
+        """Answer one message."""
         message, round_ = received.message, received.round + 1
         if self._events.take(message):
             return
@@ -231,7 +231,7 @@ class Source:
             yield from self._about_files().answer(message, round_)
 
     def _send_likely(self, message: LikelyRequest, round_: int) -> Conversation[None]:
-        """Tells which files are likely changed, and describes them.
+        """Tell which files are likely changed, and describe them.
 
         The destination already gets what came before, so that it compares, and signs its versions of these
         files, while this side works.
@@ -249,7 +249,7 @@ class Source:
             self._about_files()  # imported now: so many files are asked for in bundles
 
     def _remove(self, message: Landed, round_: int) -> Conversation[None]:
-        """Removes what the destination has, and tells it of what stays."""
+        """Remove what the destination has, and tell it of what stays."""
         if self._removal is None:
             raise ProtocolError("the remote side tells what may go, and nothing was to be removed")
         count = self._removal.take(message, self._description.manifest, self._events.report)
@@ -289,7 +289,7 @@ class Source:
 
 
 def _numbers(received: Received) -> int:
-    """Returns how many of HEARD_NUMBERS a message takes."""
+    """Return how many of HEARD_NUMBERS a message takes."""
     message = received.message
     columns = [getattr(message, name, ()) for name in ("files", "nodes", "gaps", "lengths")]
     if isinstance(message, RangeRequest):

@@ -60,7 +60,7 @@ class SentContents:
         """Files that were answered by a reference. If one is requested again, the copy failed: it is sent."""
 
     def find(self, file: int, source: SourceFile, sample: bytes) -> SentFile | None:
-        """Returns a sent file with the content of this one, or None. Reads all of this one if samples agree.
+        """Return a sent file with the content of this one, or None. Reads all of this one if samples agree.
 
         Raises FileError if the file cannot be read.
         """
@@ -78,7 +78,7 @@ class SentContents:
         return found
 
     def add(self, sample: bytes, sent: SentFile) -> None:
-        """Notes that a file's end was sent. The destination counts the same ends, up to the same number."""
+        """Note that a file's end was sent. The destination counts the same ends, up to the same number."""
         self._ended += 1
         if self._ended <= EQUAL_FILES and sample:
             known = self._sent.setdefault(sample, [])
@@ -87,7 +87,7 @@ class SentContents:
 
 
 def sample_of(source: SourceFile) -> bytes:
-    """Returns a digest that is equal for equal files, or b"" if the file is too small."""
+    """Return a digest that is equal for equal files, or b"" if the file is too small."""
     if source.size < EQUAL_BYTES:
         return b""
     hasher = blake3(source.size.to_bytes(8, "little"))
@@ -111,12 +111,12 @@ class _Waiting:
         return self._bytes + size <= DATA_BYTES and len(self.sizes) < FILES_PER_BATCH
 
     def count(self, size: int) -> None:
-        """Counts a file that `add` will add."""
+        """Count a file that `add` will add."""
         self.sizes.append(size)
         self._bytes += size
 
     def add(self, directory: int, files: list[int]) -> None:
-        """Adds counted files of one directory."""
+        """Add counted files of one directory."""
         if files:
             self.runs.append((directory, files))
             self.files += files
@@ -152,7 +152,7 @@ class FileSender:
         self._sent = SentContents()
 
     def send(self, files: tuple[int, ...], round_: int, packing: int = 0) -> Conversation[None]:
-        """Sends these files. `packing`: as in FileRequest. Raises ProtocolError for entries that are no
+        """Send these files. `packing`: as in FileRequest. Raises ProtocolError for entries that are no
         regular files."""
         yield SetCompression(PACKINGS[packing])
         manifest = self._description.manifest
@@ -180,14 +180,14 @@ class FileSender:
         yield from self._send_others((yield from self._flush(round_)), round_)
 
     def _runs(self, files: tuple[int, ...]) -> list[tuple[int, Sequence[int]]]:
-        """Groups files by directory."""
+        """Group files by directory."""
         try:
             return list(self._description.manifest.runs(files))
         except IndexError:
             raise no_file(files[-1]) from None
 
     def _send_others(self, files: list[int], round_: int) -> Conversation[None]:
-        """Sends files one by one."""
+        """Send files one by one."""
         for file in files:
             try:
                 yield from self._send_one(file, round_)
@@ -195,7 +195,7 @@ class FileSender:
                 yield Send(FileFailed(file, error.code, str(error)), round_)
 
     def _flush(self, round_: int) -> Conversation[list[int]]:
-        """Reads the small files that wait, and sends them. Returns those that changed or cannot be read.
+        """Read the small files that wait, and send them. Returns those that changed or cannot be read.
 
         Each of these is sent alone, with its new size and mtime, or with the error.
         """
@@ -225,7 +225,7 @@ class FileSender:
     def _staged(
         self, clones: StagedClones, file: int, source: SourceFile, sample: bytes
     ) -> SourceFile | None:
-        """Clones a file for the destination. Returns the clone, which is read in place of the file, or None.
+        """Clone a file for the destination. Returns the clone, which is read in place of the file, or None.
 
         The samples of both are compared: a clone that is none is not worth a digest.
         """
@@ -238,7 +238,7 @@ class FileSender:
         return None
 
     def _send_one(self, file: int, round_: int) -> Conversation[None]:
-        """Sends one file, its digest last, so that it is read only once.
+        """Send one file, its digest last, so that it is read only once.
 
         A file whose samples equal those of a sent file is read in full first; if its content was sent before,
         only the other file's number is sent. A file with another size than listed is announced first.

@@ -80,7 +80,7 @@ class _CheckBlocks(Record):
     """Bytes of displacements per check block, 64-bit numbers."""
 
     def displacements_without(self, wrong: Sequence[int]) -> bytes:
-        """Returns the displacements except those of the check blocks in these rows."""
+        """Return the displacements except those of the check blocks in these rows."""
         if not wrong:
             return self.displacements
         ends = array("Q", accumulate(array("Q", self.counts), initial=0))
@@ -94,7 +94,7 @@ class _CheckBlocks(Record):
 def corrections(
     source: SourceFile, message: messages.RangeRequest, secret: bytes
 ) -> Iterator[messages.Correction | messages.Targets]:
-    """Yields what answers the claims of `message`, before its ranges are sent. `secret`: the session's.
+    """Yield what answers the claims of `message`, before its ranges are sent. `secret`: the session's.
 
     Check blocks that lie wholly in requested ranges have no claim. Raises FileChangedError if the file is
     shorter by now.
@@ -119,7 +119,7 @@ def corrections(
 
 
 def _claimed_blocks(source: SourceFile, message: messages.RangeRequest) -> Iterator[_CheckBlocks]:
-    """Yields all claimed check blocks, CHECK_BLOCKS_PER_ANSWER at a time."""
+    """Yield all claimed check blocks, CHECK_BLOCKS_PER_ANSWER at a time."""
     ends = array("Q", (0, *accumulate(map(add, message.gaps, message.lengths))))
     known = array("Q", bytes(32 * len(ends)))
     known[0::4] = known[2::4] = ends
@@ -144,7 +144,7 @@ def _claimed_blocks(source: SourceFile, message: messages.RangeRequest) -> Itera
 def _correction(
     source: SourceFile, message: messages.RangeRequest, wrong: list[int]
 ) -> Iterator[messages.Correction]:
-    """Yields one correction for the `wrong` check blocks, or none if there is nothing to correct."""
+    """Yield one correction for the `wrong` check blocks, or none if there is nothing to correct."""
     found = list(rests(message.rows, wrong, source.size))
     numbers = tuple(sorted({number for number, _, _ in found}))
     if numbers:
@@ -157,11 +157,11 @@ HARD_BYTES = 128 << 10
 sent. 444 KB of a new TypeScript became 349 KB, for 15 ms of CPU time (measured)."""
 
 RANGES_AT_ONCE = 2048
-"""Ranges masked at a time. Each needs at most 1.1 KB of surroundings: little more than 2 MB in all."""
+"""Ranges masked at a time. Each needs at most 1.1 KB of surroundings: little more than 2 MB in total."""
 
 
 def end_of(message: messages.BlockRequest | messages.RangeRequest) -> int:
-    """Returns the smallest size in bytes of a file that has all that the request names."""
+    """Return the smallest size in bytes of a file that has all that the request names."""
     end = message.end
     if isinstance(message, messages.RangeRequest) and message.claims.cells:
         end = max(end, message.claims.cells[-1] * CHECK_BLOCK_BYTES + 1)
@@ -169,7 +169,7 @@ def end_of(message: messages.BlockRequest | messages.RangeRequest) -> int:
 
 
 def cached_fingerprints(content: bytes, message: messages.BlockRequest, secret: bytes) -> bytes:
-    """Returns the requested fingerprints of a file that is in memory. `secret`: the session's."""
+    """Return the requested fingerprints of a file that is in memory. `secret`: the session's."""
     rows = message.rows
     if message.blank:
         whole = bytearray(content)
@@ -180,7 +180,7 @@ def cached_fingerprints(content: bytes, message: messages.BlockRequest, secret: 
 
 
 def read_fingerprints(source: SourceFile, message: messages.BlockRequest, secret: bytes) -> bytes:
-    """Returns the requested fingerprints of an open file. `secret`: the session's.
+    """Return the requested fingerprints of an open file. `secret`: the session's.
 
     This function and those below raise FileChangedError if the file changed since it was opened.
     """
@@ -199,7 +199,7 @@ def read_fingerprints(source: SourceFile, message: messages.BlockRequest, secret
 def packed_ranges(
     source: SourceFile, message: messages.RangeRequest, secret: bytes, round_: int
 ) -> Conversation[None]:
-    """Sends all ranges in one message, compressed with the bytes around them, which the destination has."""
+    """Send all ranges in one message, compressed with the bytes around them, which the destination has."""
     answers = list(corrections(source, message, secret))
     literals, context = (
         b"".join([content for content, _ in _contents(source.peek, rows, DATA_BYTES)])
@@ -220,7 +220,7 @@ def ranges(
     code: bool,
     listen: Callable[[], Conversation[None]],
 ) -> Conversation[None]:
-    """Sends the ranges back to back in as few messages as possible: many are shorter than a message header.
+    """Send the ranges back to back in as few messages as possible: many are shorter than a message header.
 
     `code`: content may be encoded by the filters for x86 code and number tables. `listen`: takes events that
     the destination sends meanwhile.
@@ -252,14 +252,14 @@ def ranges(
 def _data(
     file: int, content: bytearray, offsets: RangeOffsets | None
 ) -> messages.Data | messages.Code | messages.Table:
-    """Returns the next bytes of ranges as a message, encoded if there are `offsets`."""
+    """Return the next bytes of ranges as a message, encoded if there are `offsets`."""
     if offsets is None:
         return messages.Data(file, memoryview(content))
     return encode(file, content, offsets.take(len(content)))
 
 
 def _masked(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple[Buffer, array[int]]]:
-    """Does what `_contents` does, with masked displacements. Reads nothing between ranges."""
+    """Do what `_contents` does, with masked displacements. Reads nothing between ranges."""
     read = masked_reader(source)
     ends = array("Q", accumulate(ranges[1::2]))
     first = done = 0
@@ -280,7 +280,7 @@ def _masked(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple
 def _contents(
     read: Callable[[int, int], bytes | memoryview], ranges: array[int], most: int
 ) -> Iterator[tuple[Buffer, array[int]]]:
-    """Yields the content of ranges back to back, at most `most` bytes at a time, and the length of each part.
+    """Yield the content of ranges back to back, at most `most` bytes at a time, and the length of each part.
 
     `ranges`: rows (offset, length). Close ranges are read at once. `read` takes offset and length.
     """
@@ -346,8 +346,8 @@ class BundleAnswers:
         return BundleAnswer(request.bundle, tuple(sorted(left_out)), digest, prints)
 
     def open(self, message: BlockRequest | RangeRequest) -> SnapshotContent:
-        """The bundle that this is about. FileError where it is not remembered, cannot be read again, or is
-        shorter than what is asked for."""
+        """Return the bundle that this is about. Raises FileError where it is not remembered, cannot be read
+        again, or is shorter than what is asked for."""
         bundle = self._bundles.get(message.file)
         if bundle is None:
             raise FileError(b"", f"bundle {message.file} is forgotten; its files are to be asked for singly")
@@ -357,7 +357,7 @@ class BundleAnswers:
         return SnapshotContent(self._root, content)
 
     def forget(self, number: int) -> None:
-        """Forgets a bundle: no more requests about it follow."""
+        """Forget a bundle: no more requests about it follow."""
         bundle = self._bundles.pop(number, None)
         if bundle is not None:
             self._cached -= bundle.cached_bytes
@@ -372,7 +372,7 @@ class BundleAnswers:
             self.forget(next(iter(self._bundles)))
 
     def _fingerprints(self, layout: BundleLayout, content: bytes) -> bytes:
-        """Returns the fingerprints of all files."""
+        """Return the fingerprints of all files."""
         found = b""
         for first, stop, block in layout.likes:
             some = content[layout.starts[first] : layout.starts[stop]]

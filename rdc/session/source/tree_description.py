@@ -89,7 +89,7 @@ class Demand:
         """Bytes to read for comparisons requested so far."""
 
     def take(self, message: messages.Message) -> None:
-        """Charges a request."""
+        """Charge a request."""
         if isinstance(message, messages.FileRequest):
             self._send(self._bytes_of(message.files))
         elif isinstance(message, messages.RangeRequest):
@@ -109,13 +109,13 @@ class Demand:
             self.compare(self._bytes_of(message.files))
 
     def compare(self, size: int) -> None:
-        """Charges `size` bytes that are about to be read for a comparison."""
+        """Charge `size` bytes that are about to be read for a comparison."""
         self.compared += size
         if self.compared > ASKED_FREELY_BYTES:
             self._check(self.compared, COMPARED_TIMES, "compare")
 
     def grew(self, file: int, listed: int, size: int) -> None:
-        """Charges the growth of a file that is sent whole: it had `listed` bytes and has `size` now."""
+        """Charge the growth of a file that is sent whole: it had `listed` bytes and has `size` now."""
         known = self._grown.get(file, listed)
         if size > known:
             self._grown[file] = size
@@ -142,19 +142,19 @@ class Demand:
             )
 
     def _bytes_of(self, files: tuple[int, ...]) -> int:
-        """Returns the cost of reading these files. The answer reports entries that are no files."""
+        """Return the cost of reading these files. The answer reports entries that are no files."""
         if files[-1] >= len(self._manifest):
             return 0
         return sum(self._manifest.sizes_of(files)) + len(files) * ASKED_FILE_BYTES
 
     def _size(self, file: int) -> int:
-        """Returns the size of a file or a bundle, in bytes."""
+        """Return the size of a file or a bundle, in bytes."""
         if file < len(self._manifest):
             return self._grown.get(file, 0) or self._manifest.sizes_of((file,))[0]
         return self._bundles.get(file, 0)
 
     def _read(self, message: messages.BlockRequest | messages.RangeRequest) -> int:
-        """Returns the cost of reading ranges and the short gaps between them. A bundle may be read whole."""
+        """Return the cost of reading ranges and the short gaps between them. A bundle may be read whole."""
         if message.file >= len(self._manifest):
             return ASKED_FILE_BYTES + self._bundles.get(message.file, 0)
         if not message.lengths:
@@ -183,7 +183,7 @@ class RowsMessage:
         self._complete = True
 
     def full(self, rows: int, text: int) -> bool:
-        """Tells whether `rows` more rows, with `text` bytes of names and paths, do not fit."""
+        """Tell whether `rows` more rows, with `text` bytes of names and paths, do not fit."""
         return bool(self._counts) and (
             sum(self._counts) + rows > ROWS_PER_PART
             or self._text + text > ROWS_TEXT_BYTES
@@ -191,7 +191,7 @@ class RowsMessage:
         )
 
     def add(self, first: int, stop: int, segments: Iterable[Segment], text: int, *, complete: bool) -> None:
-        """Adds rows [first, stop) of one node. `complete`: they end the node."""
+        """Add rows [first, stop) of one node. `complete`: they end the node."""
         self._counts.append(stop - first)
         self._rows.append(range(first, stop))
         self._segments += segments
@@ -199,7 +199,7 @@ class RowsMessage:
         self._complete = complete
 
     def message(self) -> RowsPart:
-        """Returns the message."""
+        """Return the message."""
         manifest, groups = self._manifest, self._groups
         names, attributes = bool(groups & Group.NAMES), bool(groups & Group.ATTRIBUTES)
         rows = Rows(
@@ -215,14 +215,14 @@ class RowsMessage:
         return RowsPart(tuple(self._counts), self._complete, rows)
 
     def _column(self, wanted: bool, column: bytearray, width: int) -> bytes:
-        """Returns the added rows of a column, `width` bytes per row; empty unless `wanted`."""
+        """Return the added rows of a column, `width` bytes per row; empty unless `wanted`."""
         if not wanted:
             return b""
         return b"".join(column[width * rows.start : width * rows.stop] for rows in self._rows)
 
 
 def send_mount_points(boundary: MountBoundary, round_: int) -> Conversation[None]:
-    """Sends the mount points that `boundary` did not let a walk enter. Raises RdcError if there are too
+    """Send the mount points that `boundary` did not let a walk enter. Raises RdcError if there are too
     many."""
     left = deque(boundary.beyond)
     if len(left) > MOUNT_POINTS:
@@ -249,7 +249,7 @@ class OwnerNames:
         self._groups: set[int] = set()
 
     def announce(self, uids: bytes | bytearray, gids: bytes | bytearray) -> Iterator[Owners]:
-        """The messages that have to precede entries with these columns of ids, u32 little-endian.
+        """Yield the messages that have to precede entries with these columns of ids, u32 little-endian.
 
         Raises RdcError for more owners than a destination takes.
         """
@@ -265,19 +265,19 @@ class OwnerNames:
             yield _named(users[some], groups[some])
 
     def send(self, columns: PackedListing | Manifest, round_: int) -> Conversation[None]:
-        """Sends the names of owners of entries that are sent next."""
+        """Send the names of owners of entries that are sent next."""
         for message in self.announce(columns.uids, columns.gids):
             yield Send(message, round_)
 
     def first(self, uid: int, gid: int) -> Owners:
-        """The message about the owners of the tree's top."""
+        """Return the message about the owners of the tree's top."""
         self._users.add(uid)
         self._groups.add(gid)
         return _named([uid], [gid])
 
 
 def _unannounced(announced: set[int], column: bytes | bytearray) -> list[int]:
-    """The ids of a column that were not announced, which count as announced from now on."""
+    """Return the ids of a column that were not announced, which count as announced from now on."""
     new = sorted(set(little_endian_integers("I", column)) - announced)
     announced.update(new)
     return new
@@ -296,7 +296,7 @@ def _named(users: list[int], groups: list[int]) -> Owners:
 
 
 def _name(look_up: Callable[[int], str], number: int) -> bytes:
-    """The name of an id; b"" for none."""
+    """Return the name of an id; b"" for none."""
     try:
         name = os.fsencode(look_up(number))
     except (KeyError, OverflowError):
@@ -381,12 +381,12 @@ class Description:
         self._offered = False
 
     def keep(self, preserved: Preserved) -> None:
-        """Sets what both sides preserve of entries. Call it before anything is sent."""
+        """Set what both sides preserve of entries. Call it before anything is sent."""
         self._preserved = preserved
         self._kinds = preserved.attributes
 
     def _walk(self, *, again: bool = False) -> Walk:
-        """Starts a new walk and forgets the entries of the last one. `again`: right after an offer, whose
+        """Start a new walk and forget the entries of the last one. `again`: right after an offer, whose
         directories are not read again, unless reads wait: then many of the others are to be read at a
         time."""
         known = self.manifest.moved()
@@ -403,7 +403,7 @@ class Description:
         return self._begin_walk(lasting_directories(self._begin_walk(), self._unbound, self._tree.filtered))
 
     def _begin_walk(self, lasting: Container[bytes] | None = None, known: Manifest | None = None) -> Walk:
-        """Starts a walk. `lasting`: as in Walk. `known`: has the entries of directories that need not be read
+        """Start a walk. `lasting`: as in Walk. `known`: has the entries of directories that need not be read
         again."""
         followed = self._tree.root.reads.followed
         if followed is not None:
@@ -433,7 +433,7 @@ class Description:
         )
 
     def _send_links(self, start: int, stop: int, round_: int) -> Conversation[None]:
-        """Sends the hard links of entries [start, stop), which are sent next."""
+        """Send the hard links of entries [start, stop), which are sent next."""
         if self._links is None:
             return
         pairs = self._links.between(start, stop)
@@ -444,7 +444,7 @@ class Description:
             )
 
     def _send_attributes(self, sets: Sequence[EntrySet], round_: int) -> Conversation[None]:
-        """Sends the extended attributes of entries that are sent next."""
+        """Send the extended attributes of entries that are sent next."""
         at = 0
         while at < len(sets):
             ordinals: list[int] = []
@@ -465,20 +465,20 @@ class Description:
             yield from send_mount_points(self._boundary, round_)
 
     def _report(self, event: Event) -> None:
-        """Reports a problem of a walk, once per path: what was missing once may be missing again."""
+        """Report a problem of a walk, once per path: what was missing once may be missing again."""
         if isinstance(event, Problem) and event.path_bytes not in self._reported:
             self._reported.add(event.path_bytes)
             self.read_errors += event.code is not ExitCode.OK
             self._events.report(event)
 
     def _report_left_out(self, path: bytes) -> None:
-        """Reports an entry that no sync transfers. The destination deletes no entry with such a name."""
+        """Report an entry that no sync transfers. The destination deletes no entry with such a name."""
         if path not in self._reported:
             self._reported.add(path)
             self._events.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))
 
     def _add(self, listed: ListedDirectories) -> list[EntrySet]:
-        """Adds directories to the manifest and returns the extended attributes to send."""
+        """Add directories to the manifest and return the extended attributes to send."""
         found: list[EntrySet] = []
         if self._attributes is not None:
             for path in listed.paths:
@@ -493,7 +493,7 @@ class Description:
     def send_listing(
         self, round_: int, serve: Callable[[], Conversation[None]], *, again: bool = False
     ) -> Conversation[None]:
-        """Sends the listing, directory by directory. `serve` is called now and then to answer requests.
+        """Send the listing, directory by directory. `serve` is called now and then to answer requests.
         `again`: the destination declined an offer that was just made, or would have been."""
         directories = looked = 0
         walk = self._walk(again=again)
@@ -526,7 +526,7 @@ class Description:
         yield Send(messages.ListingEnd(*totals), round_)
 
     def likely(self, newest: int) -> tuple[int, ...] | None:
-        """Returns files among the rows that were sent whose mtime is later than `newest`, the newest that the
+        """Return files among the rows that were sent whose mtime is later than `newest`, the newest that the
         destination has there; None if they are too many. The smallest ones are left out: they come whole."""
         found: set[int] = set()
         at_source, manifest, left = self._preserved.at_source, self.manifest, LIKELY_BYTES
@@ -553,7 +553,7 @@ class Description:
         *,
         again: bool = False,
     ) -> Conversation[bool]:
-        """Walks the tree and sends the manifest's root. The destination then asks for what differs.
+        """Walk the tree and send the manifest's root. The destination then asks for what differs.
 
         `declined` is called now and then; if it returns true, the walk ends early and this returns False, as
         it does if there are fifos, sockets or devices. None: the destination asked for the offer.
@@ -605,20 +605,20 @@ class Description:
         return not any(one is not None for one in beside) and not tree.prunes
 
     def _top(self) -> messages.TopTier:
-        """Returns the largest tier with at most TOP_NODES nodes."""
+        """Return the largest tier with at most TOP_NODES nodes."""
         tiers = self._tiers()
         level = next(level for level, tier in enumerate(tiers) if len(tier) <= TOP_NODES)
         references = tiers[level].references(Group.WHOLE, self._secret, range(len(tiers[level])))
         return messages.TopTier(level, references)
 
     def _tiers(self) -> list[Tier]:
-        """Returns the tiers of nodes over the manifest. They are computed at the first request."""
+        """Return the tiers of nodes over the manifest. They are computed at the first request."""
         if self._fold is None:
             self._fold = Fold(self.manifest, self._preserved.at_source)
         return self._fold.tiers
 
     def send_tier(self, message: messages.TierRequest, round_: int) -> Conversation[None]:
-        """Sends references of requested nodes. Raises ProtocolError if there are no such nodes."""
+        """Send references of requested nodes. Raises ProtocolError if there are no such nodes."""
         tiers = self._tiers()
         if not tiers or (message.nodes and message.level + 1 >= len(tiers)):
             raise ProtocolError(f"the remote side asked for manifest tier {message.level} of {len(tiers)}")
@@ -647,7 +647,7 @@ class Description:
         yield Send(messages.TierAnswer(level, firsts, counts, references), round_)
 
     def send_rows(self, message: messages.RowsRequest, round_: int) -> Conversation[None]:
-        """Sends the entries of requested nodes. Raises ProtocolError if there are no such nodes."""
+        """Send the entries of requested nodes. Raises ProtocolError if there are no such nodes."""
         tiers = self._tiers()
         if message.level >= len(tiers) or message.nodes[-1] >= len(tiers[message.level]):
             raise ProtocolError(
@@ -676,7 +676,7 @@ class Description:
         yield Send(part_message.message(), round_)
 
     def _charge(self, rows: int) -> None:
-        """Charges rows or nodes that are about to be sent.
+        """Charge rows or nodes that are about to be sent.
 
         Raises ProtocolError if the destination requested the whole manifest several times over.
         """
@@ -688,7 +688,7 @@ class Description:
             )
 
     def _segments(self, first: int, stop: int) -> tuple[Segment, ...]:
-        """Returns paths, names and link targets of rows [first, stop), by directory."""
+        """Return paths, names and link targets of rows [first, stop), by directory."""
         return tuple(
             Segment(path, part.count, part.names, part.targets)
             for path, part in self.manifest.parts(first, stop)

@@ -59,22 +59,22 @@ class TurnSource(Source):
         return self._description.read_errors
 
     def run_first(self, *, again: bool, origin: bytes) -> Conversation[Done]:
-        """Runs the first turn of the session, which compares the trees. `again`, `origin`: see Watch."""
+        """Run the first turn of the session, which compares the trees. `again`, `origin`: see Watch."""
         yield Send(Watch(again, origin), 1)
         return (yield from self.run())
 
     def run_whole(self) -> Conversation[Done]:
-        """Runs a later turn that compares the trees."""
+        """Run a later turn that compares the trees."""
         yield Send(Turn(True), 0)
         return (yield from self.run())
 
     def run_changes(self, changes: Changes) -> Conversation[Done]:
-        """Runs a turn that announces changes and answers requests about them."""
+        """Run a turn that announces changes and answers requests about them."""
         yield Send(Turn(False), 0)
         return (yield from self.announce(changes, 0))
 
     def announce(self, changes: Changes, round_: int) -> Conversation[Done]:
-        """Announces changes in a turn that has begun, and answers requests about them."""
+        """Announce changes in a turn that has begun, and answer requests about them."""
         for rename in changes.renames:
             yield Send(rename, round_)
         for directory in changes.directories:
@@ -90,7 +90,7 @@ class TurnSource(Source):
             yield from self._serve(received)
 
     def _parts(self, directory: DirectoryChange) -> Iterator[Changed]:
-        """Splits the changes of one directory into messages, and adds its entries to the manifest."""
+        """Split the changes of one directory into messages, and add its entries to the manifest."""
         gone = list(_slices(directory.gone))
         path, metadata, seen = directory.path, directory.metadata, 0
         for listing in slice_listing(directory.listing):
@@ -104,7 +104,7 @@ class TurnSource(Source):
 
 
 def _slices(names: Sequence[bytes]) -> Iterator[bytes]:
-    """Packs names, each ended by NUL, into pieces that fit a message."""
+    """Pack names, each ended by NUL, into pieces that fit a message."""
     part = bytearray()
     for name in names:
         if len(part) + len(name) + 1 > GONE_BYTES:

@@ -67,7 +67,7 @@ class SignedFile(Record):
     """Opens a file of another directory. `path` is then no path of the destination."""
 
     def open(self, root: Root, *, on_disk: bool = False) -> SourceFile:
-        """Opens the file. Raises ChangedBaseError if it changed after it was signed.
+        """Open the file. Raises ChangedBaseError if it changed after it was signed.
 
         Content in memory is not checked here; see `check`. `on_disk`: with a descriptor, even so.
         """
@@ -82,7 +82,7 @@ class SignedFile(Record):
         return source
 
     def check(self, root: Root) -> None:
-        """Raises ChangedBaseError if the content in memory is no longer the content at the path.
+        """Raise ChangedBaseError if the content in memory is no longer the content at the path.
 
         A new version must be made from the file that it replaces.
         """
@@ -126,12 +126,12 @@ class OpenBase:
         """Where the chunk of each record begins."""
 
     def chunk(self, row: int, length: int, read: Reader | None = None) -> Chunks:
-        """Returns the chunk of one record, of `length` bytes."""
+        """Return the chunk of one record, of `length` bytes."""
         content = (read or self.source.pread)(self.offsets[row], length)
         return Chunks(content, array("Q", (length,)), self._checked(content, row), 1)
 
     def chunks(self, first: int, stop: int, read: Reader | None = None) -> Iterator[Chunks]:
-        """Yields the chunks of records [first, stop), about 1 MiB at a time. Repeated chunks come alone.
+        """Yield the chunks of records [first, stop), about 1 MiB at a time. Repeated chunks come alone.
 
         `read`: returns bytes of the base (offset, length), from wherever it has them.
         """
@@ -161,14 +161,14 @@ class OpenBase:
             row = end
 
     def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yields the runs of equal chunks of records [first, stop): the length of one in bytes, and their
+        """Yield the runs of equal chunks of records [first, stop): the length of one in bytes, and their
         number."""
         level = self.tree.levels[0]
         for row in range(first, stop):
             yield level.lengths[row], level.counts[row]
 
     def _checked(self, chunk: bytes, row: int) -> bytes:
-        """Returns the digest of a chunk, which has to be the signed one."""
+        """Return the digest of a chunk, which has to be the signed one."""
         digest = blake3(chunk).digest()
         if digest != self.tree.levels[0].digest(row):
             raise self._changed()
@@ -201,7 +201,7 @@ class Recipe(Record):
 def base_of(
     bases: Sequence[SignedFile], root: Root, opened: dict[int, SourceFile], number: int
 ) -> SourceFile:
-    """Returns a base by its number, opened at its first use. The caller closes what is `opened`.
+    """Return a base by its number, opened at its first use. The caller closes what is `opened`.
 
     Raises ChangedBaseError if it changed after it was signed."""
     source = opened.get(number)
@@ -243,7 +243,7 @@ class Bases:
         """Bytes of bases in memory."""
 
     def name(self, file: int, paths: tuple[bytes, ...]) -> None:
-        """Makes the files at `paths` further bases of `file`."""
+        """Make the files at `paths` further bases of `file`."""
         self._named[file] = paths
 
     def further(self, file: int) -> bool:
@@ -251,7 +251,7 @@ class Bases:
         return file in self._named
 
     def sign(self, one: FileBases, round_: int) -> Conversation[None]:
-        """Signs the bases of one file; those that cannot be read are left out.
+        """Sign the bases of one file; those that cannot be read are left out.
 
         The old version comes first, then a partial file of an interrupted run, then further bases.
         """
@@ -297,7 +297,7 @@ class Bases:
             yield from self._sign_alternate(one, elsewhere, round_)
 
     def _sign_alternate(self, one: FileBases, root: Root, round_: int) -> Conversation[None]:
-        """Signs the base in an alternate directory. Nothing replaces it, so it can be opened again later."""
+        """Sign the base in an alternate directory. Nothing replaces it, so it can be opened again later."""
         reopen = partial(root.open_read, one.path)
         try:
             with reopen() as source:
@@ -307,7 +307,7 @@ class Bases:
         one.signed.append(SignedFile(root.shown(one.path), source.identity, tree, reopen=reopen))
 
     def _may_be_replaced(self, path: bytes) -> bool:
-        """Tells whether this base has to stay open: its own new version may replace it before it is used.
+        """Tell whether this base has to stay open: its own new version may replace it before it is used.
 
         Files that the source no longer has are not replaced: they stay until everything else is done.
         """
@@ -315,7 +315,7 @@ class Bases:
         return row is not None and not self._context.landing.is_new(row)
 
     def drop(self, one: FileBases, *, ends: bool = False) -> None:
-        """Releases all bases of a file; `sign` may be called again. `ends`: the file needs none any more."""
+        """Release all bases of a file; `sign` may be called again. `ends`: the file needs none any more."""
         if ends:
             self._named.pop(one.file, None)
         for base in one.signed:
@@ -326,7 +326,7 @@ class Bases:
         one.signed = []
 
     def outgrow(self, one: FileBases, written: int) -> None:
-        """Removes the partial file once as many bytes are written as it has.
+        """Remove the partial file once as many bytes are written as it has.
 
         Files are written front to back, so the partial file then holds nothing more. Its content stays open
         as a base. A kill then leaves one temporary, not two.
@@ -337,7 +337,7 @@ class Bases:
             self._context.partial_files.remove(leftover.path)
 
     def drop_outgrown(self, one: FileBases) -> None:
-        """Drops the partial file from the bases if it was removed: the next attempt does without it."""
+        """Drop the partial file from the bases if it was removed: the next attempt does without it."""
         if one.outgrown:
             self.cached_bytes -= len(one.leftover.content) if one.leftover is not None else 0
             one.signed = [base for base in one.signed if base is not one.leftover]
@@ -346,7 +346,7 @@ class Bases:
 def sign_file(
     context: Destination, source: SourceFile, size: int, round_: int, *, passing: bool = False
 ) -> Conversation[SignatureTree]:
-    """Signs a local file and reports progress while reading it.
+    """Sign a local file and report progress while reading it.
 
     `size`: bytes of the new version, which bound the progress. `passing`: the new version will replace the
     file.

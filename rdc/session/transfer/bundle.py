@@ -100,7 +100,7 @@ class Bundle:
         self._literals = bytearray()
 
     def take(self, message: BundleAnswer, rounds: int) -> None:
-        """Takes the description and compares it with the old versions.
+        """Take the description and compare it with the old versions.
 
         `rounds`: the round trips that the block search may take. Raises FileError if an old version changed,
         ProtocolError if the description does not fit the files.
@@ -126,7 +126,7 @@ class Bundle:
             at += count * LEAF_WIDTH
 
     def _leave_out(self, without: set[int]) -> None:
-        """Leaves out the requested files in these rows: the source did not put them into the bundle."""
+        """Leave out the requested files in these rows: the source did not put them into the bundle."""
         gone = {self.request.files[row] for row in without}
         self.base = self.base.chosen([row for row, file in enumerate(self.layout.order) if file not in gone])
         rows = [row for row in range(len(self.sizes)) if row not in without]
@@ -135,30 +135,30 @@ class Bundle:
         self.layout = BundleLayout.of(files, self.sizes, self.request.block)
 
     def _content(self) -> bytes:
-        """Returns the old versions, back to back. Raises MismatchError if one changed."""
+        """Return the old versions, back to back. Raises MismatchError if one changed."""
         content = self.base.content()
         if content is None:
             raise MismatchError(b"", "old versions of a bundle's files changed while they were used")
         return content
 
     def _open_base(self, opened: dict[int, SourceFile], number: int) -> SourceFile:
-        """Returns the old versions as one base, from those that are `opened`."""
+        """Return the old versions as one base, from those that are `opened`."""
         if number not in opened:
             opened[number] = SnapshotContent(self.base.root, self._content())
         return opened[number]
 
     def block_requests(self) -> list[BlockRequest]:
-        """Makes the next block requests."""
+        """Make the next block requests."""
         return [] if self._gaps is None else self._gaps.requests()
 
     def take_blocks(self, fingerprints: bytes) -> None:
-        """Takes the answer to the oldest block request. Raises FileError if an old version changed."""
+        """Take the answer to the oldest block request. Raises FileError if an old version changed."""
         if self._gaps is None or self._offsets is not None:
             raise ProtocolError(f"blocks of bundle {self.request.bundle} that were not asked for")
         self._gaps.take(fingerprints)
 
     def range_request(self, *, pack: bool) -> RangeRequest | None:
-        """Makes the request for literals, once there are no more block requests.
+        """Make the request for literals, once there are no more block requests.
 
         Returns None if everything is here. Raises FileError if an old version changed.
         """
@@ -188,7 +188,7 @@ class Bundle:
         return request
 
     def _digests(self, numbers: Sequence[int], copies: array[int]) -> bytes:
-        """Returns the digests of these check blocks, with zeros for literals."""
+        """Return the digests of these check blocks, with zeros for literals."""
         if not numbers:
             return b""
         size = self.layout.size
@@ -209,11 +209,11 @@ class Bundle:
         self._corrections.take(message)
 
     def take_data(self, message: Data | Code | Table) -> None:
-        """Takes some literals; they come in order."""
+        """Take some literals; they come in order."""
         self._literals += decode(message, self._offsets)
 
     def unpack(self, packed: bytes) -> None:
-        """Takes all literals in one message. Raises MismatchError if they cannot be unpacked: what is known
+        """Take all literals in one message. Raises MismatchError if they cannot be unpacked: what is known
         around them is wrong."""
         wanted = sum(self._ranges[1::2])
         image, _ = self._assemble(bytes(wanted))
@@ -224,20 +224,20 @@ class Bundle:
             raise MismatchError(b"", str(error)) from error
 
     def finish(self) -> Rebuilt:
-        """Returns the verified content. Raises MismatchError if it does not have the announced digest."""
+        """Return the verified content. Raises MismatchError if it does not have the announced digest."""
         content, corrected = self._assemble(bytes(self._literals))
         if blake3(content).digest() != self.digest:
             raise MismatchError(b"", "the bundle put together does not have the announced digest")
         return Rebuilt(self.layout.order, self.layout.sizes, bytes(content), len(self._literals) + corrected)
 
     def _assemble(self, literals: bytes) -> tuple[bytes | bytearray, int]:
-        """Returns the content, and how many bytes of it were corrected."""
+        """Return the content, and how many bytes of it were corrected."""
         content = assemble(self._sources, self._content(), literals)
         return (content, 0) if self._corrections is None else self._corrections.amend(0, content)
 
 
 def _sources(instructions: bytes) -> array[int]:
-    """Turns copy instructions into rows of assemble(): (offset, length) in the only base, in memory."""
+    """Turn copy instructions into rows of assemble(): (offset, length) in the only base, in memory."""
     numbers = array("Q", instructions)
     sources = array("Q", bytes(len(instructions) // 3 * 2))
     # The number of the only base is 0, and LITERAL has all bits set: `or` keeps offsets and marks literals.
@@ -247,7 +247,7 @@ def _sources(instructions: bytes) -> array[int]:
 
 
 def _check_blocks(copies: array[int]) -> list[int]:
-    """Returns the numbers of the check blocks that these copies touch."""
+    """Return the numbers of the check blocks that these copies touch."""
     numbers: set[int] = set()
     for offset, length in zip(copies[0::4], copies[3::4], strict=True):
         numbers.update(range(offset // CHECK_BLOCK_BYTES, (offset + length - 1) // CHECK_BLOCK_BYTES + 1))
@@ -303,7 +303,7 @@ class Bundles(Transfer):
         return bool(self._waiting)
 
     def add(self, file: int, size: int) -> None:
-        """Adds a changed file, whose new version has `size` bytes."""
+        """Add a changed file, whose new version has `size` bytes."""
         if size > BUNDLED_FILE_BYTES or self._context.landing.is_new(file):
             self._delta_files.add(file)
         else:
@@ -311,14 +311,14 @@ class Bundles(Transfer):
             self._sizes += size
 
     def release(self, files: AbstractSet[int]) -> list[int]:
-        """Takes back those of `files` that wait."""
+        """Take back those of `files` that wait."""
         released = [file for file in self._waiting if file in files]
         self._waiting = [file for file in self._waiting if file not in files]
         self._sizes -= sum(self._context.manifest.sizes_of(released)) if released else 0
         return released
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
-        """Requests as many bundles as there is room for, once all files are known."""
+        """Request as many bundles as there is room for, once all files are known."""
         if not planned:
             return
         more = self._more()
@@ -345,7 +345,7 @@ class Bundles(Transfer):
                 self._context.progress.comparing(size, ends=True)
 
     def _groups(self, files: Sequence[int]) -> Iterator[list[int]]:
-        """Splits files into groups, one for each bundle."""
+        """Split files into groups, one for each bundle."""
         group: list[int] = []
         total = 0
         for file, size in zip(files, self._context.manifest.sizes_of(files), strict=True):
@@ -358,7 +358,7 @@ class Bundles(Transfer):
             yield group
 
     def _begin(self, files: list[int]) -> Bundle | None:
-        """Reads the old versions and makes a bundle. Returns None if no file is left for it."""
+        """Read the old versions and make a bundle. Returns None if no file is left for it."""
         # long because it handles many files at once, and a call for each would cost more than the work
         context = self._context
         names, sizes = context.manifest.paths(files), context.manifest.sizes_of(files)
@@ -393,7 +393,7 @@ class Bundles(Transfer):
         return bundle
 
     def _is_x86(self, found: Look, start: int, end: int) -> bool:
-        """Tells whether the old version at [start, end) is x86 code to be compared with masked displacements.
+        """Tell whether the old version at [start, end) is x86 code to be compared with masked displacements.
 
         Only a file alone can be masked. In bundles pandas and scipy, whose modules have a few hundred KB,
         took 11 and 16 % more (measured). Content without zeros is text.
@@ -403,7 +403,7 @@ class Bundles(Transfer):
         return looks_like(SnapshotContent(self._context.root, found.content[start:end]))
 
     def _cache(self, base: Snapshot) -> None:
-        """Keeps the old versions in memory if there is room."""
+        """Keep the old versions in memory if there is room."""
         if self._cached + base.cached_bytes > BUNDLES_CACHED_BYTES:
             base.drop()
         self._cached += base.cached_bytes
@@ -415,7 +415,7 @@ class Bundles(Transfer):
         return isinstance(message, messages.BundleAnswer)
 
     def take(self, message: messages.Message, round_: int) -> Conversation[None]:
-        """Takes a message about a bundle. Raises ProtocolError if no such message was requested."""
+        """Take a message about a bundle. Raises ProtocolError if no such message was requested."""
         if isinstance(message, messages.BundleAnswer):
             yield from self._take_description(message, round_)
             return
@@ -472,7 +472,7 @@ class Bundles(Transfer):
             self._finish(bundle)
 
     def _take_failure(self, bundle: Bundle) -> None:
-        """Gives the bundle up once all its requests are answered: the source could not answer one.
+        """Give the bundle up once all its requests are answered: the source could not answer one.
 
         Each file is then requested alone, and the file at fault gets the error.
         """
@@ -482,7 +482,7 @@ class Bundles(Transfer):
             self._give_up(bundle)
 
     def _continue(self, bundle: Bundle, round_: int) -> Conversation[None]:
-        """Sends the next block requests, or the request for literals, or commits."""
+        """Send the next block requests, or the request for literals, or commit."""
         if bundle.failed:
             self._give_up(bundle)
             return
@@ -503,7 +503,7 @@ class Bundles(Transfer):
             yield Send(request, round_)
 
     def _finish(self, bundle: Bundle) -> None:
-        """Verifies and commits a bundle."""
+        """Verify and commit a bundle."""
         try:
             rebuilt = bundle.finish()
         except FileError as error:
@@ -513,7 +513,7 @@ class Bundles(Transfer):
         self._end(bundle)
 
     def _commit(self, bundle: Bundle, rebuilt: Rebuilt) -> None:
-        """Commits the new versions. A file whose old version changed meanwhile comes by delta instead."""
+        """Commit the new versions. A file whose old version changed meanwhile comes by delta instead."""
         context, base = self._context, bundle.base
         files, sizes, content = rebuilt.files, rebuilt.sizes, rebuilt.content
         changed, singly = context.landing.commit_versions(files, base.paths, content)
@@ -533,7 +533,7 @@ class Bundles(Transfer):
         context.progress.reused_bytes += len(content) - rebuilt.literals
 
     def _commit_one(self, file: int, base: Snapshot, row: int, content: bytes) -> None:
-        """Commits one file that could not be committed with the others."""
+        """Commit one file that could not be committed with the others."""
         context, path = self._context, base.paths[row]
         listed = context.landing.listed.of(file)
         try:
@@ -548,7 +548,7 @@ class Bundles(Transfer):
         context.progress.arriving(len(content), ends=True)
 
     def _give_up(self, bundle: Bundle, error: FileError | None = None) -> None:
-        """Leaves all files of a bundle to come by delta, one by one. `error`: why, if that may be the
+        """Leave all files of a bundle to come by delta, one by one. `error`: why, if that may be the
         source's fault."""
         if isinstance(error, MismatchError):
             self._context.guesses.failed(())

@@ -188,11 +188,11 @@ class FileCommits:
         return DelayedGroup(self._root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
 
     def link_paths_known(self, link_paths: Callable[[int], Iterator[bytes]]) -> None:
-        """Sets `link_paths`: it yields the paths that will become hard links to a file."""
+        """Set `link_paths`: it yields the paths that will become hard links to a file."""
         self._link_paths = link_paths
 
     def decide(self, file: int, decision: Decision) -> None:
-        """Counts a file to be fetched and stores how it differs, for the report."""
+        """Count a file to be fetched and store how it differs, for the report."""
         self.planned += 1
         if decision.change is not Change.CREATE:
             self._decisions.put((file,), decision.change, decision.difference)
@@ -207,7 +207,7 @@ class FileCommits:
         self._account(self._entries.entry(file).path, self._decisions.pop(file))
 
     def differs(self, file: int) -> bool:
-        """Notes that the contents differ. Returns whether the new content has to be fetched.
+        """Note that the contents differ. Returns whether the new content has to be fetched.
 
         A dry run reports the file instead, and an append-only root refuses it."""
         old = self._decisions.pop(file)
@@ -225,7 +225,7 @@ class FileCommits:
         return not self._dry
 
     def same(self, file: int, metadata: Metadata | None, existing: Identity) -> None:
-        """Notes that a file's content is right and sets its metadata.
+        """Note that a file's content is right and set its metadata.
 
         `metadata`: replaces the listed metadata. `existing`: the file whose content was compared.
         """
@@ -250,7 +250,7 @@ class FileCommits:
         return listed is not None and self._root.check.is_still(listed, existing)
 
     def _fail_changed(self, file: int, path: bytes) -> None:
-        """Reports a file that is not as it was listed. It stays as it is."""
+        """Report a file that is not as it was listed. It stays as it is."""
         self._files[path] = file
         self._failed(self._root.another(path, None, self.listed.of(file), "change it"))
 
@@ -275,7 +275,7 @@ class FileCommits:
     def _part(
         self, file: int, path: bytes, metadata: Metadata, decision: Decision, existing: Identity
     ) -> None:
-        """Makes the name a file of its own with a local copy of its content."""
+        """Make the name a file of its own with a local copy of its content."""
         self._decisions.put((file,), decision.change, decision.difference)
         self._files[path] = file
         self._copied.add(path)
@@ -348,7 +348,7 @@ class FileCommits:
         return changed
 
     def set_metadata(self, path: bytes, metadata: Metadata, decision: Decision, expected: Identity) -> None:
-        """Sets the metadata of a file whose content stays, if the one at `path` is `expected`."""
+        """Set the metadata of a file whose content stays, if the one at `path` is `expected`."""
         try:
             if not self._dry:
                 self._group.set_metadata(path, metadata, self.owner, expected)
@@ -368,7 +368,7 @@ class FileCommits:
     def commit(
         self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
     ) -> None:
-        """Takes over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
+        """Take over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
         self._files[path] = file
         self._note_landed(file, temporary.size, metadata)
         if expected is not None:
@@ -391,12 +391,12 @@ class FileCommits:
         return replace(metadata, mode=preserved.replaced_mode(metadata, existing))
 
     def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview) -> int:
-        """Writes new files of the first of these directories together, where writes wait. Returns the number
+        """Write new files of the first of these directories together, where writes wait. Returns the number
         of directories; `commit_small` is called for each of them next."""
         return self._group.stage_ahead(files, content, self.owner)
 
     def commit_small(self, directory: bytes, listing: PackedListing, content: Buffer) -> list[int]:
-        """Takes over the concatenated, verified contents of new files of one directory.
+        """Take over the concatenated, verified contents of new files of one directory.
 
         Returns the rows that could not be written. The caller tries those one by one.
         """
@@ -405,7 +405,7 @@ class FileCommits:
     def commit_versions(
         self, files: Sequence[int], paths: Sequence[bytes], content: Buffer
     ) -> tuple[list[int], list[int]]:
-        """Takes over the concatenated, verified contents of these files; each replaces only the file that was
+        """Take over the concatenated, verified contents of these files; each replaces only the file that was
         listed.
 
         Returns the rows whose old file changed meanwhile, and the rows that failed and have to be tried one
@@ -438,7 +438,7 @@ class FileCommits:
         return changed, failed
 
     def moved(self, file: int, old: bytes, existing: Identity) -> None:
-        """Notes that `existing` moved from `old` to the path of a new file; sets its metadata. A dry run only
+        """Note that `existing` moved from `old` to the path of a new file; sets its metadata. A dry run only
         reports it."""
         self._decisions.pop(file)
         entry = self._entries.entry(file)
@@ -454,14 +454,14 @@ class FileCommits:
         self.report(ItemChanged(RENAMING, old, entry.path))
 
     def flush(self) -> None:
-        """Commits everything that waits in the group."""
+        """Commit everything that waits in the group."""
         self._group.flush()
         for group in (self._held, self._late):
             if group is not None:
                 group.flush()
 
     def hold(self, file: int, path: bytes) -> None:
-        """Has a file wait beside the directory at its path until `put`."""
+        """Have a file wait beside the directory at its path until `put`."""
         if self._held is None:
             self._held = self._delaying_group(fsync=self._fsync)
         self._held_paths[path] = self.listed.of(file)
@@ -471,30 +471,30 @@ class FileCommits:
         return self._held is not None and self._held.waits(path)
 
     def put(self, path: bytes) -> None:
-        """Commits a file that had to wait, in place of the directory that was listed, which is empty now."""
+        """Commit a file that had to wait, in place of the directory that was listed, which is empty now."""
         if self._held is not None:
             self._held.land_one(path, self._held_paths.get(path))
 
     def drop_held(self) -> None:
-        """Drops the files that were not put in their places. What is long stays for the next run to resume
+        """Drop the files that were not put in their places. What is long stays for the next run to resume
         from."""
         if self._held is not None:
             self._held.flush()
             self._held.abandon()
 
     def land(self) -> None:
-        """Commits everything, also what was held back until now."""
+        """Commit everything, also what was held back until now."""
         self.flush()
         if self._delayed is not None:
             self._delayed.land()
 
     def land_late(self) -> None:
-        """Commits the files that come last. Everything else is in place."""
+        """Commit the files that come last. Everything else is in place."""
         if self._late is not None:
             self._late.land()
 
     def drop_late(self) -> bool:
-        """Drops the files that come last. Returns whether there were any."""
+        """Drop the files that come last. Returns whether there were any."""
         if self._late is None:
             return False
         self._late.flush()
@@ -503,7 +503,7 @@ class FileCommits:
         return found
 
     def open(self, path: bytes) -> SourceFile:
-        """Opens a file that this run brought, in place or not. Raises FileError."""
+        """Open a file that this run brought, in place or not. Raises FileError."""
         for group in (self._delayed, self._held, self._late):
             waiting = None if group is None else group.open_waiting(path)
             if waiting is not None:
@@ -511,19 +511,19 @@ class FileCommits:
         return self._root.open_read(path)
 
     def abandon(self) -> None:
-        """Removes the temporaries of everything that waits."""
+        """Remove the temporaries of everything that waits."""
         self._group.abandon()
         for group in (self._held, self._late):
             if group is not None:
                 group.abandon()
 
     def report(self, item: ItemChanged) -> None:
-        """Counts and reports a changed entry."""
+        """Count and report a changed entry."""
         self.count(new=is_new(item.change))
         self._events.report(item)
 
     def count(self, *, new: bool) -> None:
-        """Counts a changed entry without a report. `new`: nothing was at its path."""
+        """Count a changed entry without a report. `new`: nothing was at its path."""
         self.changed += 1
         self.created += new
 

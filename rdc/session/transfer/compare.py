@@ -81,7 +81,7 @@ class Room:
         return not self.files or (self.files < TREES_IN_FLIGHT and self.used < TREES_IN_FLIGHT_BYTES)
 
     def count(self, files: int, size: int) -> None:
-        """Counts files that enter with trees of `size` bytes; both are negative for files that leave."""
+        """Count files that enter with trees of `size` bytes; both are negative for files that leave."""
         self.files += files
         self.used += size
 
@@ -91,7 +91,7 @@ ROUND_TRIPS = 10
 
 
 def rounds_left(round_: int) -> int:
-    """Returns how many requests may follow, from this round on, before the literals are requested."""
+    """Return how many requests may follow, from this round on, before the literals are requested."""
     # A message and its answer are two rounds; the literals take two more, and Done the last.
     return max(0, (2 * ROUND_TRIPS - 2 - round_) // 2)
 
@@ -136,7 +136,7 @@ class Gaps:
         """The file is x86 code, compared with masked displacements."""
 
     def requests(self) -> list[BlockRequest]:
-        """Returns the next requests. After none, the search has all that can be found."""
+        """Return the next requests. After none, the search has all that can be found."""
         questions = self._search.questions()
         if questions and not self._asked:
             self.masked = self._search.unknown >= MASKING_BYTES and self._is_x86()
@@ -150,7 +150,7 @@ class Gaps:
         return requests
 
     def take(self, fingerprints: bytes) -> None:
-        """Searches for the fingerprints that answer the oldest request, or came with the tree.
+        """Search for the fingerprints that answer the oldest request, or came with the tree.
 
         Raises FileError if a base cannot be read, and what `open_base` raises.
         """
@@ -190,7 +190,7 @@ class Gaps:
                 source.close()
 
     def _is_x86(self) -> bool:
-        """Tells whether the old version is x86 code; the new one is likely to be what the old one is."""
+        """Tell whether the old version is x86 code; the new one is likely to be what the old one is."""
         try:
             with self._open_base({}, 0) as source:
                 return looks_like(source)
@@ -200,7 +200,7 @@ class Gaps:
     def _find(
         self, source: SourceFile, window: Window, size: int, width: int, wanted: bytes
     ) -> Sequence[int]:
-        """Returns the offset in the base of each wanted block, NOWHERE for those not found."""
+        """Return the offset in the base of each wanted block, NOWHERE for those not found."""
         found = array("Q", [NOWHERE]) * (len(wanted) // width)
         end = window.offset + window.length
         # Spans overlap by a block less one byte, so every offset is searched exactly once.
@@ -211,14 +211,14 @@ class Gaps:
         return found
 
     def _window(self, source: SourceFile, at: int, length: int) -> memoryview:
-        """Returns bytes of a base as they are compared, valid until the next call."""
+        """Return bytes of a base as they are compared, valid until the next call."""
         if length <= SPAN_BYTES and not self.masked:
             return memoryview(source.pread(at, length))
         content, starts = self._windows(source, array("Q", (at, length)))
         return content[starts[0] : starts[0] + length]
 
     def _windows(self, source: SourceFile, rows: array[int]) -> tuple[memoryview, array[int]]:
-        """Returns memory with ranges of a base as they are compared, and where each range begins in it.
+        """Return memory with ranges of a base as they are compared, and where each range begins in it.
 
         `rows`: (offset, length). The memory is valid until the next call.
         """
@@ -231,7 +231,7 @@ class Gaps:
         return content, array("Q", accumulate(rows[1:-1:2], initial=0))
 
     def _buffer(self) -> memoryview:
-        """Returns memory for the longest window."""
+        """Return memory for the longest window."""
         if self._memory is None:
             # The system allocates a page when it is first written to.
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -244,7 +244,7 @@ class Gaps:
     def _near(
         self, source: SourceFile, step: Step, width: int, runs: array[int], wanted: bytes
     ) -> array[int]:
-        """Searches for unmatched runs near their neighbours in the base, runs that lie close to each other
+        """Search for unmatched runs near their neighbours in the base, runs that lie close to each other
         together."""
         found = array("Q")
         spans = array("Q", run_spans(runs, step.size, step.reach, CLOSE_BYTES, SPAN_BYTES))
@@ -270,7 +270,7 @@ class Gaps:
 
 
 def _batches(lengths: array[int], most: int) -> Iterator[tuple[int, int]]:
-    """Yields slices (first, stop) of `lengths` that sum up to at most `most`, or hold one longer length."""
+    """Yield slices (first, stop) of `lengths` that sum up to at most `most`, or hold one longer length."""
     row = total = 0
     for stop, length in enumerate(lengths):
         if stop > row and total + length > most:
@@ -307,23 +307,23 @@ class AskedFile:
         room.count(1, estimate)
 
     def ask(self, request: BlockRequest | RangeRequest) -> Send:
-        """Notes a request. The caller yields what this returns."""
+        """Note a request. The caller yields what this returns."""
         self.unanswered.append(None)
         return Send(request, self.round)
 
     def changed(self, error: FileError) -> ChangedBaseError:
-        """Returns the error for a base that cannot be read: it has changed or is gone."""
+        """Return the error for a base that cannot be read: it has changed or is gone."""
         return ChangedBaseError(self.path, str(error))
 
     def unexpected(self, message: object, expected: str) -> ProtocolError:
-        """Returns the error for an answer of another kind."""
+        """Return the error for an answer of another kind."""
         return ProtocolError(f"expected {expected} of file {self.file}, found {type(message).__name__}")
 
 
 def compare(
     one: AskedFile, context: Destination, tree: TreeAnswer, *, files: int
 ) -> Steps[tuple[tuple[Part, ...], bool]]:
-    """Compares a file's new version with its bases. Returns the parts of its recipe, and whether blocks were
+    """Compare a file's new version with its bases. Returns the parts of its recipe, and whether blocks were
     matched with masked x86 displacements.
 
     `tree`: the answer to its TreeRequest. `files`: how many are in work. Raises ProtocolError for an

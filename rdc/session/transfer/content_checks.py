@@ -97,16 +97,16 @@ class ContentChecks(Transfer):
         return not (self._demanded or self._alike or self._candidates or self._asked)
 
     def demand(self, files: Sequence[int]) -> None:
-        """Adds files to be compared by their whole roots, as the user asked for."""
+        """Add files to be compared by their whole roots, as the user asked for."""
         self._context.progress.compare_bytes += sum(self._context.manifest.sizes_of(files))
         self._demanded.extend(files)
 
     def touched(self, files: Sequence[int]) -> None:
-        """Adds files with another mtime and the same size. The progress counts them as to be fetched."""
+        """Add files with another mtime and the same size. The progress counts them as to be fetched."""
         self._alike.extend(files)
 
     def release(self, files: AbstractSet[int]) -> list[int]:
-        """Takes back those of `files` that wait because only their mtime differs."""
+        """Take back those of `files` that wait because only their mtime differs."""
         released = [file for file in self._alike if file in files]
         kept = [file for file in self._alike if file not in files]
         self._alike.clear()
@@ -114,7 +114,7 @@ class ContentChecks(Transfer):
         return released
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
-        """Requests the roots of all files that wait. `planned`: the number of files to compare is known."""
+        """Request the roots of all files that wait. `planned`: the number of files to compare is known."""
         while self._demanded and planned:
             files = self._demanded.drained(FILES_PER_MESSAGE)
             self._ask(files, _ASKED)
@@ -134,7 +134,7 @@ class ContentChecks(Transfer):
             yield Send(RootRequest(files, REFERENCE_BYTES), round_)
 
     def _ask(self, files: Sequence[int], marks: int) -> None:
-        """Sets marks of files that are about to be requested."""
+        """Set marks of files that are about to be requested."""
         if files[-1] >= len(self._marks):
             self._marks += bytes(files[-1] + 1 - len(self._marks))
         rows = array("Q", files)
@@ -143,18 +143,18 @@ class ContentChecks(Transfer):
         self._asked += len(files)
 
     def _answered(self, files: Sequence[int]) -> None:
-        """Removes _ASKED from these files."""
+        """Remove _ASKED from these files."""
         self._asked -= sum(self._unmarked(files, _ASKED))
 
     def _unmarked(self, files: Sequence[int], mark: int) -> bytes:
-        """Removes a mark from files. Returns one byte per file: 1 if it had the mark, else 0."""
+        """Remove a mark from files. Returns one byte per file: 1 if it had the mark, else 0."""
         rows = array("Q", files)
         marks = take_rows(self._marks, 1, rows)
         put_rows(self._marks, 1, rows, marks.translate(_WITHOUT[mark]))
         return marks.translate(_HAS[mark])
 
     def _take_mark(self, file: int, mark: int) -> bool:
-        """Removes a mark from one file and tells whether the file had it."""
+        """Remove a mark from one file and tell whether the file had it."""
         if file >= len(self._marks) or not self._marks[file] & mark:
             return False
         self._marks[file] &= ~mark
@@ -162,7 +162,7 @@ class ContentChecks(Transfer):
         return True
 
     def _group(self) -> int:
-        """Returns the number of files per group.
+        """Return the number of files per group.
 
         It assumes that half as many files differ only in content as differ in size. The first request and the
         second, file by file, then cost the same.
@@ -177,7 +177,7 @@ class ContentChecks(Transfer):
         return message.file < len(self._marks) and bool(self._marks[message.file] & _ASKED)
 
     def take(self, message: RootAnswer | FileFailed, round_: int) -> Conversation[None]:
-        """Compares the source's roots with those of the local files."""
+        """Compare the source's roots with those of the local files."""
         if isinstance(message, FileFailed):
             self._take_failure(message)
             return
@@ -189,7 +189,7 @@ class ContentChecks(Transfer):
     def _take_part(
         self, message: RootAnswer, first: int, files: Sequence[int], round_: int
     ) -> Conversation[None]:
-        """Compares some files of an answer, from row `first` on, in whole groups."""
+        """Compare some files of an answer, from row `first` on, in whole groups."""
         context, group = self._context, message.group
         self._answered(files)
         with self._many_roots(files) as many:
@@ -228,7 +228,7 @@ class ContentChecks(Transfer):
             self._same(files, same, many, singly)
 
     def _many_roots(self, files: Sequence[int]) -> SmallFileDigests:
-        """Reads and signs small files in bulk; others are `missing` in the result."""
+        """Read and sign small files in bulk; others are `missing` in the result."""
         from rdc.session.trees.small_file_digests import SmallFileDigests, small_file_digests
 
         context = self._context
@@ -245,7 +245,7 @@ class ContentChecks(Transfer):
     def _compare_singly(
         self, files: Sequence[int], rows: Sequence[int], many: SmallFileDigests, singly: Mapping[int, _Root]
     ) -> None:
-        """Queues a group that differs, these rows of `files`, to be compared file by file."""
+        """Queue a group that differs, these rows of `files`, to be compared file by file."""
         self._candidates.extend(files[rows[0] : rows[-1] + 1])
         missing = set(many.missing)
         for row in rows:
@@ -257,7 +257,7 @@ class ContentChecks(Transfer):
                 self._roots[files[row]] = found
 
     def _differs(self, file: int) -> None:
-        """Hands over a file whose content differs."""
+        """Hand over a file whose content differs."""
         context = self._context
         (size,) = context.manifest.sizes_of((file,))
         if self._take_mark(file, _TOUCHED):
@@ -269,7 +269,7 @@ class ContentChecks(Transfer):
             self._take_differing(file, size)
 
     def _root(self, file: int, size: int | None, round_: int) -> Conversation[_Root | None]:
-        """Returns the root of a local file. None: its size differs or it cannot be read; it is replaced."""
+        """Return the root of a local file. None: its size differs or it cannot be read; it is replaced."""
         context = self._context
         entry = context.manifest.entry(file)
         # As in `_many_roots`: an equal file gets another ctime.
@@ -288,7 +288,7 @@ class ContentChecks(Transfer):
     def _same(
         self, files: Sequence[int], same: Sequence[int], many: SmallFileDigests, singly: Mapping[int, _Root]
     ) -> None:
-        """Sets the metadata of equal files, these rows of `files`.
+        """Set the metadata of equal files, these rows of `files`.
 
         `many`: files that are still open. `singly`: roots of the others, by row.
         """
@@ -318,7 +318,7 @@ class ContentChecks(Transfer):
         context.progress.arriving(sum(compress(sizes, self._unmarked(files, _TOUCHED))), ends=True)
 
     def _take_failure(self, message: FileFailed) -> None:
-        """Notes that the source could not read a file."""
+        """Note that the source could not read a file."""
         file = message.file
         self._take_mark(file, _ASKED)
         self._take_mark(file, _TOUCHED)

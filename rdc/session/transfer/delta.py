@@ -96,7 +96,7 @@ class DeltaFile(AskedFile):
     def bring_up_to_date(
         self, base: SignedFile | None = None, metadata: Metadata | None = None
     ) -> Steps[None]:
-        """The whole way. The request for the tree was sent with those of other files.
+        """Return the whole way. The request for the tree was sent with those of other files.
 
         `base`: has the new content, as its root says. The file is then copied from it, without a request, and
         gets `metadata`.
@@ -224,7 +224,7 @@ class DeltaFile(AskedFile):
         self._shared.wholes().add(self.file)
 
     def leave(self, *, failed: bool = False) -> None:
-        """Releases everything; open answers are dropped as they come. `failed`: the source could not answer
+        """Release everything; open answers are dropped as they come. `failed`: the source could not answer
         the oldest request."""
         if failed and self.unanswered:
             self.unanswered.popleft()
@@ -235,20 +235,20 @@ class DeltaFile(AskedFile):
         self.room.count(-1, -self.estimate)
 
     def interrupt(self) -> None:
-        """Ends the session. What is written stays for the next run, unless the partial file holds more."""
+        """End the session. What is written stays for the next run, unless the partial file holds more."""
         if self._fetch is not None and (self.bases.outgrown or self.bases.leftover is None):
             self._fetch.keep()
         self._release()
         self._shared.bases.drop(self.bases)
 
     def _release(self) -> None:
-        """Releases what the current attempt holds open."""
+        """Release what the current attempt holds open."""
         if self._fetch is not None:
             self._fetch.close()
         self._fetch = None
 
     def _drop_answers(self) -> Steps[None]:
-        """Drops the answers to the requests of a failed attempt."""
+        """Drop the answers to the requests of a failed attempt."""
         while self.unanswered:
             message = yield NEXT_ANSWER
             if isinstance(message, messages.BlockAnswer | messages.Literals | messages.FileEnd):
@@ -298,13 +298,13 @@ class DeltaFiles(Transfer):
         return bool(self._waiting or self._unasked or self.duplicates.waiting)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
-        """Adds a file to be brought up to date from its old version and from the files at `bases`."""
+        """Add a file to be brought up to date from its old version and from the files at `bases`."""
         if bases:
             self.bases.name(file, bases)
         self._waiting.append(file)
 
     def described(self, files: AbstractSet[int], width: int) -> None:
-        """Notes that the trees of these files come unasked. Files that do not wait need none: theirs are
+        """Note that the trees of these files come unasked. Files that do not wait need none: theirs are
         dropped. `width`: bytes of a reference in the trees."""
         self._unasked_width = width
         waiting = list(self._waiting)
@@ -319,14 +319,14 @@ class DeltaFiles(Transfer):
     def copy(
         self, file: int, base: SignedFile, round_: int, *, mtime_ns: int | None = None
     ) -> Conversation[None]:
-        """Makes a file from `base`, which has its content. `mtime_ns`: in place of the listed one."""
+        """Make a file from `base`, which has its content. `mtime_ns`: in place of the listed one."""
         path = self.context.manifest.entry(file).path
         one = DeltaFile(self, file, path, width=SHORT_REFERENCE_BYTES)
         steps = one.bring_up_to_date(base, self.context.metadata(file, mtime_ns))
         yield from self._advance(one, steps, round_)
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
-        """Starts as many waiting files as there is room for, once all files are known."""
+        """Start as many waiting files as there is room for, once all files are known."""
         if not planned:
             return
         unasked = [self._enter(file, self._unasked_width) for file in self._unasked]
@@ -350,7 +350,7 @@ class DeltaFiles(Transfer):
             yield from self._copy_duplicates(round_)
 
     def _enter(self, file: int, width: int = 0) -> DeltaFile:
-        """Makes the state of a file that is about to be requested. `width`: bytes of a reference; 0: as
+        """Make the state of a file that is about to be requested. `width`: bytes of a reference; 0: as
         its size needs."""
         entry, mean = self.context.manifest.entry(file), self._mean
         # About 50 bytes a chunk on each side, and as much again for the lookup.
@@ -369,7 +369,7 @@ class DeltaFiles(Transfer):
         return one
 
     def _copy_duplicates(self, round_: int) -> Conversation[None]:
-        """Copies files whose content was fetched for another path."""
+        """Copy files whose content was fetched for another path."""
         duplicates = self.duplicates
         for copied in duplicates.drained():
             base = yield from duplicates.base(copied, round_)
@@ -382,14 +382,14 @@ class DeltaFiles(Transfer):
         return message.file in self._files or self.stale.concerns(message)
 
     def take(self, message: FileMessage, round_: int) -> Conversation[None]:
-        """Gives a message to the file that it is about."""
+        """Give a message to the file that it is about."""
         one = None if self.stale.concerns(message) else self._files.get(message.file)
         if one is not None and not isinstance(message, FileFailed):
             return self._advance(one, self._steps[one.file], round_, message)
         return self._end_early(one, message)
 
     def _end_early(self, one: DeltaFile | None, message: FileMessage) -> Conversation[None]:
-        """Takes a failure, or a message about a file that was given up earlier, which was reported then."""
+        """Take a failure, or a message about a file that was given up earlier, which was reported then."""
         if one is None:
             self.stale.drop(message)
         elif isinstance(message, FileFailed):
@@ -399,7 +399,7 @@ class DeltaFiles(Transfer):
         yield from ()
 
     def close(self) -> None:
-        """Releases everything. Parts of unfinished files stay for the next run to resume from."""
+        """Release everything. Parts of unfinished files stay for the next run to resume from."""
         for one in self._files.values():
             one.interrupt()
         for steps in self._steps.values():
@@ -408,7 +408,7 @@ class DeltaFiles(Transfer):
     def _advance(
         self, one: DeltaFile, steps: Steps[None], round_: int, message: FileMessage | None = None
     ) -> Conversation[None]:
-        """Runs a file until it waits for its next message, or has ended. `message`: about it; None at its
+        """Run a file until it waits for its next message, or has ended. `message`: about it; None at its
         start."""
         one.round = round_
         self._files[one.file], self._steps[one.file] = one, steps
@@ -446,7 +446,7 @@ class StaleAnswers:
         return not isinstance(message, NodeAnswer) or ends[0] is not None
 
     def drop(self, message: FileMessage) -> bool:
-        """Drops a message that belongs to such a request; False: it does not."""
+        """Drop a message that belongs to such a request; False: it does not."""
         if not self.concerns(message):
             return False
         ends = self.files[message.file]
@@ -495,7 +495,7 @@ class DuplicateContents:
         """The first file that was signed last: files with equal content are copied one after another."""
 
     def waits(self, file: int, size: int, root: bytes, mtime_ns: int | None) -> bool:
-        """Tells whether another file with this root was requested before. If so, this file waits for it."""
+        """Tell whether another file with this root was requested before. If so, this file waits for it."""
         if size < EQUAL_BYTES:
             return False
         first = self._first.get(root)
@@ -507,13 +507,13 @@ class DuplicateContents:
         return True
 
     def drained(self) -> list[DuplicateFile]:
-        """Commits what is pending and takes all files that wait. Call it when no other file is in work."""
+        """Commit what is pending and take all files that wait. Call it when no other file is in work."""
         self._context.landing.flush()
         waiting, self.waiting = self.waiting, []
         return sorted(waiting, key=lambda copied: (copied.first, copied.file))
 
     def base(self, copied: DuplicateFile, round_: int) -> Conversation[SignedFile | None]:
-        """Returns the first file of `copied` if it has the announced content, else None."""
+        """Return the first file of `copied` if it has the announced content, else None."""
         if self._last is None or self._last[0] != copied.first:
             self._last = (copied.first, (yield from self._sign(copied.first, round_)))
         first = self._last[1]
@@ -522,7 +522,7 @@ class DuplicateContents:
         return first
 
     def _sign(self, file: int, round_: int) -> Conversation[SignedFile | None]:
-        """Signs a committed file. Returns None if it cannot be read."""
+        """Sign a committed file. Returns None if it cannot be read."""
         entry = self._context.manifest.entry(file)
         try:
             reopen = partial(self._context.landing.open, entry.path)

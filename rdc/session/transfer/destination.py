@@ -102,7 +102,7 @@ class Guesses:
         self._all_wrong += cells
 
     def failed(self, paths: Iterable[bytes]) -> None:
-        """Notes that what was made with content of the files at `paths` did not have the announced digest."""
+        """Note that what was made with content of the files at `paths` did not have the announced digest."""
         self._failures += 1
         for path in paths:
             self._failed[path] = self._failed.get(path, 0) + 1
@@ -127,7 +127,7 @@ def _left_out(filters: FilterList, path: bytes) -> bool:
 
 
 def refused_name(path: bytes) -> str:
-    """The message for an entry of the source that is refused because of its name."""
+    """Return the message for an entry of the source that is refused because of its name."""
     return (
         f"{printable(path)}: refused, because rdc keeps this form of names for its temporary files; rename it"
         " at the source"
@@ -135,7 +135,7 @@ def refused_name(path: bytes) -> str:
 
 
 def left_alone(path: bytes) -> str:
-    """The message for a local entry that has a reserved name and is not a temporary of rdc."""
+    """Return the message for a local entry that has a reserved name and is not a temporary of rdc."""
     return (
         f"{printable(path)}: left alone: it has the name of a temporary file, but is no copy that rdc was"
         " making; look at it, then rename or remove it"
@@ -165,7 +165,7 @@ class PartialFiles:
         """Where each path that begins with a slash is."""
 
     def note(self, directory: bytes, names: list[bytes]) -> None:
-        """Stores the reserved names that a listing found in a directory."""
+        """Store the reserved names that a listing found in a directory."""
         self._names[directory] = names
         self.any_found = True
 
@@ -206,12 +206,12 @@ class PartialFiles:
         return join(directory, sized[-1][1])
 
     def open(self, path: bytes) -> SourceFile:
-        """Opens a partial file. Raises FileError."""
+        """Open a partial file. Raises FileError."""
         store = self._owners.get(path)
         return self._root.open_read(path) if store is None else store.open(path)
 
     def remove(self, path: bytes) -> None:
-        """Removes one partial file."""
+        """Remove one partial file."""
         if path in self._owners:
             self._owners.pop(path).remove([path])
             return
@@ -250,7 +250,7 @@ class PartialFiles:
         return [path for path in found if not _left_out(filters, path)]
 
     def sweep(self) -> None:
-        """Removes all remaining temporaries of rdc."""
+        """Remove all remaining temporaries of rdc."""
         for store in self._elsewhere:
             store.remove()
         if not self._names:
@@ -285,7 +285,7 @@ class Transfer:
         return not self.idle
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
-        """Sends the requests that may go now. `planned`: all files are known."""
+        """Send the requests that may go now. `planned`: all files are known."""
         raise NotImplementedError
 
     def expects(self, message: Any) -> bool:
@@ -293,18 +293,18 @@ class Transfer:
         return True
 
     def take(self, message: Any, round_: int) -> Conversation[None]:
-        """Takes a message that it expects. Raises ProtocolError if the message does not fit."""
+        """Take a message that it expects. Raises ProtocolError if the message does not fit."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Ends the session. The next run resumes unfinished files from their partial files."""
+        """End the session. The next run resumes unfinished files from their partial files."""
 
 
 class FileQueue(deque[int]):
     """Files that wait to be requested, in the order in which they were added."""
 
     def drained(self, most: int) -> tuple[int, ...]:
-        """Takes up to `most` files from the front and sorts them, because requests name files in order."""
+        """Take up to `most` files from the front and sort them, because requests name files in order."""
         taken = [self.popleft() for _ in range(min(most, len(self)))]
         return tuple(sorted(taken))
 
@@ -321,13 +321,13 @@ class DeferredFiles:
         return len(self._files)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
-        """Adds a file that does not exist locally. `bases`: local files that may have its content."""
+        """Add a file that does not exist locally. `bases`: local files that may have its content."""
         self._files.append(file)
         if bases:
             self._hints[file] = bases
 
     def drained(self) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-        """Takes all files, each with its bases."""
+        """Take all files, each with its bases."""
         while self._files:
             file = self._files.popleft()
             yield file, self._hints.pop(file, ())
@@ -469,7 +469,7 @@ class Destination:
         *,
         seeks: bool,
     ) -> None:
-        """Sets what content is brought in with. `root`: the tree with the policy of this run."""
+        """Set what content is brought in with. `root`: the tree with the policy of this run."""
         self.root = root
         self.manifest = manifest
         self.landing = landing
@@ -529,7 +529,7 @@ class Destination:
         return Replacement(self.root, path, expected_size=size, allocated=allocated, reserved=reserved)
 
     def flush_links(self, path: bytes) -> bool:
-        """Commits what waits, if the file at `path` is written into and has other names, one of which may
+        """Commit what waits, if the file at `path` is written into and has other names, one of which may
         wait. Returns whether it did: the file may have changed."""
         if not self.root.writes.overwrites:
             return False
@@ -550,7 +550,7 @@ class Destination:
         return listed
 
     def metadata(self, file: int, mtime_ns: int | None) -> Metadata:
-        """The listed metadata, with another mtime if the file changed between listing and reading."""
+        """Return the listed metadata, with another mtime if the file changed between listing and reading."""
         metadata = self.manifest.entry(file).metadata
         return metadata if mtime_ns is None else replace(metadata, mtime_ns=mtime_ns)
 
@@ -577,11 +577,11 @@ class Destination:
         return False
 
     def unsent(self, failure: FileFailed) -> None:
-        """Reports that the source could not read a file."""
+        """Report that the source could not read a file."""
         path = self.manifest.entry(failure.file).path
         self.events.report(Problem(failure.code, path, one_line(failure.message)))
 
     def problem(self, path: bytes, error: FileError) -> None:
-        """Reports that a file could not be written. Exit code 24, which is about the source, becomes 23."""
+        """Report that a file could not be written. Exit code 24, which is about the source, becomes 23."""
         code = ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
         self.events.report(Problem(code, path, str(error)))

@@ -96,12 +96,12 @@ class Corrections:
         self.corrected_up_to = SIZE_LIMIT
 
     def ask(self, request: RangeRequest) -> None:
-        """Notes a request before it is sent. Later requests are about later parts of the file."""
+        """Note a request before it is sent. Later requests are about later parts of the file."""
         self._requests.append(request)
         self._update()
 
     def take(self, message: Correction) -> None:
-        """Takes right bytes. Raises ProtocolError if their number differs from what they correct."""
+        """Take right bytes. Raises ProtocolError if their number differs from what they correct."""
         found = list(rests(self._requests[0].rows, message.cells, self._size))
         expected = sum(length for _, _, length in found)
         if expected != len(message.payload):
@@ -116,11 +116,11 @@ class Corrections:
         self._wrong.update(message.cells)
 
     def take_displacements(self, message: Targets) -> None:
-        """Takes displacements. They are located once all wrong check blocks of the request are known."""
+        """Take displacements. They are located once all wrong check blocks of the request are known."""
         self._payload += message.payload
 
     def mark_corrected(self) -> None:
-        """Notes that the ranges of the oldest request begin to come: all its corrections are here.
+        """Note that the ranges of the oldest request begin to come: all its corrections are here.
 
         Raises FileError if `masks` cannot read a base.
         """
@@ -130,7 +130,7 @@ class Corrections:
         self._update()
 
     def end(self, written: int) -> None:
-        """Notes that the oldest request is answered, and forgets what is before offset `written`.
+        """Note that the oldest request is answered, and forget what is before offset `written`.
 
         Raises FileError if `masks` cannot read a base.
         """
@@ -148,7 +148,7 @@ class Corrections:
         self._update()
 
     def amend(self, start: int, content: bytes | bytearray) -> tuple[bytes | bytearray, int]:
-        """Corrects `content`, which was copied for offset `start`. Changes a bytearray in place.
+        """Correct `content`, which was copied for offset `start`. Changes a bytearray in place.
 
         Returns the right content and how many of its bytes were corrected.
         """
@@ -175,7 +175,7 @@ class Corrections:
         return amended or content, count
 
     def _locate_displacements(self, request: RangeRequest) -> None:
-        """Finds the place of each displacement of the oldest request, whose claims are about masked code.
+        """Find the place of each displacement of the oldest request, whose claims are about masked code.
 
         Their number is wrong only if a wrong check block has the right digest by chance. Some chunks do not
         fit their digests then, and are repaired.
@@ -198,7 +198,7 @@ class Corrections:
         self._wrong.clear()
 
     def _next_masks(self, most: int) -> tuple[tuple[int, ...], bytes]:
-        """Takes the masks of at most `most` check blocks."""
+        """Take the masks of at most `most` check blocks."""
         numbers, bits = next(self._masks)
         if len(numbers) > most:
             self._masks = chain([(numbers[most:], bits[most * MASK_BYTES :])], self._masks)
@@ -206,7 +206,7 @@ class Corrections:
         return numbers, bits
 
     def _update(self) -> None:
-        """Sets `corrected_up_to`: the first claimed check block with outstanding corrections, if any."""
+        """Set `corrected_up_to`: the first claimed check block with outstanding corrections, if any."""
         self.corrected_up_to = SIZE_LIMIT
         for number, request in enumerate(self._requests):
             if request.claims.cells and (number or not self._ranges_began):
@@ -249,7 +249,7 @@ def literal_requests(
     room: int,
     open_base: Callable[[int], SourceFile],
 ) -> AskedRanges:
-    """Makes requests for `ranges`, with claims about all that was copied as blocks.
+    """Make requests for `ranges`, with claims about all that was copied as blocks.
 
     `ranges`: rows (offset, length), in bytes. `room`: bytes of masks that may stay in memory until the
     answers come. `open_base`: opens a base when the answers come. Raises FileError if a base has changed.
@@ -274,7 +274,7 @@ def literal_requests(
 
 
 def range_requests(file: int, ranges: array[int]) -> list[RangeRequest]:
-    """Makes requests for these ranges, rows (offset, length), without claims."""
+    """Make requests for these ranges, rows (offset, length), without claims."""
     most = 2 * RANGES_PER_MESSAGE
     return [RangeRequest.of(file, ranges[at : at + most]) for at in range(0, len(ranges), most)]
 
@@ -284,7 +284,7 @@ _Mask: TypeAlias = "tuple[tuple[int, ...], bytes]"
 
 
 def _claims_and_masks(recipe: Recipe, context: Destination, room: int) -> tuple[Claims, list[_Mask]]:
-    """Returns the claims about what was copied as blocks, and the first masks, as many as `room` bytes hold.
+    """Return the claims about what was copied as blocks, and the first masks, as many as `room` bytes hold.
 
     Raises FileError if a base has changed.
     """
@@ -310,7 +310,7 @@ def _claims_and_masks(recipe: Recipe, context: Destination, room: int) -> tuple[
 
 
 def _masks(recipe: Recipe, made: Sequence[_Mask], open_base: Callable[[int], SourceFile]) -> Iterator[_Mask]:
-    """Yields the masks of all check blocks: first those already `made`, then the others."""
+    """Yield the masks of all check blocks: first those already `made`, then the others."""
     yield from made
     found = unverified_check_blocks(recipe.parts, recipe.trees, recipe.size)
     for numbers, copies in islice(found, len(made), None):
@@ -320,7 +320,7 @@ def _masks(recipe: Recipe, made: Sequence[_Mask], open_base: Callable[[int], Sou
 def _assembled(
     recipe: Recipe, copies: bytes, open_base: Callable[[int], SourceFile]
 ) -> tuple[bytes | bytearray, bytes]:
-    """Returns what copy instructions make, with zeros for literals, and its mask if the recipe is masked."""
+    """Return what copy instructions make, with zeros for literals, and its mask if the recipe is masked."""
     sizes = array("Q", map(attrgetter("size"), recipe.trees))
     around = (LOOK_BACK, LOOK_AHEAD, sizes) if recipe.masked else ()
     literal_bytes, packed, sources = plan_reads(copies, CLOSE_BYTES, *around)
@@ -335,7 +335,7 @@ def _assembled(
 
 
 def _worth_packing_with(recipe: Recipe, ranges: array[int], claimed: int) -> array[int]:
-    """Returns the known ranges to compress `ranges` with, or none if that does not pay.
+    """Return the known ranges to compress `ranges` with, or none if that does not pay.
 
     `claimed`: the number of claimed check blocks.
     """
@@ -358,7 +358,7 @@ def unpacked(
     open_base: Callable[[int], SourceFile],
     corrections: Corrections | None,
 ) -> bytes:
-    """Returns the literals that were compressed with the `known` ranges around them, rows (offset, length).
+    """Return the literals that were compressed with the `known` ranges around them, rows (offset, length).
 
     Raises MismatchError if they cannot be unpacked: a matched block is wrong. Raises FileError if a base
     cannot be read.

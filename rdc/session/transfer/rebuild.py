@@ -66,21 +66,21 @@ class ChunkRepair(Record, frozen=False, eq=False):
     """Digests of the right chunks, by offset in the file."""
 
     def add(self, offset: int, length: int, reference: bytes) -> None:
-        """Adds a wrong chunk; it lies behind all added before."""
+        """Add a wrong chunk; it lies behind all added before."""
         self.wrong.append(WrongChunk(offset, length, reference))
 
     def ranges(self) -> array[int]:
-        """Returns ranges (offset, length) of the wrong chunks."""
+        """Return ranges (offset, length) of the wrong chunks."""
         return array("Q", (number for wrong in self.wrong for number in (wrong.offset, wrong.length)))
 
     def put(self, wrong: WrongChunk, digest: bytes) -> None:
-        """Records the digest of a chunk that was written again."""
+        """Record the digest of a chunk that was written again."""
         self._digests[wrong.offset] = digest
 
     def repaired_tree(
         self, tree: SignatureTree, params: ChunkParams, column: Callable[[], Column]
     ) -> SignatureTree:
-        """Returns the tree of the repaired file. `tree`: the tree of what was written at first."""
+        """Return the tree of the repaired file. `tree`: the tree of what was written at first."""
         if not self._digests:
             return tree
         builder = TreeBuilder(params, column)
@@ -156,7 +156,7 @@ class Rebuild:
         self._repeating = False
 
     def push(self, payload: bytes | bytearray | memoryview) -> None:
-        """Takes the next literal bytes and writes what they complete.
+        """Take the next literal bytes and write what they complete.
 
         Raises MismatchError if a chunk does not fit its reference and cannot be repaired.
         """
@@ -165,7 +165,7 @@ class Rebuild:
         self.advance()
 
     def finish(self, root: bytes) -> None:
-        """Raises MismatchError unless the file is complete and has this root."""
+        """Check that the file is complete and has this root. Raises MismatchError otherwise."""
         if self._run is not None or self._inbox:
             raise self._mismatch("its literals do not fill its gaps")
         tree = self._builder.finish()
@@ -175,7 +175,7 @@ class Rebuild:
             raise self._mismatch("the rebuilt content does not have the announced root")
 
     def mismatched(self, root: bytes) -> bool:
-        """Tells whether an assembled chunk is wrong, once everything is written."""
+        """Tell whether an assembled chunk is wrong, once everything is written."""
         if self._run is not None or self._unreferenced is None:
             return bool(self._chunk_repair.wrong)
         builder = TreeBuilder(self._params, self._column)
@@ -183,7 +183,7 @@ class Rebuild:
         return builder.finish().root != root
 
     def repair(self) -> array[int]:
-        """Starts to repair wrong chunks, once everything is written.
+        """Start to repair wrong chunks, once everything is written.
 
         Returns their rows (offset, length); push their bytes in this order. Returns no rows if no chunk is
         wrong, or if a repair was started before.
@@ -195,7 +195,7 @@ class Rebuild:
         return self._chunk_repair.ranges()
 
     def _rewrite_wrong(self) -> Generator[None]:
-        """Replaces each wrong chunk when its bytes are here."""
+        """Replace each wrong chunk when its bytes are here."""
         for wrong in self._chunk_repair.wrong:
             while len(self._inbox) < wrong.length:
                 yield
@@ -205,7 +205,7 @@ class Rebuild:
             self.temporary.rewrite(wrong.offset, chunk)
 
     def advance(self) -> None:
-        """Writes as far as the pushed bytes reach: at first, up to the first literal. Raises MismatchError as
+        """Write as far as the pushed bytes reach: at first, up to the first literal. Raises MismatchError as
         `push` does, and if a base changed since it was signed."""
         if self._run is not None:
             try:
@@ -214,7 +214,7 @@ class Rebuild:
                 self._run = None
 
     def _write(self, parts: Sequence[Part]) -> Generator[None]:
-        """Writes all parts. Yields where it needs more literal bytes."""
+        """Write all parts. Yields where it needs more literal bytes."""
         row = 0
         while row < len(parts):
             part = parts[row]
@@ -234,7 +234,7 @@ class Rebuild:
                 yield from self._repeat(part)
 
     def _ready(self, parts: Sequence[Part], first: int) -> list[Fetch | Patch]:
-        """Returns chunks from part `first` on whose bytes are here: about BATCH_BYTES, at least one chunk.
+        """Return chunks from part `first` on whose bytes are here: about BATCH_BYTES, at least one chunk.
 
         A repeated chunk comes alone. Returns none if bytes are missing or corrections may follow.
         """
@@ -263,7 +263,7 @@ class Rebuild:
         return ready
 
     def _assemble(self, chunks: Sequence[Fetch | Patch]) -> None:
-        """Assembles chunks from bases and literals, verifies and writes them. A single chunk may repeat."""
+        """Assemble chunks from bases and literals, verify and write them. A single chunk may repeat."""
         at, count = self.temporary.size, chunks[0].count
         lengths = array("Q", map(attrgetter("length"), chunks))
         recipes = []
@@ -307,7 +307,7 @@ class Rebuild:
                 self.temporary.write(content)
 
     def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, lengths: array[int], at: int) -> None:
-        """Compares chunks, the first at offset `at`, with their references, and notes the wrong ones."""
+        """Compare chunks, the first at offset `at`, with their references, and note the wrong ones."""
         references, width = self._references(digests), self._width
         for row, chunk in enumerate(chunks):
             if isinstance(chunk, Patch) and not chunk.reference:
@@ -317,13 +317,13 @@ class Rebuild:
             at += chunk.length
 
     def _references(self, digests: bytes) -> bytes:
-        """Returns the references that stand for chunks with these digests, back to back."""
+        """Return the references that stand for chunks with these digests, back to back."""
         if self._width == DIGEST_BYTES:
             return digests
         return short_references(self._secret, digests, DIGEST_BYTES, self._width)
 
     def _note_wrong(self, chunk: Fetch | Patch, at: int) -> None:
-        """Notes a wrong chunk for repair. Raises MismatchError unless it is a single one, made of blocks."""
+        """Note a wrong chunk for repair. Raises MismatchError unless it is a single one, made of blocks."""
         if isinstance(chunk, Fetch):
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         if chunk.count > 1 or self._repeating:
@@ -331,14 +331,14 @@ class Rebuild:
         self._chunk_repair.add(at, chunk.length, chunk.reference)
 
     def _verified_digest(self, chunk: bytes, reference: bytes) -> bytes:
-        """Returns the digest of a chunk that arrived. Raises MismatchError if it does not fit `reference`."""
+        """Return the digest of a chunk that arrived. Raises MismatchError if it does not fit `reference`."""
         digest = blake3(chunk).digest()
         if reference and self._references(digest) != reference:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         return digest
 
     def _repeat(self, part: Repeat) -> Generator[None]:
-        """Writes a repeated sequence of parts."""
+        """Write a repeated sequence of parts."""
         start, outside = self.temporary.size, self._repeating
         self._repeating = True
         yield from self._write(part.parts)
@@ -353,7 +353,7 @@ class Rebuild:
                 at += length * count
 
     def _runs(self, parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
-        """Yields the runs of equal chunks that `parts` make: the length of one in bytes, and their number."""
+        """Yield the runs of equal chunks that `parts` make: the length of one in bytes, and their number."""
         for part in parts:
             if isinstance(part, Reuse):
                 for _ in range(part.count):
@@ -380,7 +380,7 @@ class Rebuild:
         self._put_copied(part.base, base.offsets[part.row], chunk._replace(times=part.count))
 
     def _copy(self, part: Reuse) -> None:
-        """Copies consecutive records of a base: one hash per chunk, one write per read."""
+        """Copy consecutive records of a base: one hash per chunk, one write per read."""
         self.reused_bytes += part.length
         base = self._bases[part.base]
         at = base.offsets[part.first]
@@ -390,11 +390,11 @@ class Rebuild:
             at += len(chunks.content) * chunks.times
 
     def _reader(self, base: int) -> Callable[[int, int], bytes] | None:
-        """Returns what reads a base, if a part of it may be in place; it is read from there."""
+        """Return what reads a base, if a part of it may be in place; it is read from there."""
         return None if self._clones is None else partial(self._clones.read, base)
 
     def _put_copied(self, base: int, offset: int, chunks: Chunks) -> None:
-        """Writes verified chunks that a base has at `offset`."""
+        """Write verified chunks that a base has at `offset`."""
         if self._clones is None:
             if chunks.times > 1:
                 self._put(chunks.content, chunks.digests, chunks.times)
@@ -462,7 +462,7 @@ class FileFetch:
         self._rebuild: Rebuild | None = None
 
     def run(self) -> Steps[Rebuild]:
-        """Requests what no base has, writes the new version into a temporary, and verifies it.
+        """Request what no base has, write the new version into a temporary, and verify it.
 
         A file of which nothing is missing is written without a request. If its root is wrong then, it is
         written again, with claims about the matched blocks, so that the source corrects them. A chunk that
@@ -491,7 +491,7 @@ class FileFetch:
         return rebuild
 
     def _requests(self, ranges: array[int]) -> list[RangeRequest]:
-        """Makes requests for `ranges`, rows (offset, length), with claims about the matched blocks. Raises
+        """Make requests for `ranges`, rows (offset, length), with claims about the matched blocks. Raises
         ChangedBaseError if a base has changed or is gone."""
         one = self._one
         try:
@@ -506,7 +506,7 @@ class FileFetch:
         return asked.requests
 
     def _take(self, message: object) -> None:
-        """Takes one message of the answer to the oldest request, and writes what it completes."""
+        """Take one message of the answer to the oldest request, and write what it completes."""
         one, corrections = self._one, self._corrections
         if isinstance(message, Data | Code | Table):
             rebuild = self._started()
@@ -548,15 +548,15 @@ class FileFetch:
         guesses.wrong(self._paths, len(message.cells))
         if any(map(guesses.is_spent, self._paths)):
             path = self._recipe.path
-            raise MismatchError(path, f"{printable(path)}: too much of what was found is not what is there")
+            raise MismatchError(path, f"{printable(path)}: too many matched blocks have other content")
 
     def keep(self) -> None:
-        """Leaves what is written for the next run to resume from."""
+        """Leave what is written for the next run to resume from."""
         if self._rebuild is not None:
             self._rebuild.temporary.keep()
 
     def close(self) -> None:
-        """Drops what was written and closes the bases. The file may then be written again."""
+        """Drop what was written and close the bases. The file may then be written again."""
         if self._rebuild is not None:
             self._rebuild.temporary.abandon()
         for source in self._sources:
@@ -565,11 +565,11 @@ class FileFetch:
         self._rebuild = None
 
     def _base(self, number: int) -> SourceFile:
-        """Returns an open base by its number in the recipe, while the file is written."""
+        """Return an open base by its number in the recipe, while the file is written."""
         return self._sources[number]
 
     def _started(self) -> Rebuild:
-        """Returns the rebuild. Opens bases and temporary at the first call, when literals come: a file that
+        """Return the rebuild. Opens bases and temporary at the first call, when literals come: a file that
         still waits has no descriptors open."""
         if self._rebuild is None:
             root, recipe = self._context.root, self._recipe
@@ -612,7 +612,7 @@ class FileFetch:
         return self._rebuild
 
     def _new_version(self, size: int, *, reserved: bool) -> Replacement:
-        """Returns what the new version is written to."""
+        """Return what the new version is written to."""
         recipe, root = self._recipe, self._context.root
         expected = None
         if root.writes.overwrites:
@@ -629,7 +629,7 @@ class FileFetch:
         return self._context.new_version(recipe.path, expected, size, allocated=allocated, reserved=reserved)
 
     def _may_clone(self, base: SignedFile) -> bool:
-        """Returns whether ranges of a base may become clones; False if its file system has refused one."""
+        """Return whether ranges of a base may become clones; False if its file system has refused one."""
         if base.tree.size <= CACHED_FILE_BYTES or self._recipe.size < CLONED_FILE_BYTES:
             return False
         if self._context.root.writes.overwrites and base.path == self._recipe.path:
@@ -637,7 +637,7 @@ class FileFetch:
         return may_clone(self._context.root, base.identity.device)
 
     def _clones(self, bases: Sequence[OpenBase], temporary: Replacement) -> ClonedRanges | None:
-        """Returns the ranges that begin as clones of bases. Where there are none, reserves the space."""
+        """Return the ranges that begin as clones of bases. Where there are none, reserves the space."""
         source, recipe = bases[0].source, self._recipe
         if accepts_clones(temporary, source):
 

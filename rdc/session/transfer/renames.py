@@ -96,7 +96,7 @@ class RemovedFiles:
         self._by_all = _Index([stamp ^ hash_ for stamp, hash_ in zip(stamps, hashes, strict=True)], rows)
 
     def __len__(self) -> int:
-        """The number of files."""
+        """Return the number of files."""
         return len(self._by_size)
 
     def __getitem__(self, row: int) -> Entry:
@@ -108,15 +108,15 @@ class RemovedFiles:
         return len(self._files)
 
     def of_size(self, size: int, most: int) -> Sequence[int]:
-        """Returns rows of up to `most` files of `size` bytes, in the order of the walk."""
+        """Return rows of up to `most` files of `size` bytes, in the order of the walk."""
         return self._by_size.rows(size, most)
 
     def from_size(self, size: int) -> Iterator[int]:
-        """Returns rows of all files of at least `size` bytes, the smallest first."""
+        """Return rows of all files of at least `size` bytes, the smallest first."""
         return self._by_size.rows_from(size)
 
     def like(self, entry: Entry, most: int) -> Iterator[int]:
-        """Yields rows of up to `most` files with the size and mtime of `entry`, those with its name first."""
+        """Yield rows of up to `most` files with the size and mtime of `entry`, those with its name first."""
         size, mtime = entry.size, self._there.mtime(entry.metadata.mtime_ns)
         stamp = _stamp(size, mtime)
         named = self._by_all.rows(stamp ^ crc32(os.path.basename(entry.path)), most)
@@ -126,7 +126,7 @@ class RemovedFiles:
                 yield row
 
     def of_name(self, name: bytes, most: int) -> list[int]:
-        """Returns rows of up to `most` files of this name in any directory."""
+        """Return rows of up to `most` files of this name in any directory."""
         rows = self._by_name.rows(crc32(name), most)
         return [row for row in rows if os.path.basename(self[row].path) == name]
 
@@ -160,7 +160,7 @@ class RemovedFiles:
 
 
 def _stamp(size: int, mtime_ns: int) -> int:
-    """Returns a 64-bit hash of size and mtime."""
+    """Return a 64-bit hash of size and mtime."""
     return hash((size, mtime_ns)) & 0xFFFF_FFFF_FFFF_FFFF
 
 
@@ -176,7 +176,7 @@ class _Index:
         return len(self._rows)
 
     def rows(self, key: int, most: int) -> array[int]:
-        """Returns up to `most` rows with this key."""
+        """Return up to `most` rows with this key."""
         first = stop = bisect_left(self._keys, key)
         end = min(first + most, len(self._keys))
         while stop < end and self._keys[stop] == key:
@@ -184,7 +184,7 @@ class _Index:
         return self._rows[first:stop]
 
     def rows_from(self, key: int) -> Iterator[int]:
-        """Returns the rows with this key or a greater one, by increasing keys."""
+        """Return the rows with this key or a greater one, by increasing keys."""
         return (self._rows[at] for at in range(bisect_left(self._keys, key), len(self._rows)))
 
 
@@ -215,11 +215,11 @@ class RemovedContents:
         self._signed: dict[int, RemovedContent] = {}
 
     def __contains__(self, row: int) -> bool:
-        """Tells whether a content is cached."""
+        """Tell whether a content is cached."""
         return row in self._signed
 
     def sign(self, row: int, round_: int) -> Conversation[RemovedContent | None]:
-        """Returns the content of a removed file, or None if it cannot be read."""
+        """Return the content of a removed file, or None if it cannot be read."""
         signed = self._signed.get(row)
         if signed is None:
             file = yield from self.signed(row, round_)
@@ -231,7 +231,7 @@ class RemovedContents:
         return signed
 
     def signed(self, row: int, round_: int) -> Conversation[SignedFile | None]:
-        """Signs the current version of a removed file. Returns None if it cannot be read."""
+        """Sign the current version of a removed file. Returns None if it cannot be read."""
         path = self._removed[row].path
         try:
             with self._context.root.open_read(path) as source:
@@ -241,11 +241,11 @@ class RemovedContents:
             return None
 
     def may_have(self, entry: Entry) -> bool:
-        """Tells whether a removed file has the size of this new one, and requesting a root pays."""
+        """Tell whether a removed file has the size of this new one, and requesting a root pays."""
         return entry.size >= TINY_BYTES and bool(self._removed.of_size(entry.size, 1))
 
     def twin(self, size: int, reference: bytes, round_: int) -> Conversation[int | None]:
-        """Returns the row of a removed file with this size in bytes and this short root, or None."""
+        """Return the row of a removed file with this size in bytes and this short root, or None."""
         for row in self._removed.of_size(size, SAME_SIZE_LOOKS):
             signed = yield from self.sign(row, round_)
             if (
@@ -278,25 +278,25 @@ class RenameGuess:
         """A file of either side cannot be read, so the digest cannot confirm the guess."""
 
     def add(self, content: RemovedContent) -> None:
-        """Adds the content of the next removed file."""
+        """Add the content of the next removed file."""
         self._identities.append(content.identity)
         self._digest.update(content.root)
 
     def drop(self, file: int) -> None:
-        """Removes a file that the source cannot read: its digest will be over the others."""
+        """Remove a file that the source cannot read: its digest will be over the others."""
         self.failed = True
         at = self.files.index(file)
         del self.files[at], self.rows[at]
 
     def is_right(self, digest: bytes) -> bool:
-        """Tells whether the source's digest equals the one over the added contents."""
+        """Tell whether the source's digest equals the one over the added contents."""
         return not self.failed and self._digest.digest() == digest
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         return zip(self.files, self.rows, strict=True)
 
     def identity(self, at: int) -> Identity:
-        """Returns the identity of the removed file in pair `at` when it was read."""
+        """Return the identity of the removed file in pair `at` when it was read."""
         return self._identities[at]
 
 
@@ -336,7 +336,7 @@ class SimilarBases:
         """Some of these files are large."""
 
     def may_have(self, entry: Entry) -> bool:
-        """Tells whether it pays to request root and traits of this new file."""
+        """Tell whether it pays to request root and traits of this new file."""
         if entry.size < SIMILAR_BYTES:
             return self._contents.may_have(entry)
         if len(self._removed):
@@ -345,14 +345,14 @@ class SimilarBases:
         return self._wanted_bytes + entry.size <= SPECULATIVE_BYTES and len(self._known) > 0
 
     def want(self, file: int, entry: Entry, hints: tuple[bytes, ...]) -> None:
-        """Notes a new file whose traits will be requested. `hints`: paths of further bases."""
+        """Note a new file whose traits will be requested. `hints`: paths of further bases."""
         self._wanted_bytes += entry.size
         self._large_wanted |= entry.size >= COARSE_BELOW
         if hints:
             self._hints[file] = hints
 
     def look(self, taken: bytearray, round_: int) -> Conversation[None]:
-        """Reads removed files for their traits, in proportion to the requested files. Does this only once.
+        """Read removed files for their traits, in proportion to the requested files. Does this only once.
 
         `taken`: marks by row; marked files are not read.
         """
@@ -372,7 +372,7 @@ class SimilarBases:
                     self._add_small(row)
 
     def _add_small(self, row: int) -> None:
-        """Adds coarse traits of a removed file."""
+        """Add coarse traits of a removed file."""
         found = self._removed[row]
         try:
             with self._context.root.open_read(found.path) as source:
@@ -383,7 +383,7 @@ class SimilarBases:
             self._small.add(row, Traits(traits), found.size)
 
     def bases(self, file: int, entry: Entry, traits: bytes, coarse: bytes) -> tuple[bytes, ...]:
-        """Returns paths of bases for a new file, best first: removed files, files in the catalog, then hints.
+        """Return paths of bases for a new file, best first: removed files, files in the catalog, then hints.
 
         `coarse`: the traits that the file would have if it were larger; empty unless it is nearly large.
         """
@@ -405,7 +405,7 @@ class SimilarBases:
         return tuple(paths)
 
     def _rows(self, size: int, traits: bytes, coarse: bytes) -> list[int]:
-        """Returns rows of removed files with traits like these, the most similar first.
+        """Return rows of removed files with traits like these, the most similar first.
 
         Files are compared by full and by coarse traits, because a similar file may be large or small.
         """
@@ -455,7 +455,7 @@ class Renames:
         self._identities.append(move.identity)
 
     def rehearse(self, removed_files: RemovedFiles, spare: Callable[[bytes], None]) -> None:
-        """Reports what `run` would do, and passes the old paths to `spare`."""
+        """Report what `run` would do, and pass the old paths to `spare`."""
         for at, (file, row) in enumerate(zip(self._files, self._rows, strict=True)):
             path = removed_files[row].path
             if self._is_shared(path):
@@ -472,7 +472,7 @@ class Renames:
             return False
 
     def run(self, removed_files: RemovedFiles) -> list[Rename]:
-        """Renames each file atomically. Returns the renames that were not possible.
+        """Rename each file atomically. Returns the renames that were not possible.
 
         Metadata are set after the rename. A kill between the two leaves a file with the right content; the
         next run sets its metadata.
@@ -508,7 +508,7 @@ class Renames:
             self._context.landing.moved(file, old, expected)
             self._context.progress.reused_bytes += entry.size
             self._context.progress.arriving(entry.size, ends=True)
-        if self._context.options.fsync:
+        if self._context.options.is_durable:
             try:
                 make_durable(self._context.root, renamed_directories.values())
             except FileError as error:
@@ -585,7 +585,7 @@ class LocalContent(Transfer):
     def seek(
         self, deferred: DeferredFiles, *, names: Callable[[int], tuple[bytes, ...]] | None = None
     ) -> None:
-        """Sorts deferred files: some are requested by root or traits, all others are fetched.
+        """Sort deferred files: some are requested by root or traits, all others are fetched.
 
         `names`: returns paths of local files that may have a new file's content.
         """
@@ -610,7 +610,7 @@ class LocalContent(Transfer):
             progress.compare_bytes += entry.size
 
     def _likely_origin(self, entry: Entry) -> int | None:
-        """Returns the row of a removed file with this size and mtime, the one whose path ends most alike."""
+        """Return the row of a removed file with this size and mtime, the one whose path ends most alike."""
         if not entry.size:
             return None
         parts, found, longest = entry.path.split(b"/")[::-1], None, -1
@@ -622,7 +622,7 @@ class LocalContent(Transfer):
         return found
 
     def pump(self, round_: int, *, planned: bool = True) -> Conversation[None]:
-        """Sends requests for all files that wait, and reads local files while the source reads its own."""
+        """Send requests for all files that wait, and read local files while the source reads its own."""
         likely, self._likely = sorted(self._likely), []
         guesses = [
             RenameGuess(likely[at : at + GUESSES_PER_DIGEST])
@@ -662,12 +662,12 @@ class LocalContent(Transfer):
     # Guessed pairs
 
     def _ask_digest(self, guess: RenameGuess, round_: int) -> Conversation[None]:
-        """Requests one digest over the roots of a guess."""
+        """Request one digest over the roots of a guess."""
         self._guesses.append(guess)
         yield Send(DigestRequest(tuple(guess.files)), round_)
 
     def _read(self, guess: RenameGuess, round_: int) -> Conversation[None]:
-        """Signs the removed files of a guess."""
+        """Sign the removed files of a guess."""
         for row in guess.rows:
             content = yield from self._contents.sign(row, round_)
             if content is None:
@@ -676,7 +676,7 @@ class LocalContent(Transfer):
             guess.add(content)
 
     def _take_digest(self, message: DigestAnswer, round_: int) -> Conversation[None]:
-        """Accepts the pairs of the oldest guess if the digest fits, else tries their files otherwise."""
+        """Accept the pairs of the oldest guess if the digest fits, else try their files otherwise."""
         guess = self._guesses.popleft()
         if not guess.is_right(message.digest):
             for file, row in guess.pairs():
@@ -692,7 +692,7 @@ class LocalContent(Transfer):
             yield from self._accept(file, row, guess.identity(at), round_)
 
     def _accept(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
-        """Renames or copies a removed file: its 32-byte root is that of the new file."""
+        """Rename or copy a removed file: its 32-byte root is that of the new file."""
         # A rename replaces nothing. If a link or a fifo is at the new path, the file is copied.
         if self._rename and self._taken[row] != RENAMED and self._context.landing.is_new(file):
             self._taken[row] = RENAMED
@@ -701,7 +701,7 @@ class LocalContent(Transfer):
             yield from self._copy(file, row, identity, round_)
 
     def _copy(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
-        """Copies a removed file that had the new file's content when its identity was `identity`."""
+        """Copy a removed file that had the new file's content when its identity was `identity`."""
         base = None if self._context.dry else (yield from self._contents.signed(row, round_))
         if base is None or not is_unchanged(identity, base.identity):
             self._fetch(file)
@@ -709,7 +709,7 @@ class LocalContent(Transfer):
             yield from self._delta_files.copy(file, base, round_)
 
     def _fetch(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
-        """Fetches a file, by delta if it has bases, else whole."""
+        """Fetch a file, by delta if it has bases, else whole."""
         if self._context.dry:
             self._context.landing.rehearse(file)
         elif bases:
@@ -718,7 +718,7 @@ class LocalContent(Transfer):
             self._wholes.add(file)
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
-        """Performs the renames; a file that cannot be renamed is copied.
+        """Perform the renames; a file that cannot be renamed is copied.
 
         A dry run only reports them, and passes the old paths to `spare`: they count as not deleted.
         """
@@ -731,7 +731,7 @@ class LocalContent(Transfer):
     # Files of the same size, and similar files
 
     def _take_traits(self, message: TraitsAnswer, round_: int) -> Conversation[None]:
-        """Compares short roots, then traits, with those of local files."""
+        """Compare short roots, then traits, with those of local files."""
         same: list[tuple[int, int]] = []
         coarse = message.coarse_traits()
         for at, file in enumerate(message.files):
@@ -755,7 +755,7 @@ class LocalContent(Transfer):
             yield from self._read(guess, round_)
 
     def _take_failure(self, message: FileFailed) -> None:
-        """Notes that the source could not read a file."""
+        """Note that the source could not read a file."""
         file = message.file
         if self._guesses and file in self._guesses[0].files:
             self._fail_guess(file)
@@ -765,14 +765,14 @@ class LocalContent(Transfer):
         self._context.unsent(message)
 
     def _fail_guess(self, file: int) -> None:
-        """Removes a file from the oldest guess: the digest will be over the others."""
+        """Remove a file from the oldest guess: the digest will be over the others."""
         guess = self._guesses[0]
         guess.drop(file)
         if not guess.files:
             self._guesses.popleft()
 
     def _acknowledge(self, file: int) -> None:
-        """Notes that traits of a file were answered. Raises ProtocolError if they were not requested."""
+        """Note that traits of a file were answered. Raises ProtocolError if they were not requested."""
         if not self._asked or file not in self._asked[0]:
             raise ProtocolError(f"traits of file {file}, which were not asked for")
         self._answered.add(file)
@@ -782,7 +782,7 @@ class LocalContent(Transfer):
 
 
 def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """Returns how many of their first items are equal."""
+    """Return how many of their first items are equal."""
     return next(
         (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )

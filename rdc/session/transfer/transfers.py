@@ -56,7 +56,7 @@ class Transfers:
         self._planned = False
 
     def _use(self, transfer: Transfer) -> None:
-        """Adds a way of transfer to the list."""
+        """Add a way of transfer to the list."""
         self._in_use = sorted((*self._in_use, transfer), key=lambda one: one.rank)
         for kind in transfer.answers:
             self._takers[kind] = [one for one in self._in_use if kind in one.answers]
@@ -102,7 +102,7 @@ class Transfers:
         return self._checks
 
     def _choose(self, file: int, size: int) -> None:
-        """Has the way of a changed file chosen."""
+        """Have the way of a changed file chosen."""
         if self._line is None or self._context.alternates is not None or size <= WHOLE_BYTES:
             self._update_by_delta(file, size)  # an alternate directory may have its content
             return
@@ -130,7 +130,7 @@ class Transfers:
         return not (self._deferred or self._small)
 
     def check(self, files: Sequence[int]) -> None:
-        """Compares the contents of files that both sides have and updates those that differ. Where content
+        """Compare the contents of files that both sides have and update those that differ. Where content
         must not be compared, it updates all."""
         if not self._context.uses_content:
             for file, size in zip(files, self._context.manifest.sizes_of(files), strict=True):
@@ -140,7 +140,7 @@ class Transfers:
             self.checks().demand(files)
 
     def update(self, file: int, size: int, bases: tuple[bytes, ...] = ()) -> None:
-        """Updates a file from the old version at its path and from the files at `bases`.
+        """Update a file from the old version at its path and from the files at `bases`.
 
         `size`: of the new version, in bytes.
         """
@@ -153,7 +153,7 @@ class Transfers:
             self._choose(file, size)
 
     def _update_by_delta(self, file: int, size: int) -> None:
-        """Updates a file from the old version at its path. `size`: of the new version, in bytes."""
+        """Update a file from the old version at its path. `size`: of the new version, in bytes."""
         if size > BUNDLED_FILE_BYTES:
             self.deltas().add(file)
         else:
@@ -162,13 +162,13 @@ class Transfers:
                 self._bundle_small()
 
     def _bundle_small(self) -> None:
-        """Hands the small changed files to the bundles."""
+        """Hand the small changed files to the bundles."""
         for file, size in self._small:
             self.bundles().add(file, size)
         self._small = []
 
     def _start_small(self) -> None:
-        """Updates the small changed files of a run that has too few for a bundle, one by one."""
+        """Update the small changed files of a run that has too few for a bundle, one by one."""
         if self._bundles is not None:
             self._bundle_small()  # together with those whose contents were checked
             return
@@ -177,7 +177,7 @@ class Transfers:
         self._small = []
 
     def touch(self, files: Sequence[int], size: int) -> None:
-        """Updates files that have the right size but another mtime; their contents may be right.
+        """Update files that have the right size but another mtime; their contents may be right.
 
         `size`: of all these files together, in bytes.
         """
@@ -189,7 +189,7 @@ class Transfers:
         self.checks().touched(files)
 
     def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
-        """Fetches a new file.
+        """Fetch a new file.
 
         Resumes from a partial file if there is one; otherwise rebuilds it from a similar local file;
         otherwise fetches it whole. `bases`: local files that seem to have its content.
@@ -235,7 +235,7 @@ class Transfers:
         rename: bool,
         names: Callable[[int], tuple[bytes, ...]] | None = None,
     ) -> None:
-        """Notes that all files are known and starts the search for local content of new files.
+        """Note that all files are known and start the search for local content of new files.
 
         `removed_files`: the files that only the destination has; with `rename` the run will delete them.
         `names`: local paths that may have a new file's content.
@@ -252,7 +252,7 @@ class Transfers:
         self._progress.plan_known()
 
     def described(self, files: Sequence[int], width: int) -> None:
-        """Notes that the source sends the trees of these files unasked. Changed ones among them come by
+        """Note that the source sends the trees of these files unasked. Changed ones among them come by
         delta, without a request for their tree; the trees of others are dropped. Call it before the first
         `pump` after `plan_known`. `width`: bytes of a reference in the trees."""
         if not files:
@@ -268,7 +268,7 @@ class Transfers:
         self.deltas().described(trees, width)
 
     def pump(self, round_: int) -> Conversation[None]:
-        """Sends the requests that may go now; after most messages there are none. Whole files are requested
+        """Send the requests that may go now; after most messages there are none. Whole files are requested
         even before all files are known."""
         if self._planned and self._small:
             self._start_small()
@@ -283,12 +283,12 @@ class Transfers:
                 self._start_small()  # whose way was just chosen
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
-        """Renames moved files before deletions begin. A dry run calls `spare` with their old paths."""
+        """Rename moved files before deletions begin. A dry run calls `spare` with their old paths."""
         if self._local_content is not None:
             yield from self._local_content.move(spare, round_)
 
     def take(self, received: Received) -> Conversation[None]:
-        """Passes one answer to the part that asked. Raises ProtocolError for an unexpected message."""
+        """Pass one answer to the part that asked. Raises ProtocolError for an unexpected message."""
         message = received.message
         if self._choice is not None:
             yield from self._choice.heard(message)
@@ -304,6 +304,6 @@ class Transfers:
         raise ProtocolError(f"a destination was sent {type(message).__name__}, which it did not ask for")
 
     def close(self) -> None:
-        """Closes all files. The next run resumes unfinished ones from their partial files."""
+        """Close all files. The next run resumes unfinished ones from their partial files."""
         for transfer in self._in_use:
             transfer.close()

@@ -88,7 +88,7 @@ class WayChoice(Transfer):
         return bool(self._line.rate) or self._context.meter.round_trip <= NEAR_SECONDS
 
     def add(self, file: int, size: int) -> None:
-        """Adds a changed file, whose new version has `size` bytes."""
+        """Add a changed file, whose new version has `size` bytes."""
         if self._must_stay(file, size):
             self._by_delta(file, size)
         elif self.takes_all:
@@ -116,7 +116,7 @@ class WayChoice(Transfer):
         return False
 
     def release(self, files: AbstractSet[int]) -> list[int]:
-        """Takes back those of `files` that wait and will come by delta."""
+        """Take back those of `files` that wait and will come by delta."""
         if self.seeks:
             return []
         kept = [
@@ -127,7 +127,7 @@ class WayChoice(Transfer):
         return released
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
-        """Decides about the files that wait, once all are known. A window is asked for when the one before it
+        """Decide about the files that wait, once all are known. A window is asked for when the one before it
         has come."""
         if not planned or (self._window and not self._wholes().idle):
             return
@@ -153,7 +153,7 @@ class WayChoice(Transfer):
         return found if found < float("inf") else 0.0
 
     def _finish(self, most: float, packing: Packing) -> None:
-        """Decides about all files that wait."""
+        """Decide about all files that wait."""
         files, sizes = self._files, self._sizes
         self._files, self._sizes = array("Q"), array("Q")
         self._wholes().packing = packing
@@ -164,7 +164,7 @@ class WayChoice(Transfer):
                 self._by_delta(file, size)
 
     def _next_window(self, most: float) -> None:
-        """Asks for the next files, the shortest first, of at most `most` bytes; longer ones come by delta,
+        """Ask for the next files, the shortest first, of at most `most` bytes; longer ones come by delta,
         and so do all while nothing tells the rate."""
         order = sorted(zip(self._sizes, self._files, strict=True))
         room, packing, self._window = self._windows.room, self._windows.packing, 0
@@ -186,7 +186,7 @@ class WayChoice(Transfer):
         self._files, self._sizes = (array("Q", [row[at] for row in left]) for at in (1, 0))
 
     def heard(self, message: Message) -> Conversation[None]:
-        """Notes that a message came. Call it before anything is done with the message."""
+        """Note that a message came. Call it before anything is done with the message."""
         if not self._window:
             return
         arrival = AskArrival()
@@ -198,7 +198,7 @@ class WayChoice(Transfer):
             self._lead = 0.0
 
     def _end_window(self) -> None:
-        """Takes what the window that has come tells of the line."""
+        """Take what the window that has come tells of the line."""
         begun, last = self._begun, self._last
         if begun.now is not None and last.now is not None:
             seconds, carried = last.now - begun.now - self._lead, last.received - begun.received

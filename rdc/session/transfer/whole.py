@@ -66,7 +66,7 @@ class WholeFileWriter:
         """Bytes received."""
 
     def expect(self, gaps: Sequence[int], lengths: Sequence[int]) -> None:
-        """Takes the holes of the next bytes. The first ones come before any content."""
+        """Take the holes of the next bytes. The first ones come before any content."""
         if not self.size and self._hasher is not None:
             self._hasher = HollowDigest()
         self._holes.extend(zip(gaps, lengths, strict=True))
@@ -74,7 +74,7 @@ class WholeFileWriter:
             self.push(b"")  # what begins with a hole, and may be nothing else
 
     def push(self, payload: bytes | memoryview) -> None:
-        """Takes the next bytes, which must not change afterwards.
+        """Take the next bytes, which must not change afterwards.
 
         They may be written later. Raises FileError if these or earlier bytes cannot be written.
         """
@@ -93,7 +93,7 @@ class WholeFileWriter:
                 self._hasher.skip(hole)
 
     def _split(self, payload: bytes | memoryview) -> list[tuple[bytes | memoryview, int]]:
-        """Returns parts of the payload, each with the bytes of the hole after it; 0 for none."""
+        """Return parts of the payload, each with the bytes of the hole after it; 0 for none."""
         parts, view, at = list[tuple[bytes | memoryview, int]](), memoryview(payload), 0
         while self._holes and at + self._holes[0][0] <= len(view):
             gap, hole = self._holes.popleft()
@@ -115,24 +115,24 @@ class WholeFileWriter:
                 self.temporary.write_zeros(hole)
 
     def keep(self) -> None:
-        """Leaves what was received for the next run to resume from."""
+        """Leave what was received for the next run to resume from."""
         self._stop_writing()
         self.temporary.keep()
 
     def abandon(self) -> None:
-        """Removes what was received."""
+        """Remove what was received."""
         self._stop_writing()
         self.temporary.abandon()
 
     def _stop_writing(self) -> None:
-        """Waits until the thread writes nothing more: until then only it may touch the temporary."""
+        """Wait until the thread writes nothing more: until then only it may touch the temporary."""
         while self._writing:
             with suppress(RdcError):
                 self._writing[0].result()
             self._writing.popleft()
 
     def finish(self, digest: bytes) -> None:
-        """Waits until everything is written. Raises MismatchError unless `digest` is that of the content,
+        """Wait until everything is written. Raises MismatchError unless `digest` is that of the content,
         FileError if it could not be written."""
         while self._writing:
             self._writing.popleft().result()
@@ -195,12 +195,12 @@ class WholeFiles(Transfer):
         return bool(self._waiting or self._copies)
 
     def add(self, file: int, size: int = 0) -> None:
-        """Adds a file to be fetched, of `size` bytes."""
+        """Add a file to be fetched, of `size` bytes."""
         self._waiting.append(file)
         self._waiting_bytes += size
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
-        """Requests all files that wait. Files to be copied are copied once all others have arrived.
+        """Request all files that wait. Files to be copied are copied once all others have arrived.
 
         Until all files are known, they wait until they fill a message: with one request per small directory,
         requests would be most of the cost of such trees.
@@ -234,13 +234,13 @@ class WholeFiles(Transfer):
         yield from ()
 
     def _take_size(self, message: Resized) -> None:
-        """Notes that the next file has another size than was listed. Skips it if it is too large."""
+        """Note that the next file has another size than was listed. Skips it if it is too large."""
         self._announced = message.file, message.size
         if not self._context.may_come(message.file, message.size):
             self._skip(message.file)
 
     def _check_size(self, file: int, size: int, *, whole: bool) -> None:
-        """Raises ProtocolError for more bytes than announced, and for fewer if the file is `whole`."""
+        """Raise ProtocolError for more bytes than announced, and for fewer if the file is `whole`."""
         if self._announced[0] != file:
             self._announced = file, self._context.manifest.entry(file).size
         announced = self._announced[1]
@@ -252,7 +252,7 @@ class WholeFiles(Transfer):
             )
 
     def _take_holes(self, message: Holes) -> None:
-        """Takes holes of the arriving file, before the data between them."""
+        """Take holes of the arriving file, before the data between them."""
         self._received += sum(message.lengths)
         self._check_size(message.file, self._received, whole=False)
         if message.file == self._skipping:
@@ -266,7 +266,7 @@ class WholeFiles(Transfer):
             self._hollow.add(message.file)
 
     def _take_data(self, message: Data) -> None:
-        """Takes the next bytes of the arriving file."""
+        """Take the next bytes of the arriving file."""
         self._received += len(message.payload)
         self._check_size(message.file, self._received, whole=False)
         if message.file == self._skipping:
@@ -280,7 +280,7 @@ class WholeFiles(Transfer):
             self._skip(message.file)
 
     def _take_batch(self, message: FileBatch) -> None:
-        """Takes small files. None is written before the digest over all of them is compared."""
+        """Take small files. None is written before the digest over all of them is compared."""
         self._asked -= len(message.files)
         entries = self._context.manifest
         runs = list(entries.runs(message.files))
@@ -313,7 +313,7 @@ class WholeFiles(Transfer):
         self._context.progress.arriving(size, ends=True)
 
     def _stage_ahead(self, runs: Sequence[tuple[int, Sequence[int]]], content: memoryview) -> int:
-        """Writes new files of the next directories together. Returns the number of directories."""
+        """Write new files of the next directories together. Returns the number of directories."""
         context = self._context
         new = takewhile(lambda run: context.landing.all_new(run[1]), runs)
         entries = context.manifest
@@ -323,7 +323,7 @@ class WholeFiles(Transfer):
     def _commit_new(
         self, directory: int, files: Sequence[int], sizes: Sequence[int], content: memoryview
     ) -> None:
-        """Commits small new files of one directory."""
+        """Commit small new files of one directory."""
         landing, manifest = self._context.landing, self._context.manifest
         listing = manifest.chosen(directory, files)
         rows = landing.commit_small(manifest.directories[directory], listing, content)
@@ -332,7 +332,7 @@ class WholeFiles(Transfer):
     def _commit_changed(
         self, files: Sequence[int], rows: Sequence[int], sizes: Sequence[int], content: memoryview
     ) -> None:
-        """Commits small files of any directories, these rows of `files`, of which some are new."""
+        """Commit small files of any directories, these rows of `files`, of which some are new."""
         landing = self._context.landing
         left = [row for row in rows if landing.is_new(files[row])]
         changed_rows = [row for row in rows if not landing.is_new(files[row])]
@@ -350,7 +350,7 @@ class WholeFiles(Transfer):
     def _commit_singly(
         self, files: Sequence[int], rows: Sequence[int], sizes: Sequence[int], content: memoryview
     ) -> None:
-        """Commits files, these rows of `files`, one by one: each replaces only what was listed, or says why
+        """Commit files, these rows of `files`, one by one: each replaces only what was listed, or says why
         not."""
         if not rows:
             return
@@ -367,7 +367,7 @@ class WholeFiles(Transfer):
                 context.problem(entry.path, error)
 
     def _take_end(self, message: FileEnd) -> None:
-        """Verifies and commits the file that ends, or notes from which file to copy it."""
+        """Verify and commit the file that ends, or note from which file to copy it."""
         self._asked -= 1
         self._check_size(message.file, message.size, whole=True)
         self._announced, self._received = (-1, 0), 0
@@ -406,7 +406,7 @@ class WholeFiles(Transfer):
         context.progress.arriving(message.size, ends=True)
 
     def _copy_equals(self) -> None:
-        """Copies files from others with the same content. If the other file changed, the file is fetched."""
+        """Copy files from others with the same content. If the other file changed, the file is fetched."""
         self._context.landing.flush()
         copies, self._copies = self._copies, []
         for end in copies:
@@ -419,7 +419,7 @@ class WholeFiles(Transfer):
                 self._context.problem(path, error)
 
     def _copy(self, end: FileEnd, path: bytes) -> None:
-        """Copies and commits one file. Raises MismatchError if its source has other content by now."""
+        """Copy and commit one file. Raises MismatchError if its source has other content by now."""
         context, like = self._context, end.like or 0
         if like in self._unfit or like in context.landing.failed:
             raise MismatchError(path, f"{printable(path)}: what it was to be copied from did not arrive")
@@ -442,7 +442,7 @@ class WholeFiles(Transfer):
         context.progress.arriving(end.size, ends=True)
 
     def _digest_of_copy(self, end: FileEnd, copy: Replacement) -> bytes:
-        """Returns the digest of a copy, made as that of the file that the source says it is like."""
+        """Return the digest of a copy, made as that of the file that the source says it is like."""
         if end.like not in self._hollow:
             hasher = blake3()
             for offset in range(0, copy.size, READ_BYTES):
@@ -459,7 +459,7 @@ class WholeFiles(Transfer):
         return digest.digest()
 
     def _take_failure(self, message: FileFailed) -> None:
-        """Notes that the source could not send this file, or the rest of it."""
+        """Note that the source could not send this file, or the rest of it."""
         if self._asked:
             self._asked -= 1
             self._announced, self._received = (-1, 0), 0
@@ -469,7 +469,7 @@ class WholeFiles(Transfer):
         self._context.unsent(message)
 
     def close(self) -> None:
-        """Ends the session. The part of an unfinished file stays for the next run to resume from."""
+        """End the session. The part of an unfinished file stays for the next run to resume from."""
         if self._arrival is not None:
             self._arrival.keep()
             self._arrival = None
@@ -477,7 +477,7 @@ class WholeFiles(Transfer):
             self._writer.close()
 
     def _arriving(self, file: int, allocated: int | None = None) -> WholeFileWriter:
-        """Returns the writer of the arriving file. Raises ProtocolError if another file has not ended.
+        """Return the writer of the arriving file. Raises ProtocolError if another file has not ended.
         `allocated`: what it takes at the source, if it has holes there."""
         if self._arrival is None:
             context = self._context
@@ -502,7 +502,7 @@ class WholeFiles(Transfer):
         return self._arrival
 
     def _background(self) -> Threads:
-        """Returns the second thread, which starts at the first call."""
+        """Return the second thread, which starts at the first call."""
         if self._writer is None:
             from rdc.lean.threads import Threads
 
@@ -510,7 +510,7 @@ class WholeFiles(Transfer):
         return self._writer
 
     def _retry(self, file: int, why: str) -> None:
-        """Requests a file once more; reports a problem the second time."""
+        """Request a file once more; report a problem the second time."""
         path = self._context.manifest.entry(file).path
         if file in self._retried:
             self._context.problem(path, MismatchError(path, f"{printable(path)}: {why}"))
@@ -519,7 +519,7 @@ class WholeFiles(Transfer):
             self.add(file)
 
     def _skip(self, file: int) -> None:
-        """Drops what was received of a file and what is still to arrive."""
+        """Drop what was received of a file and what is still to arrive."""
         if self._arrival is not None:
             self._arrival.abandon()
         self._arrival = None

@@ -44,8 +44,8 @@ class DirectoryLinks(Record):
     links: FollowedLinks
 
     def existing(self, path: bytes, wanted: Listing, existing: Listing) -> Listing:
-        """The destination's entries of one directory, in which links are directories where `wanted`, the
-        source's entries, has directories. Raises RdcError."""
+        """Return the destination's entries of one directory, in which links are directories where `wanted`,
+        the source's entries, has directories. Raises RdcError."""
         if not existing.targets:
             return existing
         directories = {wanted.names[row] for row in wanted.rows_of(Kind.DIRECTORY)}
@@ -64,7 +64,7 @@ class DirectoryLinks(Record):
 
 
 def follow_directory_links(root: Root) -> DirectoryLinks:
-    """Returns what goes through such links below `root`; its own root does. Raises FileError."""
+    """Return what goes through such links below `root`; its own root does. Raises FileError."""
     top = Root(os.open(b".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root.fileno()), root.label)
     try:
         links = _Reached(root, top, LinkChoice(directories=True), only=None)
@@ -99,7 +99,7 @@ class AlternateDirectories:
         """For each file with a base in an alternate directory, the number of that."""
 
     def listings(self, root: Root, path: bytes) -> Sequence[Listing]:
-        """The listings of the directory at `path` in all of them, empty where there is none.
+        """Return the listings of the directory at `path` in all of them, empty where there is none.
 
         A directory that is the destination's own, which is below `root`, has nothing to offer.
         """
@@ -131,26 +131,26 @@ class AlternateDirectories:
         return found
 
     def note_linked(self, file: int) -> None:
-        """Notes a file that is a hard link now: its metadata are those of a file elsewhere, and must stay."""
+        """Note a file that is a hard link now: its metadata are those of a file elsewhere, and must stay."""
         self._linked.add(file)
 
     def is_linked(self, file: int) -> bool:
         return file in self._linked
 
     def note_base(self, file: int, number: int) -> None:
-        """Notes that a file is made from the one at its path in the directory of this number."""
+        """Note that a file is made from the one at its path in the directory of this number."""
         self._bases[file] = number
 
     def has_base(self, file: int) -> bool:
         return file in self._bases
 
     def base_root(self, file: int) -> Root | None:
-        """The directory that has a base of this file; None if none has."""
+        """Return the directory that has a base of this file; None if none has."""
         number = self._bases.get(file)
         return None if number is None else self.roots[number]
 
     def release(self) -> None:
-        """Closes all descriptors."""
+        """Close all descriptors."""
         for root in self.roots:
             root.release()
 
@@ -167,7 +167,7 @@ def _directory_id(root: Root, path: bytes) -> tuple[int, int] | None:
 def open_alternates(
     alternates: Alternates, options: SyncOptions, open_directory: Callable[[bytes], Root]
 ) -> AlternateDirectories:
-    """Opens the alternate directories, each by `open_directory`. They show what the destination shows.
+    """Open the alternate directories, each by `open_directory`. They show what the destination shows.
 
     As in rsync, one that is missing is no error. Raises TrustError if one lies outside of what is served.
     """
@@ -198,7 +198,7 @@ class SkippedEntries:
         """For each first name that is left alone, the first other name that is not."""
 
     def add(self, rows: Iterable[int]) -> None:
-        """Adds rows that the run leaves alone."""
+        """Add rows that the run leaves alone."""
         for row in rows:
             if row >= len(self._marks):
                 self._marks += bytes(row + 1 - len(self._marks))
@@ -219,7 +219,7 @@ class SkippedEntries:
         return first not in self or self._leaders.setdefault(first, file) != file
 
     def remaining(self, table: LinkTable) -> LinkTable:
-        """The links of `table` that the run has to make. All directories were compared."""
+        """Return the links of `table` that the run has to make. All directories were compared."""
         if not self._marks:
             return table
         found = LinkTable()

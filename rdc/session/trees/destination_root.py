@@ -177,7 +177,7 @@ class DestinationStorage:
 
 
 def _joined(words: list[str]) -> str:
-    """The words as a list in a sentence."""
+    """Return the words as a list in a sentence."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -231,7 +231,7 @@ def keeps_owner(options: SyncOptions) -> bool:
 
 
 def asked_attributes(options: SyncOptions) -> AttributeKinds:
-    """The kinds of extended attributes that the options ask to preserve."""
+    """Return the kinds of extended attributes that the options ask to preserve."""
     found = AttributeKinds.ACL if options.acls else AttributeKinds.NONE
     found |= AttributeKinds.ACCESS_TIME if options.atimes else AttributeKinds.NONE
     return found | AttributeKinds.USER | AttributeKinds.ROOT if options.xattrs else found
@@ -252,8 +252,8 @@ def asked_metadata(options: SyncOptions) -> Preserved:
 
 
 def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
-    """The message for attributes that the user asked for and one side cannot preserve; None if there are
-    none."""
+    """Return the message for attributes that the user asked for and one side cannot preserve; None if there
+    are none."""
     lost = asked_attributes(options) & ~preserved.attributes
     kinds = (
         (AttributeKinds.ACL, "ACLs"),
@@ -322,7 +322,7 @@ class DestinationRoot(Record):
     """Takes symlinks for directories where the source has some; None: there are none."""
 
     def release(self) -> None:
-        """Closes all descriptors."""
+        """Close all descriptors."""
         self.root.release()
         if self.alternates is not None:
             self.alternates.release()
@@ -339,7 +339,7 @@ def open_destination(
     knows_nodes: bool = True,
     munges: bool = False,
 ) -> DestinationRoot:
-    """Opens the place that `path` means for the tree that `start` announces, by rsync's rules.
+    """Open the place that `path` means for the tree that `start` announces, by rsync's rules.
     `described`: what this side can preserve there. `has_top`: the tree's root directory takes part itself.
     `knows_nodes`: the remote side knows special files by their kinds. `munges`: new symlinks lead nowhere.
 
@@ -429,7 +429,7 @@ def _write_policy(
 
 
 def _writing_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site) -> Root:
-    """Returns `root` as it keeps temporaries and parts of files where the options say. Raises UsageError,
+    """Return `root` as it keeps temporaries and parts of files where the options say. Raises UsageError,
     RdcError."""
     if options.temp_dir and not options.dry_run:
         root = _writing_first_to(root, path, options.temp_dir, site)
@@ -439,7 +439,7 @@ def _writing_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site
 
 
 def _writing_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> Root:
-    """Returns `root` as it writes new content in another directory first. No link is followed to one within
+    """Return `root` as it writes new content in another directory first. No link is followed to one within
     DST: its peers might have made it."""
     option = "--temp-dir"
     check_named(option, directory)
@@ -456,7 +456,7 @@ def _writing_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> 
 
 
 def _keeping_partials(root: Root, path: bytes, directory: bytes, site: Site) -> Root:
-    """Returns `root` as it keeps the parts of unfinished files in another directory. Raises UsageError,
+    """Return `root` as it keeps the parts of unfinished files in another directory. Raises UsageError,
     RdcError."""
     from rdc.files.replace.partial_directory import PartialDirectory
 
@@ -474,21 +474,21 @@ def _keeping_partials(root: Root, path: bytes, directory: bytes, site: Site) -> 
 
 
 def _keeping_undo(root: Root, options: SyncOptions) -> Root:
-    """Returns `root` as it keeps what undoing the run needs, if that is asked for."""
+    """Return `root` as it keeps what undoing the run needs, if that is asked for."""
     if options.keep_undo is None or options.dry_run:
         return root
     from rdc.undoing.keeper import SyncUndo
 
-    undo = SyncUndo(root, options.keep_undo, fsync=options.fsync)
+    undo = SyncUndo(root, options.keep_undo, fsync=options.is_durable)
     return root.having(writes=replace(root.writes, undo=undo))
 
 
 def _keeping_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> Root:
-    """Returns `root` as it keeps backups. The backup directory is made when the first entry is kept."""
+    """Return `root` as it keeps backups. The backup directory is made when the first entry is kept."""
     from rdc.files.names.backups import Backups
 
     if backup.directory is None:
-        backups = Backups(root, backup.suffix, fsync=options.fsync)
+        backups = Backups(root, backup.suffix, fsync=options.is_durable)
         return root.having(writes=replace(root.writes, backups=backups))
     check_named("--backup-dir", backup.directory)
     directory = os.path.join(path, backup.directory)
@@ -498,14 +498,14 @@ def _keeping_backups(root: Root, path: bytes, backup: Backup, options: SyncOptio
         if top is not None:
             check_opened("--backup-dir", top)
         make_top = partial(_make_path, directory, site, 0o700)
-        backups = Backups(root, backup.suffix, fsync=options.fsync, top=top, make_top=make_top)
+        backups = Backups(root, backup.suffix, fsync=options.is_durable, top=top, make_top=make_top)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     return root.having(writes=replace(root.writes, backups=backups))
 
 
 def _make_path(path: bytes, site: Site, mode: int) -> Root:
-    """Makes a directory and what is missing above it, all with `mode` less the umask."""
+    """Make a directory and what is missing above it, all with `mode` less the umask."""
     end = path.find(b"/", 1)
     while end >= 0:
         if not site.has_directory(path[:end]):

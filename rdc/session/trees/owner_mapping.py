@@ -54,8 +54,8 @@ class IdMapping(Record, frozen=False):
     """The decisions so far."""
 
     def mapped_id(self, number: int) -> int:
-        """The id on this machine that the source's id becomes. Raises ProtocolError for one that was not
-        announced."""
+        """Return the id on this machine that the source's id becomes. Raises ProtocolError for one that was
+        not announced."""
         found = self.known.get(number)
         if found is None:
             name = self.names.get(number)
@@ -73,7 +73,7 @@ class IdMapping(Record, frozen=False):
         return number if found is None else found
 
     def announce(self, numbers: Iterable[int], names: Iterable[bytes]) -> None:
-        """Takes names of the source's ids. Only the first name of an id counts."""
+        """Take names of the source's ids. Only the first name of an id counts."""
         for number, name in zip(numbers, names, strict=True):
             self.names.setdefault(number, name)
 
@@ -83,13 +83,14 @@ class IdMapping(Record, frozen=False):
         return any(self.mapped_id(number) != number for number in self.names)
 
     def mapped(self, column: array[int]) -> array[int]:
-        """A column of the source's ids as ids of this machine; the column itself if nothing changes."""
+        """Return a column of the source's ids as ids of this machine; the column itself if nothing
+        changes."""
         if all(self.mapped_id(number) == number for number in set(column)):
             return column
         return array("I", map(self.mapped_id, column))
 
     def unmapped(self, column: array[int]) -> array[int]:
-        """A column of ids of this machine as announced ids that become them.
+        """Return a column of ids of this machine as announced ids that become them.
 
         Where several do, it is the least of them. Where none does, it is an id that no source has.
         """
@@ -110,19 +111,19 @@ class OwnerMapping(Record, frozen=False):
     """The columns that `unmapped` replaced."""
 
     def take(self, message: Owners) -> None:
-        """Takes announced names."""
+        """Take announced names."""
         self.users.announce(message.users, message.user_names)
         self.groups.announce(message.groups, message.group_names)
 
     def metadata(self, metadata: Metadata) -> Metadata:
-        """The metadata of the source's entry, with owners of this machine."""
+        """Return the metadata of the source's entry, with owners of this machine."""
         if not self.applies:
             return metadata
         uid, gid = self.users.mapped_id(metadata.uid), self.groups.mapped_id(metadata.gid)
         return replace(metadata, uid=uid, gid=gid)
 
     def listing(self, listing: Listing) -> Listing:
-        """The source's entries, with owners of this machine."""
+        """Return the source's entries, with owners of this machine."""
         if not self.applies:
             return listing
         uids, gids = self.users.mapped(listing.uids), self.groups.mapped(listing.gids)
@@ -144,18 +145,18 @@ class OwnerMapping(Record, frozen=False):
         return replace(metadata, uid=uids[0], gid=gids[0])
 
     def mapped(self, manifest: Manifest) -> None:
-        """Replaces the source's owners in its manifest by owners of this machine."""
+        """Replace the source's owners in its manifest by owners of this machine."""
         if self.applies:
             _replace(manifest, self.users.mapped, self.groups.mapped)
 
     def unmapped(self, manifest: Manifest) -> None:
-        """Replaces owners of this machine by the source's, so that equal trees have equal digests, until
+        """Replace owners of this machine by the source's, so that equal trees have equal digests, until
         `restore`."""
         self.own = manifest.uids, manifest.gids
         _replace(manifest, self.users.unmapped, self.groups.unmapped)
 
     def restore(self, manifest: Manifest) -> None:
-        """Gives a manifest the owners back that `unmapped` replaced."""
+        """Give a manifest the owners back that `unmapped` replaced."""
         if self.own is not None:
             manifest.set_owners(*self.own)
             self.own = None
@@ -172,7 +173,8 @@ def _replace(
 
 
 def owner_mapping(options: SyncOptions) -> OwnerMapping:
-    """The mapping that the options ask for. Raises UsageError for a name that this machine does not have."""
+    """Return the mapping that the options ask for. Raises UsageError for a name that this machine does not
+    have."""
     users = _rules("--usermap", "user", options.usermap, _look_up_user)
     groups = _rules("--groupmap", "group", options.groupmap, _look_up_group)
     by_name = options.owner_names
@@ -193,8 +195,11 @@ def _rules(option: str, kind: str, text: bytes, look_up: Callable[[bytes], int |
     for item in items:
         number = look_up(item.to) if item.number is None else item.number
         if number is None:
-            shown = printable(item.item)
-            raise UsageError(f"{option}: {shown}: DST has no {kind} '{printable(item.to)}'; give a number")
+            # --chown arrives as such a map, so this message is about either.
+            given = f"--chown or {option}" if len(items) == 1 and item.item.startswith(b"*:") else option
+            raise UsageError(
+                f"{given}: {printable(item.item)}: DST has no {kind} '{printable(item.to)}'; give a number"
+            )
         pattern = None
         if item.wild and item.name is not None:
             from rdc.kernel import PatternSet

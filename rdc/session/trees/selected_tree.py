@@ -87,7 +87,7 @@ def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Sel
 
 
 def _refuse_snapshots(selected: Sequence[SelectedPaths], site: Site) -> None:
-    """Raises UsageError if a selected path leads into a snapshot, which one SRC alone may name."""
+    """Raise UsageError if a selected path leads into a snapshot, which one SRC alone may name."""
     from rdc.store.snapshot_root import is_in_snapshot
 
     for paths in selected:
@@ -107,7 +107,7 @@ def open_selected(
     *,
     destination: bytes | None = None,
 ) -> SourceTree:
-    """Opens the tree with the selected paths. `destination`: the path that it is synced to, if that is on
+    """Open the tree with the selected paths. `destination`: the path that it is synced to, if that is on
     this machine.
 
     Paths that are missing or excluded are left out; the tree has a Problem for each missing one. Raises
@@ -193,7 +193,7 @@ class _LookUp:
             self.links.top.release()
 
     def add(self, paths: SelectedPaths) -> None:
-        """Looks for all names below one origin."""
+        """Look for all names below one origin."""
         origin = b""
         try:
             if self._several:
@@ -235,8 +235,8 @@ class _LookUp:
             self.found.add(origin, text, kind)
 
     def _followed(self, real: bytes, path: bytes) -> Kind | None:
-        """The kind of what a link that is selected leads to. With -L, one that leads to nothing counts as
-        missing, as in rsync. What else cannot be followed stays a link here: its listing reports it.
+        """Return the kind of what a link that is selected leads to. With -L, one that leads to nothing counts
+        as missing, as in rsync. What else cannot be followed stays a link here: its listing reports it.
 
         Raises FileError if the kernel cannot follow it.
         """
@@ -257,7 +257,7 @@ class _LookUp:
         return Kind.SYMLINK if found is None else Kind(kind_of(found.st_mode))
 
     def _look_above(self, origin: bytes, above: bytes) -> None:
-        """Notes the deepest of a directory and those above it that exists. They get their metadata, as in
+        """Note the deepest of a directory and those above it that exists. They get their metadata, as in
         rsync."""
         while above:
             try:
@@ -293,7 +293,7 @@ class _Given:
         self._whole: set[bytes] = set()
 
     def add_all(self, real: bytes) -> None:
-        """Adds all entries of a real directory."""
+        """Add all entries of a real directory."""
         self._known.add(real)
         if real not in self._whole:
             self._whole.add(real)
@@ -302,7 +302,7 @@ class _Given:
             self._runs.append((real, None))
 
     def add(self, real: bytes, name: bytes = b"") -> bool:
-        """Adds an entry of a real directory, or none. Returns True if it gave some before."""
+        """Add an entry of a real directory, or none. Returns True if it gave some before."""
         known = real in self._known
         self._known.add(real)
         if real in self._whole:
@@ -319,15 +319,15 @@ class _Given:
 
 
 def _packed(names: bytearray) -> PackedNames:
-    """The names, each once."""
+    """Return the names, each once."""
     return PackedNames(b"".join(name + b"\0" for name in dict.fromkeys(strings(bytes(names)))))
 
 
 def _layers(
     found: _FoundPaths, above_missing: Sequence[_Found], *, recursive: bool
 ) -> dict[bytes, list[Layer]]:
-    """The layers of every directory that has several or not all entries. The first path of a name wins, so a
-    real directory has one layer for each run of paths that are in it."""
+    """Return the layers of every directory that has several or not all entries. The first path of a name
+    wins, so a real directory has one layer for each run of paths that are in it."""
     covered = _Covered(found if recursive else ())
     shared: set[bytes] = set()
     """Directories above selected paths."""
@@ -351,14 +351,14 @@ def _layers(
 
 
 def _above(path: bytes) -> Iterator[bytes]:
-    """The directories above `path`."""
+    """Yield the directories above `path`."""
     while path:
         path = path.rpartition(b"/")[0]
         yield path
 
 
 def _give(parts: defaultdict[bytes, _Given], found: _Found, *, contents: bool) -> None:
-    """Adds a path to the directories above it, and, with `contents`, its own entries."""
+    """Add a path to the directories above it, and, with `contents`, its own entries."""
     path = found.name.path
     if contents or not path:
         parts[path].add_all(found.real)
@@ -372,7 +372,7 @@ def _give(parts: defaultdict[bytes, _Given], found: _Found, *, contents: bool) -
 def _give_above_missing(
     parts: defaultdict[bytes, _Given], above_missing: Sequence[_Found], covered: _Covered
 ) -> None:
-    """Adds directories without any entry, and those above them."""
+    """Add directories without any entry, and those above them."""
     for each in above_missing:
         if not covered.holds(each):
             parts[each.name.path].add(each.real)
@@ -407,7 +407,7 @@ class _Covered:
 
 
 def _top(found: _FoundPaths) -> bytes:
-    """The real directory whose metadata the root directory has, if they count."""
+    """Return the real directory whose metadata the root directory has, if they count."""
     first = next(iter(found.origins), b"")
     return next((each.origin for each in found if each.name.with_top), first)
 
@@ -423,7 +423,7 @@ def _below(directory: bytes, path: bytes) -> bytes:
 
 
 def open_listed(path: bytes, selected: Sequence[SelectedPaths], options: SyncOptions) -> SourceTree:
-    """Opens the tree at `path` with what is selected below it. Raises FileError if that is missing, or all
+    """Open the tree at `path` with what is selected below it. Raises FileError if that is missing, or all
     of it is behind symlinks."""
     with closing(Root.open(path)) as top:
         site = ServedDirectory(partial(os.dup, top.fileno()), "SRC", path)

@@ -31,17 +31,17 @@ class Site(Protocol):
     """Resolves the paths of a session: on the whole machine, or below a served directory."""
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
-        """Opens a directory, like Root.open."""
+        """Open a directory, like Root.open."""
 
     def open_base(self) -> Root:
-        """Opens the directory that every `below_base` is below."""
+        """Open the directory that every `below_base` is below."""
 
     def below_base(self, path: bytes) -> bytes:
         """Return where the directory at `path` is below `open_base`, by no symlink."""
 
     def beside(self, path: bytes, other: bytes) -> bytes:
-        """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
-        outside of what is served."""
+        """Return the path that `other` means relative to the directory at `path`. Raises TrustError if that
+        lies outside of what is served."""
 
     def has(self, path: bytes) -> bool:
         """Return whether anything is at `path`, a dangling symlink included."""
@@ -53,7 +53,7 @@ class Site(Protocol):
         """Return whether `path` is missing or an empty directory, so that all entries will be new."""
 
     def top(self) -> Root:
-        """The directory outside of which nothing is read, opened for the caller."""
+        """Return the directory outside of which nothing is read, opened for the caller."""
 
     @property
     def title(self) -> str:
@@ -103,12 +103,13 @@ ANYWHERE: Site = _Anywhere()
 
 
 def parent_of(path: bytes) -> bytes:
-    """The directory that `path` is in, by its text."""
+    """Return the directory that `path` is in, by its text."""
     return os.path.dirname(path.rstrip(b"/")) or b"."
 
 
 def served_path(path: bytes, site: Site) -> bytes | None:
-    """The absolute path within the served directory that `path` stands for; None on the whole machine."""
+    """Return the absolute path within the served directory that `path` stands for; None on the whole
+    machine."""
     return None if site is ANYWHERE else os.path.normpath(b"/" + path)
 
 
@@ -167,7 +168,7 @@ class ServedDirectory:
         return root
 
     def open_base(self) -> Root:
-        """The directory itself."""
+        """Return the directory itself."""
         return self.open(b"")
 
     def below_base(self, path: bytes) -> bytes:
@@ -175,7 +176,7 @@ class ServedDirectory:
         return self._inner(path)
 
     def beside(self, path: bytes, other: bytes) -> bytes:
-        """The path that `other` means relative to the directory at `path`, by the text of both.
+        """Return the path that `other` means relative to the directory at `path`, by the text of both.
 
         No link is ever followed below the served directory, so '..' means the directory that the text has.
         """
@@ -261,7 +262,7 @@ class MismatchError(FileError):
 
 
 def entry_of(path: bytes) -> bytes:
-    """The one entry that a source's path means, by rsync's rule.
+    """Return the one entry that a source's path means, by rsync's rule.
 
     It is the last component. b"" means all entries of a directory: the last component is empty, "." or "..".
     """
@@ -270,7 +271,7 @@ def entry_of(path: bytes) -> bytes:
 
 
 def announced(received: Received | None, asked: bytes | None) -> tuple[Start, int]:
-    """The source's Start and the round to go on with.
+    """Return the source's Start and the round to go on with.
 
     `asked`: entry_of() the requested path; None if the source dialled and decides itself. Raises
     ProtocolError for any other message or entry.
@@ -284,7 +285,7 @@ def announced(received: Received | None, asked: bytes | None) -> tuple[Start, in
 
 
 def check_announced(names: Collection[bytes], only: bytes) -> None:
-    """Raises ProtocolError if `names`, from the source's root directory, include another name than `only`.
+    """Raise ProtocolError if `names`, from the source's root directory, include another name than `only`.
 
     `only` is the entry that Start announced; b"" allows all names.
     """
@@ -294,7 +295,7 @@ def check_announced(names: Collection[bytes], only: bytes) -> None:
 
 
 def check_selected(directory: bytes, names: Collection[bytes], selection: Selection) -> None:
-    """Raises ProtocolError if `names`, from a directory of the source, include one that is not selected."""
+    """Raise ProtocolError if `names`, from a directory of the source, include one that is not selected."""
     taken = selection.names(directory)
     if taken is None:
         return
@@ -307,7 +308,7 @@ def check_selected(directory: bytes, names: Collection[bytes], selection: Select
 def check_included(
     directory: bytes, listing: Listing, filters: FilterList, selection: Selection | None = None
 ) -> None:
-    """Raises ProtocolError if the rules exclude an entry of `directory`. A directory above a path of
+    """Raise ProtocolError if the rules exclude an entry of `directory`. A directory above a path of
     `selection` may arrive even so."""
     kinds = listing.kinds
     for row, name in enumerate(listing.names):
@@ -327,7 +328,7 @@ def _named(only: bytes) -> str:
 
 
 def with_made_modes(listing: Listing, preserved: Preserved) -> Listing:
-    """An announced listing with the modes that its entries get if they are new."""
+    """Return an announced listing with the modes that its entries get if they are new."""
     if preserved.keeps_all_modes:
         return listing
     umask = process_umask()

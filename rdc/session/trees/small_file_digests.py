@@ -30,12 +30,12 @@ class DigestCache:
         self._ctimes = array("q", bytes(8 * entries))
 
     def put(self, files: array[int], ctimes: array[int], roots: bytes) -> None:
-        """Stores the roots (DIGEST_BYTES each) that the files at these rows had at these ctimes."""
+        """Store the roots (DIGEST_BYTES each) that the files at these rows had at these ctimes."""
         put_rows(self._roots, DIGEST_BYTES, files, roots)
         put_rows(self._ctimes, 8, files, ctimes)
 
     def find(self, files: array[int], ctimes: array[int]) -> list[tuple[int, bytes]]:
-        """The cached roots of files whose ctimes have not changed, each with its index in `files`.
+        """Return the cached roots of files whose ctimes have not changed, each with its index in `files`.
 
         A change within one tick of the file system's clock leaves the ctime equal. It counts as a change
         after the comparison, like any change a moment later.
@@ -70,7 +70,7 @@ class SmallFileDigests(Record):
 
     @classmethod
     def none(cls, files: int, sizes: list[int]) -> SmallFileDigests:
-        """The result if all of these files have to be read one by one."""
+        """Return the result if all of these files have to be read one by one."""
         return cls(bytes(DIGEST_BYTES * files), range(files), sizes, (), None)
 
     def __enter__(self) -> SmallFileDigests:
@@ -90,7 +90,8 @@ def small_file_digests(
     keep: bool,
     memory: DigestCache | None = None,
 ) -> SmallFileDigests:
-    """The roots of these files: at least one and at most `most_opened()` increasing rows of regular files.
+    """Return the roots of these files: at least one and at most `most_opened()` increasing rows of regular
+    files.
 
     `keep`: store new roots in the catalog. `memory`: a cache for all entries, which is searched before a file
     is read and stores new roots.

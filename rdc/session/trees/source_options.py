@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def mode_changes(text: str) -> ModeChanges:
-    """Parses the changes for this process. Raises UsageError."""
+    """Parse the changes for this process. Raises UsageError."""
     try:
         return parse_mode_changes(text, process_umask())
     except ValueError as error:
@@ -39,7 +39,7 @@ def mode_changes(text: str) -> ModeChanges:
 
 
 def changed_listing(listing: PackedListing, changes: ModeChanges) -> PackedListing:
-    """The listing with the changed permissions of all that is transferred and no symlink."""
+    """Return the listing with the changed permissions of all that is transferred and no symlink."""
     known: dict[tuple[int, int], int] = {}
     modes = array("H")
     for kind, mode in zip(listing.kinds, little_endian_integers("H", listing.modes), strict=True):
@@ -56,7 +56,7 @@ def changed_listing(listing: PackedListing, changes: ModeChanges) -> PackedListi
 def follow_links(
     root: Root, only: bytes | None, choice: LinkChoice, site: Site, destination: bytes | None
 ) -> Root:
-    """Returns `root` as it follows the chosen links, to referents that `site` may read. `only`: the one entry
+    """Return `root` as it follows the chosen links, to referents that `site` may read. `only`: the one entry
     that is synced. `destination`: its path, if it is on this machine.
 
     Raises FileError if `only` is a link that cannot be followed.
@@ -110,18 +110,18 @@ class SourceRemoval:
         """The identity of each listed entry: device, inode and ctime."""
 
     def begin(self) -> None:
-        """Forgets what was listed, before a new walk."""
+        """Forget what was listed, before a new walk."""
         for column in (self._devices, self._inodes, self._ctimes):
             del column[:]
 
     def note(self, inodes: PackedInodes) -> None:
-        """Notes the inodes of the entries that are listed next."""
+        """Note the inodes of the entries that are listed next."""
         self._devices.extend(little_endian_integers("Q", inodes.devices))
         self._inodes.extend(little_endian_integers("Q", inodes.inodes))
         self._ctimes.extend(little_endian_integers("q", inodes.ctimes))
 
     def take(self, message: Landed, manifest: Manifest, report: Reporter) -> int:
-        """Removes these entries, and returns how many are gone. Reports those that stay.
+        """Remove these entries, and return how many are gone. Reports those that stay.
 
         Raises ProtocolError for entries that no destination may name.
         """

@@ -66,7 +66,7 @@ class SourceTree(Record):
         *,
         destination: bytes | None = None,
     ) -> SourceTree:
-        """Opens the tree at `path`, and shows its entries as `options` ask. `destination`: the path that it
+        """Open the tree at `path`, and show its entries as `options` ask. `destination`: the path that it
         is synced to, if that is on this machine.
 
         Raises FileError if nothing is there, UsageError if `chmod` of the options is no change of
@@ -103,17 +103,17 @@ class SourceTree(Record):
         return self.only is None and (self.selection is None or self.selection.top_counts)
 
     def release(self) -> None:
-        """Closes all descriptors."""
+        """Close all descriptors."""
         self.root.release()
         for origin in self.origins:
             origin.release()
 
     def showing(self, nodes: frozenset[Kind]) -> SourceTree:
-        """The tree, with special files of these kinds shown as what they are."""
+        """Return the tree, with special files of these kinds shown as what they are."""
         return replace(self, root=self.root.having(replace(self.root.reads, nodes=nodes)))
 
     def _asked_root(self, site: Site, options: SyncOptions, destination: bytes | None) -> Root:
-        """The root that shows entries as `options` ask."""
+        """Return the root that shows entries as `options` ask."""
         root = self.root.having(read_policy(options, self.root.reads))
         if options.follows is None:
             return root
@@ -127,7 +127,7 @@ class SourceTree(Record):
         return FilteredTree(self.root, self.only or b"", self.served, self.selection)
 
     def boundary(self, options: SyncOptions) -> MountBoundary | None:
-        """The mount boundary of walks; None for no boundary."""
+        """Return the mount boundary of walks; None for no boundary."""
         if not options.one_file_system:
             return None
         if self.layered is not None and self.selection is not None:
@@ -135,7 +135,7 @@ class SourceTree(Record):
         return MountBoundary(self.root, self.only or b"")
 
     def removal(self, options: SyncOptions) -> SourceRemoval | None:
-        """Returns the SourceRemoval of the tree; None if `options` do not ask for it.
+        """Return the SourceRemoval of the tree; None if `options` do not ask for it.
 
         Call it before the tree is listed.
         """
@@ -149,7 +149,7 @@ class SourceTree(Record):
         return SourceRemoval(self.root, dry=options.dry_run)
 
     def announced(self, listing: PackedListing) -> PackedListing:
-        """The entries of a directory with the permissions that are announced."""
+        """Return the entries of a directory with the permissions that are announced."""
         if self.changes is None:
             return listing
         from rdc.session.trees.source_options import changed_listing
@@ -157,7 +157,7 @@ class SourceTree(Record):
         return changed_listing(listing, self.changes)
 
     def metadata(self, name: bytes, kind: Kind) -> Metadata:
-        """The metadata that are announced of the tree's top."""
+        """Return the metadata that are announced of the tree's top."""
         found = self.root.metadata(name)
         if self.changes is None or kind in {Kind.SYMLINK, Kind.SPECIAL}:
             return found
@@ -167,7 +167,7 @@ class SourceTree(Record):
     def start(
         self, kinds: AttributeKinds = AttributeKinds.NONE, *, catalog: SignatureStore | None = None
     ) -> Start:
-        """The first message about the tree. Raises FileError if the tree has vanished.
+        """Return the first message about the tree. Raises FileError if the tree has vanished.
 
         `kinds`: the extended attributes that the user asked for. `catalog`: remembers what was learned of
         file systems; None: their types decide.
@@ -194,7 +194,7 @@ def _with_store(root: Root) -> Root:
 def _snapshot_tree(
     path: bytes, site: Site, changes: ModeChanges | None, *, prunes: bool
 ) -> SourceTree | None:
-    """Returns the tree of a path into a snapshot of a store; None for another path. Raises RdcError."""
+    """Return the tree of a path into a snapshot of a store; None for another path. Raises RdcError."""
     from rdc.store.snapshot_root import open_snapshot
 
     found = open_snapshot(path, site.has_directory, site.open)
@@ -290,7 +290,7 @@ def check_overlap(
     one_file_system: bool = False,
     name: bytes | None = None,
 ) -> None:
-    """Raises UsageError if DST would be copied into itself or SRC would be deleted. Both paths are local.
+    """Raise UsageError if DST would be copied into itself or SRC would be deleted. Both paths are local.
 
     Otherwise each run would copy the result of the last one, a level deeper, and a watch would never end.
     An excluded inner tree does no harm, unless `delete_excluded` removes that protection. With
@@ -375,7 +375,7 @@ def _is_same(one: bytes, other: bytes) -> bool:
 
 
 def _device(path: bytes) -> int | None:
-    """The device number of `path` or of the directory that it would be made in; None if unknown."""
+    """Return the device number of `path` or of the directory that it would be made in; None if unknown."""
     for at in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
         try:
             return os.stat(at).st_dev

@@ -57,7 +57,7 @@ class TreeXattrs:
         self._hasher = blake3()
 
     def begin(self, *, top: bool) -> list[EntrySet]:
-        """Begins a walk. Returns the root directory's attributes; `top`: whether they count."""
+        """Begin a walk. Returns the root directory's attributes; `top`: whether they count."""
         self._hasher = blake3(b"rdc 1 attributes")
         if not top:
             return []
@@ -73,7 +73,8 @@ class TreeXattrs:
         return [EntrySet(0, packed)]
 
     def read(self, path: bytes, first: int, listing: PackedListing) -> list[EntrySet]:
-        """The attributes of a directory's entries that have any. `first`: manifest row of its first entry."""
+        """Return the attributes of a directory's entries that have any. `first`: manifest row of its first
+        entry."""
         found: list[EntrySet] = []
         kinds = [self._kinds.of(kind) for kind in listing.kinds]
 
@@ -98,7 +99,7 @@ class TreeXattrs:
         return found
 
     def digest(self) -> bytes:
-        """A digest of 32 bytes over all attributes of this walk, with paths.
+        """Return a digest of 32 bytes over all attributes of this walk, with paths.
 
         It is equal for trees whose entries have equal attributes, whatever else differs.
         """
@@ -165,14 +166,14 @@ class WantedXattrs:
         return self._ordinals[-1] if self._ordinals else 0
 
     def extend(self, message: EntryAttributes) -> None:
-        """Adds announced attributes. Raises ProtocolError for kinds that were not agreed on, RdcError for
+        """Add announced attributes. Raises ProtocolError for kinds that were not agreed on, RdcError for
         too many."""
         numbers = [self._number(packed) for packed in message.sets]
         self._ordinals.extend(message.entries)
         self._numbers.extend([numbers[number] for number in message.numbers])
 
     def hold(self, sets: Iterable[EntrySet]) -> bool:
-        """Adds attributes of local entries, in order. False if they are too many."""
+        """Add attributes of local entries, in order. False if they are too many."""
         try:
             for one in sets:
                 self._numbers.append(self._number(one.packed))
@@ -182,7 +183,7 @@ class WantedXattrs:
         return True
 
     def take_over(self, other: WantedXattrs, rows: RowMap) -> bool:
-        """Replaces the stored attributes by those of `other`, whose rows `rows` translates.
+        """Replace the stored attributes by those of `other`, whose rows `rows` translates.
 
         Returns False if an entry has no row here or the order differs.
         """
@@ -243,13 +244,13 @@ class WantedXattrs:
         return number
 
     def of(self, first: int, count: int) -> dict[int, bytes]:
-        """The packed attributes of `count` rows from `first` on, by row relative to `first`."""
+        """Return the packed attributes of `count` rows from `first` on, by row relative to `first`."""
         start = bisect_left(self._ordinals, first + 1)
         stop = bisect_left(self._ordinals, first + 1 + count, start)
         return {self._ordinals[at] - first - 1: self._sets[self._numbers[at]] for at in range(start, stop)}
 
     def acl_of(self, row: int) -> bytes | None:
-        """The access ACL that an entry gets; b"" for none. Row -1 is the tree's root directory.
+        """Return the access ACL that an entry gets; b"" for none. Row -1 is the tree's root directory.
 
         None if the run does not preserve ACLs or the source could not read this one.
         """
@@ -259,11 +260,12 @@ class WantedXattrs:
         return None if packed == UNREADABLE else dict(unpack_attributes(packed)).get(ACCESS_ACL, b"")
 
     def of_root(self) -> bytes:
-        """The packed attributes of the tree's root directory."""
+        """Return the packed attributes of the tree's root directory."""
         return self._sets[self._numbers[0]] if self._ordinals and not self._ordinals[0] else b""
 
     def guarded(self, first: int, listing: Listing) -> Listing:
-        """A directory's listing with the modes that entries have before their ACLs; see bits_before_acl."""
+        """Return a directory's listing with the modes that entries have before their ACLs; see
+        bits_before_acl."""
         if not self._before:
             return listing
         modes = listing.modes[:]
@@ -277,14 +279,14 @@ class WantedXattrs:
         return replace(listing, modes=modes)
 
     def guarded_mode(self, row: int, mode: int) -> int:
-        """The mode of one entry before its ACL is set. Row -1 is the tree's root directory."""
+        """Return the mode of one entry before its ACL is set. Row -1 is the tree's root directory."""
         at = bisect_left(self._ordinals, row + 1)
         if at < len(self._ordinals) and self._ordinals[at] == row + 1:
             return mode & (~_OTHERS | self._before.get(self._numbers[at], _OTHERS))
         return mode
 
     def note_reported(self, rows: Iterable[int], *, new: bool = False) -> None:
-        """Notes rows that the run reports for another difference, so their attributes need no report.
+        """Note rows that the run reports for another difference, so their attributes need no report.
 
         `new`: no entry of the same kind was at their paths.
         """
@@ -312,7 +314,7 @@ class WantedXattrs:
         return self._root_reported
 
     def note_moved(self, row: int) -> None:
-        """Notes that a new file is a renamed local file, which has kept its attributes."""
+        """Note that a new file is a renamed local file, which has kept its attributes."""
         if self.is_new(row):
             self._notes[row] ^= _NEW
 

@@ -104,7 +104,7 @@ class RowAdder:
         self._added: deque[tuple[ChunkTable, Task[None]]] = deque()
 
     def add(self, table: ChunkTable, keys: array[int], sizes: array[int], counts: array[int]) -> None:
-        """Raises MemoryError, also for rows that came before."""
+        """Add rows to a table. Raises MemoryError, also for rows of an earlier call."""
         if len(keys) < THREAD_ROWS or usable_workers() == 1:
             self.wait_for(table)
             table.add(keys, sizes, counts)
@@ -276,7 +276,7 @@ class PartAdder:
         sample.put_many((keys[row], before[row], after[row]) for row in rows)
 
     def _take_once(self, level: str, which: int) -> None:
-        """Raises ValueError if the part had it. -1: the compression of a level."""
+        """Raise ValueError if the part had it. -1: the compression of a level."""
         if (level, which) in self._taken:
             raise ValueError("a level that the part has twice")
         self._taken.add((level, which))

@@ -116,7 +116,8 @@ def encode_head(outcome: Outcome) -> bytes:
 
 
 def decode_head(fields: list[bytes], name: str) -> PartHead:
-    """Raises UsageError for a part of another method, ValueError for content that no scan writes."""
+    """Decode the head of a part. Raises UsageError for a part of another method, ValueError for content that
+    no scan writes."""
     if not fields or fields[0] != METHOD.encode():
         found = printable(fields[0][:200]) if fields else "nothing"
         raise UsageError(

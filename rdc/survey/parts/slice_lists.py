@@ -266,7 +266,8 @@ class ListedWalk:
         self._objects: ObjectTrees | None = None
 
     def __call__(self, gatherer: Gatherer) -> Walked:
-        """Raises PartError for a damaged list, FileError if it or a path of the scan cannot be opened."""
+        """Walk as the list says. Raises PartError for a damaged list, FileError if it or a path of the scan
+        cannot be opened."""
         walked: Walked | None = None
         rows = _Rows(self, gatherer)
         try:

@@ -65,7 +65,7 @@ SCHEMA = 1
 
 
 def scan_json(report: ScanReport) -> str:
-    """The document as one line of ASCII without control characters, whatever names it contains."""
+    """Return the document as one line of ASCII without control characters, whatever names it contains."""
     import json
 
     return json.dumps(scan_document(report)).replace("\x7f", "\\u007f") + "\n"

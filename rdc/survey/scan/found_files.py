@@ -314,7 +314,7 @@ class SmallBatch:
         return run.file(run.start + row - self._firsts[number])
 
     def names(self) -> list[bytes]:
-        """The names without their directories."""
+        """Return the names without their directories."""
         return [name for run in self._runs for name in run.names]
 
     def directories(self) -> array[int]:

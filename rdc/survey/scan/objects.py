@@ -183,7 +183,8 @@ def sign_objects(batch: SmallBatch, tree: ObjectTree, params: ChunkParams) -> Si
 
 
 def fetch_objects(files: Sequence[ScannedFile]) -> None:
-    """Read the contents of those that are objects, several at a time. The files are few megabytes in all."""
+    """Read the contents of those that are objects, several at a time. The files are few megabytes in
+    total."""
     found = [(file, file.found.root) for file in files if isinstance(file.found.root, ObjectTree)]
     at = 0
     while at < len(found):

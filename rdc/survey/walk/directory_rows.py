@@ -42,6 +42,7 @@ class DirectoryRows:
         self._above: list[tuple[bytes, int]] = []
         """Paths and numbers of the directories above the last one added, and itself."""
         self._lacking: set[bytes] = set()
+        """Directories as shown, without slashes at the end, which lack an entry in their listing."""
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -52,7 +53,7 @@ class DirectoryRows:
 
         def report(event: Event, /) -> None:
             if isinstance(event, Problem):
-                self._lacking.add(os.path.dirname(event.path_bytes))
+                self._lacking.add(os.path.dirname(event.path_bytes).rstrip(b"/"))
             reporter(event)
 
         return report

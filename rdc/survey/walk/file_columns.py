@@ -418,7 +418,7 @@ class OtherNames:
         return zip(self._firsts, self.rows, strict=True)
 
     def of(self, row: int) -> array[int]:
-        """The other names of `row`, in increasing order."""
+        """Return the other names of `row`, in increasing order."""
         start = bisect_left(self._firsts, row)
         return self.rows[start : bisect_left(self._firsts, row + 1, start)]
 

@@ -100,7 +100,7 @@ def test_equal_content_with_another_mtime(
     monkeypatch.undo()
     assert came
     assert [(problem.path_bytes, problem.code) for problem in run.problems] == [(b"f", ExitCode.PARTIAL)]
-    assert "what is there was kept" in run.problems[0].message
+    assert "the existing entry was kept" in run.problems[0].message
     check_not_hidden(source, destination, "f")
 
 
@@ -258,7 +258,7 @@ def test_who_wrote_before_the_lease_is_seen(tmp_path: Path, monkeypatch: pytest.
         take_lease(fd)
 
     monkeypatch.setattr(settle_module, "take_lease", write_and_take_lease)
-    with pytest.raises(FileError, match="what is there was kept"):
+    with pytest.raises(FileError, match="the existing entry was kept"):
         settle(root, b"f", found)
     assert path.stat().st_mtime_ns > SOURCE_TIME
 

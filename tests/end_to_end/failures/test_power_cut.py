@@ -15,7 +15,7 @@ import pytest
 
 from rdc.model.sync import SyncOptions
 from tests.support.power.power_checks import Scene, run_states, sample
-from tests.support.power.power_cut import Cut, History
+from tests.support.power.power_cut import Cut, Fate, History
 from tests.support.power.power_log import Ordering, Snapshot, snapshot
 from tests.support.power.power_scenes import SCENES
 from tests.support.power.power_syncs import unsynced
@@ -86,7 +86,7 @@ def test_a_sync_that_is_left_out_is_found(
         assert _without(scene, number, tmp_path) > 0, (name, number)
 
 
-@pytest.mark.parametrize("name", ["sync --hard-links", "sync --remove-source-files", "scan -o", "keys"])
+@pytest.mark.parametrize("name", ["sync --hard-links", "scan -o", "keys"])
 def test_what_was_told_lasts(recorded: Callable[[str], Scene], tmp_path: Path, name: str) -> None:
     """The last sync is of names: without it the command would end before its work is on disk."""
     scene = recorded(name)
@@ -103,6 +103,23 @@ def _without(scene: Scene, number: int, place: Path) -> int:
         for cut in history.cuts_at(prefix, Ordering.JOURNAL, rng, subsets=2)
     ]
     return len(run_states(scene, history, Ordering.JOURNAL, cuts, place / "again").faults)
+
+
+def test_no_file_without_its_content_costs_the_source_its_own(
+    recorded: Callable[[str], Scene], tmp_path: Path
+) -> None:
+    """After any cut the next run, which compares sizes and times alone, removes nothing that DST has not."""
+    scene = recorded("sync --remove-source-files")
+    history = History(scene.before, scene.calls)
+    cuts = [
+        cut
+        for prefix in range(0, len(history) + 1, 2)
+        for cut in history.cuts_at(prefix, Ordering.JOURNAL, random.Random(prefix), subsets=0)
+        if cut.data and not cut.names and {fate for _, fate in cut.data} == {Fate.ZEROS}
+    ]
+    found = run_states(scene, history, Ordering.JOURNAL, cuts, tmp_path / "again", converge_every=1)
+    assert found.faults == []
+    assert found.converged == len(cuts) > 50
 
 
 def test_syncs_are_few(recorded: Callable[[str], Scene]) -> None:

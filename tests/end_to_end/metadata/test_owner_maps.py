@@ -131,6 +131,24 @@ def test_what_cannot_be_is_refused_before_anything_is_made(words: list[str], tmp
     assert not (tmp_path.parent / "none").exists()
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("--chown=a:b:c", "--chown=a:b:c: expected USER:GROUP, USER or :GROUP"),
+        ("--chown=:b:c", "--chown=:b:c: expected USER:GROUP, USER or :GROUP"),
+        ("--chown=no-such-user", "--chown or --usermap: *:no-such-user: DST has no user"),
+        ("--chown=:no-such-group", "--chown or --groupmap: *:no-such-group: DST has no group"),
+        ("--chown=4294967295", "--chown=4294967295: "),
+        ("--usermap=*:no-such-user,1:2", "rdc: --usermap: *:no-such-user: DST has no user"),
+    ],
+)
+def test_the_option_that_was_given_is_blamed(word: str, said: str, tmp_path: Path) -> None:
+    ended = command("sync", word, f"{tmp_path}/", tmp_path.parent / "none")
+    assert (ended.code, len(ended.complaints)) == (ExitCode.USAGE, 1)
+    assert said in ended.err
+    assert ("map" in word) or "rdc: --usermap" not in ended.err
+
+
 @pytest.mark.parametrize("raw", [b"", b"a", b"a:", b"\0:1", b"1-0:1", b"*" * OWNER_MAP_BYTES + b":1", "a:1"])
 def test_a_hostile_map_is_refused(raw: object) -> None:
     with pytest.raises(ValueError, match=r"\w"):

@@ -240,7 +240,7 @@ def test_what_the_disk_does_not_have_stays(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(finish, "sync_file_systems", lambda fds: False)
     monkeypatch.setattr(os, "fsync", fails)
     monkeypatch.setattr(os, "sync", lambda: None)
-    source, destination = both(tmp_path)
+    source, destination = (write_tree(tmp_path / name, SOURCE) for name in ("source", "destination"))
     run = run_sync(source, destination, OPTIONS)
     assert run.done.exit != ExitCode.OK
     assert describe(SOURCE, read_tree(source)) == []
@@ -358,3 +358,12 @@ def test_what_is_left_for_its_size_stays_though_dst_has_it(bounded: SyncOptions,
     assert (run.problems, (source / "file").exists()) == ([], True)
     assert run_sync(source, destination, SyncOptions(remove_source_files=True, fsync=False)).problems == []
     assert not (source / "file").exists()
+
+
+def test_a_link_that_is_left_alone_stays_though_dst_has_it(tmp_path: Path) -> None:
+    nodes = tree({"out": Link(b".."), "d/out": Link(b"../../elsewhere"), "d/within": Link(b"../file")})
+    source, destination = write_tree(tmp_path / "source", nodes), write_tree(tmp_path / "destination", nodes)
+    run = run_sync(source, destination, SyncOptions(safe_links=True, remove_source_files=True, fsync=False))
+    assert run.problems == []
+    assert sorted(os.listdir(source / "d")) == ["out"]
+    assert (source / "out").is_symlink()

@@ -13,8 +13,9 @@ import os
 import sys
 
 from tests.support.running.deduping import dedupe, dupes
+from tests.support.running.uniting import united
 
-VERBS = {"dedupe": dedupe, "dupes": dupes}
+VERBS = {"dedupe": dedupe, "dupes": dupes, "unite": united}
 
 
 def main() -> None:

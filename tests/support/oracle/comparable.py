@@ -26,6 +26,7 @@ KEPT_APART = frozenset({"-b", "--backup", "--backup-dir"})
 WRITING_INTO = frozenset({"--inplace", "--append", "--append-verify"})
 ALTERNATES = frozenset({"--link-dest", "--compare-dest", "--copy-dest"})
 MAPPING = frozenset({"--usermap", "--groupmap", "--chown"})
+NOT_RECURSIVE = frozenset({"-d", "--dirs", "--old-dirs", "--old-d"})
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
 
@@ -101,13 +102,28 @@ def comparable(case: Case) -> bool:
         return False
     if words & FOLLOWING and words & set(DELETIONS) and any(b"/" in path for path in _dangling(wanted)):
         return False  # rsync has deleted before it meets such a link, which ends deletions
-    if words & FOLLOWING and "--force" in words and any(_dangling(wanted)):
-        return False  # what SRC could not be read for ends no deletion by --force in rsync
+    if _goes_on_deleting(words, wanted, held):
+        return False
     # rsync goes on below an entry that --ignore-existing keeps in a directory's way, and fails there.
     entered = (Directory, Link) if words & FOLLOWING else Directory
     return "--ignore-existing" not in words or not any(
         isinstance(node, entered) and path in held and not isinstance(held[path], Directory)
         for path, node in wanted.items()
+    )
+
+
+def _goes_on_deleting(words: set[str], wanted: Tree, held: Tree) -> bool:
+    """Whether rsync deletes though something failed before. rdc then deletes nothing."""
+    if words & FOLLOWING and "--force" in words:
+        return any(_dangling(wanted))  # for these it deletes nothing by --delete alone
+    # A directory with entries stays in the way of a new one.
+    filled = {path: node for path, node in held.items() if any(parent_of(below) == path for below in held)}
+    return bool(words & NOT_RECURSIVE and words & set(DELETIONS)) and _directories_in_the_way(wanted, filled)
+
+
+def _directories_in_the_way(wanted: Tree, held: Tree) -> bool:
+    return any(
+        isinstance(held.get(path), Directory) and not isinstance(wanted[path], Directory) for path in wanted
     )
 
 
@@ -128,9 +144,7 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
         return False  # rsync takes the name that is there, and rdc the first one
     if words & {"-c", "--checksum"}:
         return False  # rsync looks there for what DST has already, too
-    if any(
-        isinstance(held.get(path), Directory) and not isinstance(wanted[path], Directory) for path in wanted
-    ):
+    if _directories_in_the_way(wanted, held):
         return False  # rdc fetches what a directory was in the way of
     entered = (Directory, Link) if words & FOLLOWING else Directory
     directories = [path for path, node in wanted.items() if isinstance(node, entered)]
@@ -199,7 +213,7 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
     named = {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
     missing = not named.isdisjoint(("missing", "none"))
     ignores = {"--ignore-missing-args", "--delete-missing-args"} & set(case.operands.words)
-    return bool(ignores) or not (missing and words & set(DELETIONS))
+    return bool(ignores) or not (missing and words & {*DELETIONS, "--force"})
 
 
 def _reads_no_rule_files_above(case: Case, words: set[str]) -> bool:

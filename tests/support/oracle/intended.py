@@ -26,7 +26,7 @@ from tests.support.oracle.found_elsewhere import (
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.scenes import Side
 from tests.support.running.compared_trees import Seen, View
-from tests.support.trees.trees import Link
+from tests.support.trees.trees import Directory, Link
 
 __all__ = ["INTENDED", "Intended", "adjusted"]
 
@@ -302,13 +302,13 @@ def _named_anew(case: Case, outcome: Outcome) -> Outcome:
     return _lines(anew)(outcome)
 
 
-def _nodes_below_links(case: Case) -> bool:
-    """Whether one of several names of a special file is below a directory that DST has as a symlink."""
+def _nodes_below_others(case: Case) -> bool:
+    """Whether one of several names of a special file is below a directory that DST has as another kind."""
     source, destination = case.scene.source, case.scene.destination
     specials = dict(source.specials)
     names = {path for pair in source.links if pair[1] in specials for path in pair}
     return _has("-H", "--hard-links")(case) and any(
-        isinstance(destination.tree.get(above), Link) for path in names for above in _above(path)
+        _kind(destination, above) not in (None, Directory) for path in names for above in _above(path)
     )
 
 
@@ -318,7 +318,7 @@ def _above(path: bytes) -> Iterable[bytes]:
 
 
 def _planned_without_nodes(outcome: Outcome) -> Outcome:
-    """The plan without special files, and the exit code of the run: there rsync -n follows the symlink."""
+    """The plan without special files, and the exit code of the run: rsync -n looks behind that entry."""
     plan = tuple(line for line in outcome.plan if not re.match(r"[hc][SD]", line))
     return _as_the_run_ends(replace(outcome, plan=plan))
 
@@ -365,7 +365,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-H`, where another kind", _has("-H", "--hard-links"), _named_anew),
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_first_names)),
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_lines(_first_name))),
-    Intended("`-n -H`, a special file below", _nodes_below_links, _always(_planned_without_nodes)),
+    Intended("`-n -H`, a special file below", _nodes_below_others, _always(_planned_without_nodes)),
     Intended(
         "`-i` with `-A`, `-X` or `-U`, and", _both(ATTRIBUTES, FOUND), _always(_lines(unnamed_attributes))
     ),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.support.project_paths import NATIVE, TOP
 
-__all__ = ["CallKiller", "call_killer"]
+__all__ = ["CallKiller", "call_killer", "killing_library"]
 
 
 class CallKiller:
@@ -40,15 +40,21 @@ class CallKiller:
         return killed
 
 
+def killing_library(place: Path) -> Path:
+    """Compile what counts calls. It has to be preloaded; `arm` begins the count."""
+    library = place / "killed_calls.so"
+    flags = ["-std=c11", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    source = NATIVE / "killed_calls.c"
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run([compiler, *flags, source, "-o", library, "-ldl"], check=True)
+    return library
+
+
 @contextmanager
 def call_killer() -> Iterator[CallKiller]:
     """Compiles what counts calls, and starts the process. It leaves no process behind."""
     with tempfile.TemporaryDirectory() as place:
-        library = Path(place) / "killed_calls.so"
-        flags = ["-std=c11", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        source = NATIVE / "killed_calls.c"
-        compiler = os.environ.get("CC", "cc")
-        subprocess.run([compiler, *flags, source, "-o", library, "-ldl"], check=True)
+        library = killing_library(Path(place))
         preloaded = f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.support.children.killed_child"],

@@ -12,13 +12,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rdc.cli.main import run as run_command
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.running.churn import Churn
+from tests.support.running.deduping import Run
+from tests.support.running.fake_environment import FakeProcess
 from tests.support.running.syncing import RDC
 from tests.support.running.watching import Line, eventually
 from tests.support.trees.trees import Directory, Link, Tree, describe, read_tree
 
-__all__ = ["ReplicaChurn", "UniteWatching"]
+__all__ = ["ReplicaChurn", "UniteWatching", "united"]
+
+
+def united(*words: str | Path, environ: dict[str, str] | None = None) -> Run:
+    """One command line of `rdc unite` in this process."""
+    process = FakeProcess(environ=environ or {})
+    code = run_command(["unite", *map(str, words)], process.environment)
+    return Run(code, process.out, process.err)
 
 
 class ReplicaChurn(Churn):

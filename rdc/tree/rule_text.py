@@ -349,7 +349,7 @@ class RuleListBuilder:
         elif isinstance(rule, CvsRules):
             if self._cvs is None:
                 raise UsageError(
-                    f"{where}: the list of CVS stands only on the command line or in a merge file"
+                    f"{where}: the list of CVS is allowed only on the command line or in a merge file"
                 )
             self._rules += self._cvs(rule.defaults)
         elif isinstance(rule, DirectoryRules):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # ChunkParams: the chunk sizes, and the id that names them together with every algorithm they imply.
 
 WINDOW_RATIO = 4
-"""max_size / min_size of `for_mean`. Of 2 to 7, it is the best or nearly the best ratio at equal mean
+"""max_size / min_size of `for_mean`. Among 2 to 7, it is the best or nearly the best ratio at equal mean
 (signature/FORMAT.md)."""
 
 MEAN_IN_MINIMA = 2.63

@@ -523,7 +523,7 @@ MOUNT_POINTS = 1 << 18
 namespace (fs.mount-max). At some 100 bytes each they take 26 MB."""
 
 SHORT_PATH = 96
-"""Longest path, in bytes, that tables and waiting events store whole. Of longer paths they store the parent
+"""Longest path, in bytes, that tables and waiting events store whole. They store the parent of longer paths
 once for many. Most paths are no longer. A peer announces an entry in at least eight bytes. Storing its path
 therefore costs at most twelve times as much."""
 
@@ -535,8 +535,8 @@ FAILED_OF_BASE = 4
 """The bound for one local file. A file that is requested has two attempts."""
 
 WRONG_CELLS = 64
-"""Check blocks of local content that a source may correct even if most of what was claimed is wrong. Of an
-honest source's some are, by false matches of short fingerprints."""
+"""Check blocks of local content that a source may correct even if most of what was claimed is wrong. Some
+claims about an honest source are wrong, too, by false matches of short fingerprints."""
 
 
 # Limits of a watch: changes that wait to be read, and time between full comparisons.

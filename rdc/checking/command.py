@@ -164,7 +164,7 @@ def _sample(words: Words) -> Sample | None:
     last = words.last("--sample")
     if last is None:
         if words.has("--seed"):
-            raise UsageError("--seed means nothing without --sample")
+            raise UsageError("--seed needs --sample")
         return None
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(%?)", last.value)
     share = float(found[1]) / (100 if found[2] else 1) if found else 0.0

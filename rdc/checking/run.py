@@ -86,7 +86,7 @@ def _check_options(options: CheckOptions) -> None:
     """Raise UsageError for an option that means nothing to a check, and for a share out of range."""
     for name, declared in OPTIONS.items():
         if not declared.check and getattr(options.session, name) != declared.default:
-            raise UsageError(f"SyncOptions.{name} means nothing to a check; leave it as it is")
+            raise UsageError(f"SyncOptions.{name} has no effect on a check; leave it at its default")
     if options.sample is not None and not 0 < options.sample.share <= 1:
         raise UsageError(f"Sample.share: expected more than 0 and at most 1, found {options.sample.share}")
 

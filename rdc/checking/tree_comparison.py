@@ -142,7 +142,7 @@ class TreeComparison:
             self._announce(path, listing, new=set(), lost=True)
             return
         existing = self._preserved.listing(existing)
-        listing = with_clamped_times(listing, existing, lambda: self._limits(path)).wanted
+        listing = with_clamped_times(listing, existing, lambda: self._limits(path), self._preserved).wanted
         found = compare(listing, existing, preserved=self._preserved, checksum=False)
         new = {
             decision.row
@@ -216,7 +216,9 @@ class TreeComparison:
     def compare_top(self) -> None:
         """Compare the metadata of the compared directory itself, which no listing names."""
         existing = self._preserved.metadata(self._root.metadata(b""))
-        existing = with_clamped_time(existing, self._start.metadata, lambda: self._limits(b""))
+        existing = with_clamped_time(
+            existing, self._start.metadata, lambda: self._limits(b""), self._preserved
+        )
         found = difference(Kind.DIRECTORY, self._start.metadata, existing, preserved=self._preserved)
         self.top |= Aspect(self._of_metadata(found))
 

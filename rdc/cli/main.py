@@ -172,7 +172,7 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         environment.data(manual(load_verbs()))
         return ExitCode.OK
     if first.startswith("-"):
-        raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
+        raise UsageError(f"{first} comes before the verb; write rdc sync {first} ... (see rdc --help)")
     raise _no_verb(first)
 
 

@@ -304,7 +304,7 @@ def _with_listed(words: Words, environment: Environment) -> Words:
     given = words.last("--files-from")
     if given is None:
         if words.has("--from0"):
-            raise UsageError("--from0 means nothing without --files-from")
+            raise UsageError("--from0 needs --files-from")
         return words
     if not given.value:
         raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")

@@ -5,8 +5,8 @@ durable, the names change, and their directories are made durable. rdc.files.nam
 of one name.
 
 A name that is taken keeps what it has. If that is newer work, it is an error of this file. If it is the file
-itself, or equals it in size and mtime, the record is skipped. Of a journal, only its paths are trusted with
-hard links: a copy gets what the linked file has now.
+itself, or equals it in size and mtime, the record is skipped. With hard links, only the paths of a
+journal are trusted: a copy gets what the linked file has now.
 """
 
 from __future__ import annotations

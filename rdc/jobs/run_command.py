@@ -40,7 +40,7 @@ OPTIONS = (
         (
             Option(
                 ("--all",),
-                "run all jobs, in the order of the file; go on after a failure",
+                "run all jobs, in the order of the file; continue after a failure",
                 note="The exit code is that of a job that failed, 23 if one of them had it.",
                 example="--all",
             ),

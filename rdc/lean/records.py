@@ -3,9 +3,9 @@
 `class Point(Record):` is what `@dataclass(frozen=True, slots=True) class Point:` is: a frozen dataclass with
 slots. `dataclasses.dataclass` compiles source text for every class, and creates each class with slots twice.
 This module creates it once, shares the methods between classes and makes `__init__` when it is first looked
-up. A pattern function exists for each number of fields (`_pattern`). A class gets a copy of the pattern with
+up. A pattern function exists for each number of fields (`_PATTERNS`). A class gets a copy of the pattern with
 its own parameter names. The copy stores through the slots and is as fast as the standard one. Records with
-many fields are stored by a loop instead (`_LOOP`).
+many fields are stored by a loop instead (`_by_loop`).
 
 To a type checker records ARE dataclasses. `dataclasses.fields`, `replace` and `is_dataclass` accept the
 classes. Options that rdc does not use are missing: `order`, `kw_only`, `InitVar`, and a `__post_init__` in a
@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from operator import attrgetter
 from os import fsdecode
-from types import CellType, FunctionType
+from types import FunctionType
 
 TYPE_CHECKING = False  # as in typing, without loading typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from dataclasses import asdict, field, replace
-    from types import CodeType
     from typing import Any, ClassVar, dataclass_transform
 
     @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -60,11 +59,11 @@ class _Field:
 
     def __init__(
         self,
-        default: Any,
-        factory: Any,
+        default: Any = _MISSING,
+        factory: Any = _MISSING,
         *,
-        init: bool,
-        repr: bool,  # noqa: A002 - dataclasses' word
+        init: bool = True,
+        repr: bool = True,  # noqa: A002 - dataclasses' word
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.default = default
@@ -75,7 +74,7 @@ class _Field:
         self.optional = default is not _MISSING or factory is not _MISSING
 
 
-_PLAIN = _Field(_MISSING, _MISSING, init=True, repr=True)
+_PLAIN = _Field()
 
 
 def _field(
@@ -100,11 +99,14 @@ def _made(
     repr: bool,  # noqa: A002
 ) -> type:
     """Create a record class from the name, bases and body of its class statement."""
-    own = _own_fields(name, body)
-    inherited: dict[str, _Field] = {}
+    own = fields = _own_fields(name, body)
+    slots: Iterable[str] = own
     for base in reversed(bases):
-        inherited |= getattr(base, "__record_fields__", {})
-    fields = inherited | own if inherited else own
+        if inherited := getattr(base, "__record_fields__", None):
+            fields = ({} if fields is own else fields) | inherited
+    if fields is not own:
+        slots = [each for each in own if each not in fields]
+        fields = fields | own
     _check_order(name, fields)
     initializer = _Initializer()
     shared = _shared_methods(frozen, eq, repr)
@@ -118,7 +120,7 @@ def _made(
         **body,
         "__record_fields__": fields,
         "__init__": initializer,
-        "__slots__": (*body.get("__slots__", ()), *[each for each in own if each not in inherited]),
+        "__slots__": (*body.get("__slots__", ()), *slots),
     }
     if "__hash__" in shared and body.get("__hash__") is None:
         body["__hash__"] = shared["__hash__"]
@@ -187,22 +189,22 @@ def _own_fields(cls: str, given: Mapping[str, Any]) -> dict[str, _Field]:
     fields = {}
     # inspect.get_annotations would load inspect, which takes longer than making all records.
     for name, annotation in given.get("__annotations__", {}).items():
-        if not isinstance(annotation, str):
+        if annotation.__class__ is not str:
             raise TypeError(f"{cls}.{name}: its module lacks from __future__ import annotations")
         if annotation.startswith("ClassVar"):
             continue
-        value = given.get(name, _MISSING)
-        if value is _MISSING:
-            each = _PLAIN
-        elif isinstance(value, _Field):
-            each = value
-            if each.optional and not each.init:
+        if name not in given:
+            fields[name] = _PLAIN
+            continue
+        value = given[name]
+        if value.__class__ is _Field:
+            if value.optional and not value.init:
                 raise TypeError(f"{cls}.{name}: __post_init__ sets what __init__ does not take")
+            fields[name] = value
         elif isinstance(value, (list, dict, set)):
             raise TypeError(f"{cls}.{name}: all would share this default; use default_factory")
         else:
-            each = _Field(value, _MISSING, init=True, repr=True)
-        fields[name] = each
+            fields[name] = _Field(value)
     return fields
 
 
@@ -230,36 +232,48 @@ class _Initializer:
         return made if record is None else made.__get__(record)
 
 
-_PATTERNS: dict[int, CodeType] = {0: (lambda self: None).__code__}
-"""The code of __init__ by number of fields, each made on first use."""
-
-
-def _pattern(count: int) -> CodeType:
-    """Return the code of __init__(self, p0, p1, ...) for `count` fields.
-
-    It takes the functions that store the fields. These return None, so `or` calls them all. A code object
-    sorts the variables of its closure, so the names of these functions are in alphabetical order.
-    """
-    code = _PATTERNS.get(count)
-    if code is None:
-        rows = [f"{i:03}" for i in range(count)]
-        source = (
-            f"lambda {', '.join([f's{row}' for row in rows])}:"
-            f" lambda self, {', '.join([f'p{row}' for row in rows])}:"
-            f" {' or '.join([f's{row}(self, p{row})' for row in rows])}"
+_PATTERNS: tuple[Callable[..., Callable[..., None]], ...] = (
+    lambda: lambda self: None,
+    lambda a: lambda self, m: a(self, m),  # noqa: PLW0108 - its code is what is wanted
+    lambda a, b: lambda self, m, n: a(self, m) or b(self, n),
+    lambda a, b, c: lambda self, m, n, o: a(self, m) or b(self, n) or c(self, o),
+    lambda a, b, c, d: lambda self, m, n, o, p: a(self, m) or b(self, n) or c(self, o) or d(self, p),
+    lambda a, b, c, d, e: (
+        lambda self, m, n, o, p, q: a(self, m) or b(self, n) or c(self, o) or d(self, p) or e(self, q)
+    ),
+    lambda a, b, c, d, e, f: (
+        lambda self, m, n, o, p, q, r: (
+            a(self, m) or b(self, n) or c(self, o) or d(self, p) or e(self, q) or f(self, r)
         )
-        # Only numbers enter the source. eval() avoids the first call of compile(), which makes the classes of
-        # the syntax tree and takes 1.2 ms.
-        code = _PATTERNS[count] = eval(source)(*[None] * count).__code__  # noqa: S307
-    return code
+    ),
+    lambda a, b, c, d, e, f, g: (
+        lambda self, m, n, o, p, q, r, s: (
+            a(self, m) or b(self, n) or c(self, o) or d(self, p) or e(self, q) or f(self, r) or g(self, s)
+        )
+    ),
+    lambda a, b, c, d, e, f, g, h: (
+        lambda self, m, n, o, p, q, r, s, t: (
+            (a(self, m) or b(self, n) or c(self, o) or d(self, p))
+            or (e(self, q) or f(self, r) or g(self, s) or h(self, t))
+        )
+    ),
+    lambda a, b, c, d, e, f, g, h, i: (
+        lambda self, m, n, o, p, q, r, s, t, u: (
+            (a(self, m) or b(self, n) or c(self, o) or d(self, p) or e(self, q))
+            or (f(self, r) or g(self, s) or h(self, t) or i(self, u))
+        )
+    ),
+)
+"""By number of fields: a function that takes the functions that store the fields and returns __init__. Those
+return None, so `or` calls them all. Compiled with this module: to compile them in a run took 0.05 ms each."""
+
+_LONG = len(_PATTERNS)
+"""Fields. More are stored by a loop, which takes longer than a pattern does."""
 
 
-_LONG = 9
-"""Fields. More are stored by a loop, which takes longer than a pattern does. But to compile the patterns of
-longer records, SyncOptions among them, took a twentieth of a start."""
-
-_LOOP = (lambda self: store(locals())).__code__  # type: ignore[name-defined] # noqa: F821 - its globals have it
-"""The code of an __init__ that passes all its arguments on. A class puts the names of its parameters in."""
+def _by_loop(self: Any) -> None:
+    """Pass all arguments on: an __init__ to which a class gives its parameters."""
+    store(locals())  # type: ignore[name-defined] # noqa: F821 - its globals have it
 
 
 def _loop(
@@ -280,14 +294,18 @@ def _initializer(cls: type) -> FunctionType:
     """Make the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
     fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
     given = {name: each for name, each in fields.items() if each.init}
-    stores = [_store(cls, name, each) for name, each in given.items()]
+    stores = [
+        getattr(cls, name).__set__ if each.factory is _MISSING else _made_store(cls, name, each)
+        for name, each in given.items()
+    ]
     if hasattr(cls, "__post_init__"):
         if not stores:
             raise TypeError(f"{cls.__name__}: nothing is given that __post_init__ could check")
         stores[-1] = _last_store(stores[-1])
     defaults = tuple([each.default for each in given.values() if each.optional])
-    is_long, count = len(given) > _LONG, 1 + len(given)
-    code = (_LOOP if is_long else _pattern(len(given))).replace(
+    is_long, count = len(given) >= _LONG, 1 + len(given)
+    pattern = _by_loop if is_long else _PATTERNS[len(given)](*stores)
+    code = pattern.__code__.replace(
         co_argcount=count,
         co_nlocals=count,
         co_varnames=("self", *given),
@@ -295,10 +313,13 @@ def _initializer(cls: type) -> FunctionType:
         co_qualname=f"{cls.__qualname__}.__init__",
     )
     used = {"store": _loop(given, stores), "locals": locals} if is_long else {}
-    made = FunctionType(code, used, "__init__", defaults, None if is_long else tuple(map(CellType, stores)))
+    made = FunctionType(code, used, "__init__", defaults, pattern.__closure__)
     made.__module__ = cls.__module__
-    annotations = _annotations(cls)
-    made.__annotations__ = {**{name: annotations[name] for name in given}, "return": "None"}
+    own: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - see _own_fields
+    if own.keys() != given.keys():
+        annotations = _annotations(cls)
+        own = {name: annotations[name] for name in given}
+    made.__annotations__ = {**own, "return": "None"}
     return made
 
 
@@ -310,11 +331,9 @@ def _annotations(cls: type) -> dict[str, str]:
     return found
 
 
-def _store(cls: type, name: str, each: _Field) -> Callable[[Any, Any], None]:
-    """Return the function that stores a value in a field, even in a frozen record."""
+def _made_store(cls: type, name: str, each: _Field) -> Callable[[Any, Any], None]:
+    """Return the function that stores a value in a field, or what its factory makes."""
     put: Callable[[Any, Any], None] = getattr(cls, name).__set__
-    if each.factory is _MISSING:
-        return put
     factory = each.factory
 
     def put_made(record: Any, value: Any) -> None:

@@ -664,7 +664,7 @@ def parse_size_bound(text: str) -> int:
         plain, more = plain[:-2], int(plain[-2:])
     size = parse_size_of(plain) + more
     if size < 0:
-        raise ValueError("no file is smaller than nothing; a size such as 500M is expected")
+        raise ValueError("no file is smaller than 0 bytes; a size such as 500M is expected")
     return min(size, limits.SIZE_LIMIT)
 
 

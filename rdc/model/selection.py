@@ -123,7 +123,7 @@ def _relative(path: bytes) -> tuple[bytes, bytes]:
     components = [name for name in rest.split(b"/") if name not in {b"", b"."}]
     if b".." in components:
         raise UsageError(
-            f"{printable(path)}: '..' cannot be part of a relative path; put /./ behind it, or leave out -R"
+            f"{printable(path)}: '..' cannot be part of a relative path; put /./ after it, or leave out -R"
         )
     if not components:
         return origin, b"."

@@ -184,7 +184,7 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: expected UTF-8, found other bytes") from error
     except tomllib.TOMLDecodeError as error:
-        hint = "; text stands in quotes" if str(error).startswith("Invalid value") else ""
+        hint = "; put text in quotes" if str(error).startswith("Invalid value") else ""
         raise UsageError(f"{path}: not TOML: {_short(str(error))}{hint}") from error
     except RecursionError as error:
         raise UsageError(f"{path}: values are nested too deeply; no setting needs more than three") from error

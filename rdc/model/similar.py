@@ -95,8 +95,8 @@ class SimilarFolders(Record):
     first: bytes
     second: bytes
     shared: int
-    """Bytes that files of one have in common with files of the other, each file counted once. Of similar
-    files it is the share of common windows."""
+    """Bytes that files of one have in common with files of the other, each file counted once. A similar
+    file counts by its share of common windows."""
     first_bytes: int
     """Bytes of all files below, within the size limits."""
     second_bytes: int

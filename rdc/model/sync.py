@@ -88,13 +88,13 @@ class SyncOptions(Record):
         Option(("-d", "--dirs"),
             "do not descend: sync SRC, or the direct entries of SRC/", sets=False,
             rsync="`-a` counts where it is written; DST is always a directory",
-            note="""`SRC/` takes what the directory holds, `SRC` the directory alone. As in rsync, `-a` and
-            `-r` outweigh it; `--no-r` takes both back. DST is always a directory."""),
+            note="""`SRC/` takes the entries of the directory, `SRC` the directory alone. As in rsync, `-a`
+            and `-r` override it; `--no-r` cancels both. DST is always a directory."""),
         Option(("--no-dirs", "--no-d"), "cancel --dirs", watch=False),
         Option(("--old-dirs", "--old-d"),
             "sync the direct entries of SRC, but nothing below its directories", sets=False, watch=False,
-            note="""The same as `-r` and `--exclude='/*/*'` behind all other rules, as in rsync. The last
-            one of `-d`, `--no-d` and this counts."""),
+            note="""The same as `-r` and `--exclude='/*/*'` after all other rules, as in rsync. The last
+            one of `-d`, `--no-d` and this decides."""),
         Option(("--no-recursive", "--no-r"), "with --dirs: cancel -a and -r", sets=False,
             example="-a -d --no-r src/ backup/"),
         watch=False)
@@ -106,10 +106,10 @@ class SyncOptions(Record):
         Option(("--no-perms", "--no-p"),
             "keep the permissions at DST; new entries get SRC's, less the umask", sets=False,
             example="--no-perms src/ /media/disk/backup/",
-            note="""Permissions are neither compared nor set. Existing entries keep theirs, also with new
-            content, but lose setuid and setgid bits where owners are not kept. New entries get those of SRC
-            less the umask. Not with `-A`. What a file system does not keep is left out without this
-            option."""),
+            note="""Permissions are neither compared nor set. Existing entries keep theirs, even if their
+            content is replaced, but lose setuid and setgid bits where owners are not kept. New entries get
+            the permissions of SRC less the umask. Not with `-A`. On a file system that stores no
+            permissions, this option is not needed."""),
         wire=bit(11))
     """Preserve permissions. Otherwise existing entries keep theirs, and new ones get the source's less the
     umask of the destination. Not together with `acls`."""
@@ -118,8 +118,8 @@ class SyncOptions(Record):
         Option(("--no-times", "--no-t"), "set no modification times; where they differ, compare contents",
             sets=False, example="--no-times src/ /mnt/share/backup/",
             note="""New files have the time at which they were written. Files of equal size whose times
-            differ are compared by content in each run. What a file system does not keep is left out without
-            this option."""),
+            differ are compared by content in each run. On a file system that stores no times, this option
+            is not needed."""),
         wire=bit(12))
     """Preserve modification times. Otherwise none is set, and the contents of files are compared whose times
     differ."""
@@ -168,23 +168,23 @@ class SyncOptions(Record):
     max_size: int | None = option(None, TAKEN,
         Option(("--max-size",), "skip files larger than SIZE, such as 500M", "SIZE",
             example="--max-size=500M src/ backup/",
-            note="""Such files are not made, not changed and not deleted. `+1` or `-1` behind the size is a
+            note="""Such files are neither created nor changed nor deleted. `+1` or `-1` after the size is a
             byte more or less, as in `500M-1`."""),
         parse=values.parse_size_bound, wire=bound(1), watch=False, pair=True)
     """Skip larger files of the source, in bytes; None for no limit."""
     min_size: int = option(0, TAKEN,
         Option(("--min-size",), "skip files smaller than SIZE", "SIZE",
-            note="Such files are not made, not changed and not deleted."),
+            note="Such files are neither created nor changed nor deleted."),
         parse=values.parse_size_bound, wire=bound(0), watch=False, pair=True)
     """Skip smaller files of the source, in bytes, whatever is in their places."""
     hard_links: bool = option(False, METADATA,
         Option(("-H", "--hard-links"), "keep hard links among the files of SRC", common=True,
             rsync="which of several new names a file comes under is not defined",
-            note="""The content of linked files travels once. Special files are linked, too. Further names
-            are linked when all else is in place. Names outside of SRC, or excluded, take no part. Links
-            that only DST has are not undone, unless a name of them gets another content or mtime. Symlinks
-            are not linked. Where the links are the same in both trees, they cost nothing on the wire. Where
-            any differs, the tree is listed whole.
+            note="""The content of linked files is sent once. Special files are linked, too; symlinks are
+            not. Links are made after everything else. Names outside of SRC and excluded names are ignored.
+            Links that only DST has stay, unless one of their names gets another content or mtime. If the
+            links are the same in both trees, they cost nothing on the wire. If any differs, SRC sends its
+            whole listing.
 
             A name that `-u`, `--existing` or the like leaves alone is linked to nothing, and nothing to it.
             The others are linked among themselves. rsync `-u` links a newer file's name even so,
@@ -195,9 +195,9 @@ class SyncOptions(Record):
         Option(("-X", "--xattrs"), "keep extended attributes", common=True,
             note="""`user.*` is kept. `trusted.*` and `security.capability` are kept where owners are kept
             and both sides run as root. Labels of security modules stay each machine's own. Attributes are
-            set last. An entry of which nothing else differs has a line with `-i`. Where they are the same
-            in both trees, they cost nothing on the wire. Where any differs, the tree is listed whole. What
-            `-u`, `--ignore-existing` or the like leaves alone keeps its own."""),
+            set last. With `-i`, an entry that differs in nothing else has a line, too. If attributes are
+            the same in both trees, they cost nothing on the wire. If any differs, SRC sends its whole
+            listing. Entries that `-u`, `--ignore-existing` or the like skip keep their own."""),
         wire=bit(8), watch=False, check=True)
     """Preserve extended attributes: user.*; and trusted.* and security.capability if owners are preserved and
     both sides are root."""
@@ -210,16 +210,17 @@ class SyncOptions(Record):
     """Keep POSIX ACLs."""
     one_file_system: bool = option(False, TAKEN,
         Option(("-x", "--one-file-system"), "stay on one file system", common=True,
-            note="""Directories on another file system than SRC's own come empty. With `--delete`, what DST
-            has in them stays. Where DST itself leaves its file system, nothing is deleted either. A btrfs
+            note="""A directory on another file system than SRC's own is created empty. With `--delete`,
+            the entries that DST has in it stay, and so does whatever is mounted below DST. A btrfs
             subvolume is another file system. A bind mount of the same one is not."""),
         wire=bit(0), watch=False, check=True)
     """Neither side enters directories on other file systems. S lists them empty; D deletes nothing there."""
     mkpath: bool = option(False, WRITING,
         Option(("--mkpath",), "create missing parent directories of DST",
             example="--mkpath src/ host:backup/2026/11/",
-            note="""Without it, only the last directory of DST is made, which catches mistyped paths. The
-            directories above it get the modes that the umask of the receiving side leaves."""))
+            note="""Without it, only the last directory of DST is created, so that a mistyped path is
+            noticed. The permissions of the directories above it are set by the umask of the receiving
+            side."""))
     """Make the directories above the destination that are missing."""
     dry_run: bool = option(False, SHOWN,
         Option(("-n", "--dry-run"),
@@ -234,9 +235,8 @@ class SyncOptions(Record):
         Option(("-I", "--ignore-times"),
             "compare the contents of all files, even where size and time are equal",
             example="-I src/ backup/", rsync="contents are compared, and only those that differ are sent",
-            note="""The two versions of each file are compared by their roots, and only what differs is
-            sent. Files that are equal are not listed. `-c` does the same and outweighs it; `--size-only`
-            does, too."""),
+            note="""The two versions of each file are compared by their digests, and only differences are
+            sent. Equal files are not listed. `-c` does the same; `-c` and `--size-only` override it."""),
         watch=False)
     """Compare the contents of files although size and mtime are equal. `checksum` and `size_only` outweigh
     it."""
@@ -259,8 +259,8 @@ class SyncOptions(Record):
             have its name, in whatever directory they are. With `--delete` a file that moved is renamed."""),
         Option(("-W", "--whole-file"), "send changed files whole; do not look for their content at DST",
             example="-W src/ host:backup/", rsync="off by default, also in local copies",
-            note="""This costs less processor time and more bytes. It suits fast lines. Moved files are sent
-            again, and interrupted ones start over."""),
+            note="""This takes less processor time and sends more bytes, which suits fast lines. Moved files
+            are sent again, and interrupted files start over."""),
         Option(("--no-whole-file", "--no-W"), "cancel --whole-file; see --fewest-bytes", sets=False,
             rsync="rdc decides by the line whether changed files come whole; `--fewest-bytes` never does"),
         excludes=(excludes("append", "--append fetches only a rest"),))
@@ -279,8 +279,8 @@ class SyncOptions(Record):
             "delete entries that SRC lacks, except excluded ones; last of all, never after an error",
             common=True,
             rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
-            note="""Deletions come last of all, and not after a read error, nor while something new did not
-            arrive: what has to go may be the last copy of it."""),
+            note="""Entries are deleted at the very end. Nothing is deleted after a read error, or if new
+            content has not arrived: an entry to be deleted may be the last copy of it."""),
         Option(("--delete-delay", "--delete-during", "--del"), "the same; deletions always come last",
             rsync="the same as `--delete`: always last"),
         wire=item(1), needs=(Need.DELETING,), pair=True)
@@ -303,9 +303,9 @@ class SyncOptions(Record):
         Option(("--max-delete",),
             "delete at most N entries (or N% of DST); then stop with exit code 25", "N", common=True,
             example="--delete --max-delete=100 src/ backup/", rsync="which entries stay is not defined",
-            note="""`N%` is a share of the entries that DST has when the first one is to go, what this run
-            made included; with `-n`, of those that are there. What a filter rule protects does not count.
-            The share is rounded down."""),
+            note="""`N%` is a share of the entries of DST right before the first deletion, new ones
+            included; with `-n`, of the present ones. Entries that a filter rule protects do not count. The
+            share is rounded down."""),
         parse=values.parse_number, wire=item(7))
     """Delete at most this many entries, then end with exit code 25."""
     max_delete_share: int | None = option(None, most=100)
@@ -315,12 +315,12 @@ class SyncOptions(Record):
         Option(("--guard",),
             "stop with 25 if more than N% of DST would change or be deleted; on a terminal, ask",
             "N%", example="--delete --guard=50% src/ backup/",
-            note="""Counted are the entries of DST that would go with `--delete`, and apart from them the
-            files and symlinks that would get other content: those of another size, time or kind, with `-c`
-            of another size. Beyond the guard a run changes nothing, or deletes nothing. A DST of fewer than
-            100 entries is not guarded. On a terminal the run asks, and goes on after a `y`. With `--delete`
-            it does so beyond 50 % without this option, too; a script is guarded only by this option or [the
-            setting](../settings.md) `guard`."""),
+            note="""The guard counts entries of DST that `--delete` would delete. Separately, it counts
+            files and symlinks that would get other content: those of another size, time or kind; with `-c`,
+            of another size. If either count exceeds the guard, the run changes nothing, or deletes nothing.
+            A DST of fewer than 100 entries is not guarded. On a terminal the run asks, and continues after
+            a `y`. There, `--delete` has a guard of 50 % by default; a script is guarded only by this option
+            or [the setting](../settings.md) `guard`."""),
         Option(("--no-guard",), "never stop for that (default; 50% on a terminal with --delete)",
             sets=None, watch=False, note="The last of it and `--guard` counts."),
         most=100, parse=values.parse_share, needs=(Need.COMPARING,), watch=False)
@@ -335,8 +335,8 @@ class SyncOptions(Record):
     """Let --delete empty a destination if the source root is empty."""
     force: bool = option(False, DELETING,
         Option(("--force",), "delete the contents of a directory that a file replaces, also without --delete",
-            note="""The directory goes with everything in it that no filter rule protects. The entries count
-            for `--max-delete`."""),
+            note="""The directory is deleted with everything in it that no filter rule protects. These
+            entries count toward `--max-delete`."""),
         needs=(Need.DELETING,), watch=False)
     """Empty a directory that is in the way of a file or symlink, even without `delete`."""
     remove_source_files: bool = option(False, DELETING,
@@ -345,15 +345,15 @@ class SyncOptions(Record):
             example="--remove-source-files spool/ host:spool/",
             rsync="""when all else is done; what was only compared goes once the disk of DST has it; not
             with `-L`, `-k` and `--copy-unsafe-links`""",
-            note="""A file, symlink or special file of SRC goes when DST has it, the disk of DST has it, too,
-            and SRC still has what was copied: inode, size and both times are compared. So does what DST had
-            already, as in rsync; after a power cut in an earlier run with `--no-fsync`, add `-c`. This
-            option itself syncs what it writes, even with `--no-fsync`. What an option or a problem kept from
-            DST stays, and so does a file that changed meanwhile, with exit code 23. Directories stay: `find
+            note="""A file, symlink or special file of SRC is removed once it is on the disk of DST, if SRC
+            still has what was copied: inode, size and both times are compared. Entries that DST had already
+            are removed, too, as in rsync; after a power failure in an earlier run with `--no-fsync`, add
+            `-c`. This option calls fsync even with `--no-fsync`. Entries that an option or a problem kept
+            from DST stay. So does a file that changed meanwhile, with exit code 23. Directories stay: `find
             SRC -depth -type d -empty -delete` removes them. Removals come last, so an interrupted run has
-            removed nothing that is not at DST. Nothing is removed through symlinks: not with `-L`, `-k` and
-            `--copy-unsafe-links`. A module of a daemon refuses it if it is read-only, append-only, or lets
-            nothing be deleted."""),
+            removed nothing that is not at DST. Nothing is removed through symlinks, so this option excludes
+            `-L`, `-k` and `--copy-unsafe-links`. A module of a daemon rejects it if it is read-only,
+            append-only, or allows no deletions."""),
         excludes=(
             excludes("copy_links copy_dirlinks copy_unsafe_links", "nothing is removed through a symlink"),
         ),
@@ -377,13 +377,13 @@ class SyncOptions(Record):
             rsync="""of files whose content or kind differs, not of those with another time alone; a backup
             is a hard link at first""",
             note="""The old entry gets a hard link as its backup before the new one takes its name, so the
-            old content always has a name. A backup of the same name is replaced. The file system has to
-            know hard links. Backups are never deleted by `--delete`. A moved file is copied then, not
-            renamed."""),
+            old content always has a name. A backup of the same name is replaced. The file system must
+            support hard links. `--delete` never deletes backups. A moved file is copied, not renamed."""),
         Option(("--backup-dir",), "move replaced and deleted files to this directory, relative to DST", "DIR",
             example="--delete --backup-dir=../old src/ backup/", rsync="nothing in it is ever deleted",
-            note="""The backup keeps its path below DIR. DIR is made when it is needed. On another file
-            system than DST's a backup is a copy, which is durable before the old entry goes."""),
+            note="""The backup keeps its path below DIR. DIR is created when it is needed. If DIR is on
+            another file system than DST, a backup is a copy, which is durable before the old entry is
+            removed."""),
         Option(("--suffix",), "the suffix of such files (default: ~, and none with --backup-dir)", "SUFFIX",
             example="--backup --suffix=.old src/ backup/"),
         needs=(Need.REPLACING,), pair=True)
@@ -406,13 +406,13 @@ class SyncOptions(Record):
     relative: bool = option(False, TAKEN,
         Option(("-R", "--relative"), "keep the path given as SRC, or the part after /./",
             rsync="a symlink on the way of a kept path is named, not followed",
-            note="""DST gets the directories above SRC as well, with the metadata that they have there.
-            `/./` in SRC marks where the kept path begins: `/home/./me/notes` becomes `me/notes`. `..`
-            cannot be in a kept path. Nothing is deleted in the directories above."""),
+            note="""DST gets the parent directories of SRC as well, with their metadata. `/./` in SRC marks
+            where the kept path begins: `/home/./me/notes` becomes `me/notes`. `..`
+            cannot be in a kept path. Nothing is deleted in the parent directories."""),
         Option(("--no-relative", "--no-R"),
             "keep only the last name of each path (default without --files-from)",
             sets=False, watch=False,
-            note="Beside `--files-from` each listed path is put right below DST, under its last name."),
+            note="With `--files-from`, each listed path is put directly into DST, under its last name."),
         wire=NOWHERE, watch=False)
     """Entries keep the path of SRC at the destination, or what is behind "/./" in it, as in rsync."""
     implied_dirs: bool = option(True, TAKEN,
@@ -442,7 +442,7 @@ class SyncOptions(Record):
             name never leads out of a SRC that is here."""),
         Option(("-0", "--from0"), "paths in --files-from end with NUL, not with a line end",
             example="-0 --files-from=list src/ backup/", rsync="for the file of `--files-from` alone",
-            note="""So that names may hold line ends: `find . -name '*.tex' -print0 | rdc sync -0
+            note="""For names that contain line ends: `find . -name '*.tex' -print0 | rdc sync -0
             --files-from=- . host:tex/`."""),
         excludes=(goes_without("files_from", "two lists of paths are given; a run takes one"),),
         wire=NOWHERE, watch=False)
@@ -459,16 +459,16 @@ class SyncOptions(Record):
     delete_missing_args: bool = option(False, TAKEN,
         Option(("--delete-missing-args",), "the same, and delete the entry at its path at DST",
             rsync="nothing is deleted where the directory above a missing path is gone, too",
-            note="""Needs no `--delete`. A directory that is not empty goes only with `--delete` or
-            `--force`. If the directory above a missing path is gone as well, that is an error, and nothing
-            is deleted: its file system may not be mounted."""),
+            note="""Needs no `--delete`. A directory that is not empty is deleted only with `--delete` or
+            `--force`. If the parent of a missing path is missing as well, that is an error, and nothing is
+            deleted: its file system may not be mounted."""),
         needs=(Need.DELETING,), watch=False)
     """As `ignore_missing_args`, and what the destination has at the path of a missing one is deleted. A
     directory that is not empty goes only with `delete` or `force`."""
     prune_empty_dirs: bool = option(False, TAKEN,
         Option(("-m", "--prune-empty-dirs"), "skip directories that contain nothing but directories",
-            note="""With `--delete` DST loses them, too. A directory that `--filter='P NAME/'` protects
-            stays in any case."""),
+            note="""With `--delete`, they are deleted at DST, too, except those that `--filter='P NAME/'`
+            protects."""),
         Option(("--no-prune-empty-dirs", "--no-m"), "keep empty directories (default)",
             sets=False, watch=False),
         watch=False)
@@ -488,13 +488,13 @@ class SyncOptions(Record):
             below what it is served."""),
         Option(("--copy-dest",), "copy unchanged files from DIR", "DIR",
             example="--copy-dest=../monday src/ backup/tuesday/",
-            note="""As `--link-dest`, but what is found in DIR is always copied or cloned. What DST has
-            already stays."""),
+            note="""As `--link-dest`, but files found in DIR are always copied or cloned. Files that DST has
+            already stay."""),
         Option(("--compare-dest",), "leave out files that are unchanged in DIR", "DIR",
             example="--compare-dest=../full src/ backup/changes/",
-            note="""As `--link-dest`, but a file that DIR has unchanged is left out, and removed if DST has
-            it: DST then holds what changed since DIR was made. Where nothing may be deleted, `rdc serve`
-            refuses this option."""),
+            note="""As `--link-dest`, but a file that is unchanged in DIR is left out, and removed if DST
+            has it: DST then contains what has changed since DIR was made. `rdc serve` rejects this option
+            where nothing may be deleted."""),
         needs=(Need.COMPARING,), watch=False)
     """Directories in which files of the destination may be found unchanged; None: no directories."""
     inplace: bool = option(False, WRITING,
@@ -502,12 +502,12 @@ class SyncOptions(Record):
             "write changes into the existing file; a killed run leaves a mixture until the next run",
             example="--inplace images/ host:images/",
             rsync="what differs is written once all of it is here and verified",
-            note="""The file keeps its inode, so its hard links, snapshots and reflinked copies go on to
-            share it. Only blocks that differ are written, and only once the whole new content is here and
-            verified. They need room beside the file until then. The risk: who reads the file while it is
-            written sees a mixture, and a kill leaves one. The next run finds it and repairs it. A backup
-            (`-b`) is a copy, or a clone where blocks can be shared. New files, links and files in the place
-            of something else appear in one step, as without it."""),
+            note="""The file keeps its inode, so its hard links, snapshots and reflinked copies still share
+            it. Only blocks that differ are written, and only once all new content has arrived and is
+            verified; until then, it takes space beside the file. The risk: a program that reads the file
+            meanwhile sees a mixture, and a killed run leaves one, which the next run repairs. A backup
+            (`-b`) is a copy, or a clone where blocks can be shared. New files, links and files that replace
+            another kind of entry appear in one step, as without this option."""),
         excludes=_INTO_FILES, needs=(Need.OVERWRITING,))
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
@@ -517,9 +517,10 @@ class SyncOptions(Record):
             "the same, but only for files that are shorter at DST; their content is compared",
             example="--append logs/ host:logs/", rsync="compares what DST has, as `--append-verify` does",
             note="""For files that only grow, such as logs and recordings. A file that differs and is as
-            long at DST as at SRC, or longer, stays as it is, its permissions and times too. New files come
-            as always. Where DST's content is not the beginning of SRC's, the file becomes as at SRC. The
-            risk is that of `--inplace`. Both sides read the whole file; only what is missing is sent."""),
+            long at DST as at SRC, or longer, is skipped with its permissions and times. New files are
+            copied as usual. If DST's content is not the beginning of SRC's, the file gets SRC's content.
+            The risk is that of `--inplace`. Both sides read the whole file; only the missing end is
+            sent."""),
         excludes=(
             *_INTO_FILES,
             excludes("checksum", "a file of the same length is left alone, whatever it holds"),
@@ -561,20 +562,20 @@ class SyncOptions(Record):
     partial_dir: bytes = option(b"", WRITING,
         Option(("--partial",), "keep partial files and resume from them (always on)",
             sets=ALWAYS,
-            note="""What came of a file lies beside it under a name that begins with `.rdc-`. The next run
-            goes on from it and removes it."""),
+            note="""The partial file is stored beside the file, under a name that begins with `.rdc-`. The
+            next run resumes from it and removes it."""),
         Option(("--partial-dir",),
             "keep partial files in this directory beside the file", "DIR",
             example="--partial-dir=.parts src/ backup/",
             rsync="""a killed run leaves its part where it was written; parts below 64 KiB are not kept; not
             with `--inplace` and `--append`""",
-            note="""Without it a part waits under a name of rdc's own where it was written, and the next run
-            takes it up as well. A relative DIR is one name, beside each file. It is made with mode 0700,
-            goes when it is empty, and takes no part in the sync, also not with `--delete`. An absolute one
-            has the parts of all files, by their names without directories. A part is only a base: what is
-            taken from it is verified. Parts of rsync count, too, but stay: only what rdc's record there
-            (`.rdc.parts`) knows is replaced or removed, and a directory of yours never is. Parts below 64
-            KiB are not kept."""),
+            note="""Without this option, a partial file stays where it was written, and the next run resumes
+            from it, too. A relative DIR is one name, beside each file. It is created with mode 0700 and
+            removed when it is empty, and it is never synced or deleted by `--delete`. An absolute DIR has
+            the partial files of all files, by their names without directories. Each block that is taken
+            from a partial file is verified. Those of rsync are used, too, but stay: rdc replaces and
+            removes only files that its record there (`.rdc.parts`) lists. Partial files below 64 KiB are
+            not kept."""),
         excludes=(
             goes_without("inplace append", "--partial-dir cannot be combined with --inplace or --append"),
         ),
@@ -587,18 +588,18 @@ class SyncOptions(Record):
         Option(("-T", "--temp-dir"),
             "write new content in this directory until it is complete; relative to DST", "DIR",
             example="--temp-dir=/mnt/fast src/ backup/",
-            rsync="what an interrupted run leaves there is taken up by the next",
-            note="""DIR has to exist, and is best used for one DST alone. What a killed run left in it is
-            taken up by the next one, and removed at its end. On another file system than DST's, complete
-            content is copied to DST before it is renamed: it is never written in place. A path within DST
-            is followed through no symlink. Symlinks and special files are made in place."""),
+            rsync="the next run resumes from what an interrupted run left there",
+            note="""DIR must exist, and is best used for one DST alone. The next run resumes from files that
+            a killed run left in it, and removes them at its end. If DIR is on another file system than DST,
+            complete content is copied to DST and then renamed: it is never written in place. A path within
+            DST is not followed through symlinks. Symlinks and special files are created in place."""),
         most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, watch=False)
     """The directory in which new content is written until it is complete, relative to the destination, or
     absolute; b"": beside the files. It has to exist."""
     allocate: bool = option(False, WRITING,
         Option(("--preallocate",), "reserve the space of a file before writing it, and store no holes",
-            note="""What a file needs is reserved as its content comes, as always but with `-S`. With this
-            option, long runs of zeros are written as well."""))
+            note="""Space is reserved as the content of a file arrives, which rdc always does unless `-S` is
+            given. With this option, long runs of zeros are written as well."""))
     """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
     rules: tuple[FilterRule | DirectoryRules, ...] = option((), check=True)
     copy_links: bool = option(False, KINDS,
@@ -625,11 +626,11 @@ class SyncOptions(Record):
             example="-K src/ backup/",
             rsync="""times and permissions go to the directory, not to the link; not with `-b`,
             `--keep-undo`, `--link-dest` and its like""",
-            note="""Without it a symlink at DST that is in a directory's way is replaced. With it the
-            symlink stays if it leads to a directory of DST, and what SRC has in its directory goes there.
-            One that leads out of DST stays, too, but nothing goes through it: it is named, with exit code
-            23. With `--delete` the directory that it leads to is looked at under both names, so exclude
-            that one if SRC does not have it."""),
+            note="""Without it, a symlink at DST is replaced if SRC has a directory of that name. With it,
+            the symlink stays if it points to a directory within DST, and the entries of SRC's directory are
+            written there. A symlink that points outside DST stays, too, but nothing is written through it:
+            it is reported, with exit code 23. `--delete` also applies to the directory under its own name,
+            so exclude it if SRC does not have it."""),
         excludes=(
             goes_without("backup keep_undo alternates",
                 "--keep-dirlinks cannot be combined with backups, alternate directories or undo"),
@@ -642,10 +643,10 @@ class SyncOptions(Record):
         Option(("--munge-links",), "make symlinks unusable; restore them where SRC is on this machine",
             example="--munge-links host:src/ backup/",
             rsync="not with `--safe-links`, `-L`, `-k` and `--copy-unsafe-links`",
-            note="""A symlink gets `/rsyncd-munged/` in front of its target, so that it leads nowhere, and
-            the other way takes that away: rsync's form, which its daemons know. As in rsync the option
-            counts on this side alone. Where SRC is on this machine, munged symlinks are sent with their
-            real targets. Where SRC is on another one, symlinks are munged as they are made."""),
+            note="""A munged symlink has `/rsyncd-munged/` in front of its target, so that it leads nowhere.
+            rsync's daemons use the same form. As in rsync, the option applies to this side alone. If SRC is
+            on this machine, munged symlinks are sent with their real targets. If SRC is on another one,
+            symlinks are munged when they are created."""),
         excludes=(
             excludes("safe_links copy_links copy_dirlinks copy_unsafe_links", "munged links lead nowhere"),
         ),
@@ -670,21 +671,21 @@ class SyncOptions(Record):
     atimes: bool = option(False, METADATA,
         Option(("-U", "--atimes"), "keep access times; given twice, with --open-noatime",
             example="-UU mail/ host:mail/",
-            rsync="""of new symlinks, too, rsync sets access times; rdc leaves those of symlinks. They do
-            not count for `--link-dest` and its like""",
-            note="""Of regular files and special files, in whole seconds, as in rsync. What a sync reads at
-            SRC gets a new access time, which the next run then copies: `-UU` avoids that. Directories and
-            symlinks take no part, and `rdc undo` does not bring them back."""),
+            rsync="""rsync also sets access times of new symlinks; rdc does not. Access times do not count
+            for `--link-dest` and its like""",
+            note="""This applies to regular and special files, in whole seconds, as in rsync. A sync that
+            reads a file of SRC changes its access time, which the next run then copies: `-UU` avoids that.
+            Access times of directories and symlinks are not kept, and `rdc undo` does not restore any."""),
         watch=False)
     """Keep access times of regular files and special files, in whole seconds. What the source reads has
     changed its own by then, unless `open_noatime` is set."""
     open_noatime: bool = option(False, METADATA,
         Option(("--open-noatime",), "do not change access times when reading, where that is permitted",
             example="--open-noatime mail/ host:mail/",
-            rsync="""beside the owner of a file only root may; of others the access time changes, as in
+            rsync="""only the owner of a file and root may; for other users the access time changes, as in
             rsync""",
-            note="""On both sides. A file of another owner can be read so by root alone; its access time
-            changes, and that is no error. Directories that are listed count as read."""),
+            note="""This applies to both sides. Only its owner and root may read a file in this way; for
+            other users, the access time changes, which is no error. Listing a directory reads it."""),
         watch=False)
     """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
     omit_dir_times: bool = option(False, METADATA,
@@ -698,18 +699,18 @@ class SyncOptions(Record):
     owner: bool | None = option(None, OWNERS,
         Option(("-o",), "keep owners where the receiving side runs as root (default)", sets=ALWAYS),
         Option(("--owner",), "keep owners and groups even without root",
-            rsync="""`-o` keeps owners where the receiving side is root, which is always so; `--owner`
-            demands it""",
-            note="""Without it, owners and groups are kept where the receiving side runs as root. Where
-            owners are not kept, the setuid and setgid bits of files and directories are dropped."""),
+            rsync="""`-o` keeps owners if the receiving side is root, which is the default; `--owner` keeps
+            them in any case""",
+            note="""Without it, owners and groups are kept if the receiving side runs as root. If owners are
+            not kept, the setuid and setgid bits of files and directories are dropped."""),
         Option(("--no-owner", "--no-o"), "never keep owners and groups", sets=False),
         wire=item(6), needs=(Need.OWNERS,), check=True)
     """Preserve uid and gid; None: only if the receiving side runs as root."""
     super_user: bool = option(False, OWNERS,
         Option(("--super",), "set owners and make devices even without root, as far as the system permits",
             example="--super src/ host:backup/", rsync="the system decides; there is no `--no-super`",
-            note="""Owners are set and devices are made also where the receiving side is not root, as far as
-            the system lets. What it does not let is named, with exit code 23."""),
+            note="""rdc tries to set owners and to make devices although the receiving side is not root.
+            What the system does not permit is reported, with exit code 23."""),
         needs=(Need.OWNERS,), watch=False)
     """Set owners and make devices as if the destination ran as root; the system decides."""
     fake_super: bool = option(False, OWNERS,
@@ -718,12 +719,12 @@ class SyncOptions(Record):
             example="--fake-super host:/home/ backup/",
             rsync="""an entry of DST that is right as it is stays so, without the attribute; not with `-L`,
             `-k`, `--inplace`, `--append`, `--keep-undo`, `-K`, `--link-dest` and its like""",
-            note="""What this user may not set is kept in the attribute `user.rsync.%stat`, in rsync's form:
-            owner, group, set-id bits and modes that would lock out the user. Devices, fifos, sockets and
-            symlinks are plain files there. As in rsync the option counts on this side alone: where DST is
-            on this machine it is written so, and where SRC is, it is read so. A later sync with it gives
-            everything back. With `-A`, ACLs are kept in `user.rsync.%aacl` and `user.rsync.%dacl`, and
-            those of the system do not count. These attributes themselves are never copied."""),
+            note="""Owner, group, set-id bits and modes that would lock out the user are stored in the
+            attribute `user.rsync.%stat`, in rsync's form. Devices, fifos, sockets and symlinks are stored
+            as plain files. As in rsync, the option applies to this side alone: a DST on this machine is
+            written in this form, and a SRC on this machine is read in it. A later sync with this option
+            restores everything. With `-A`, ACLs are stored in `user.rsync.%aacl` and `user.rsync.%dacl`,
+            and the system's ACLs are ignored. These attributes themselves are never copied."""),
         excludes=(
             goes_without("inplace append",
                 "--fake-super cannot be combined with --inplace or --append: leave one of them out"),
@@ -746,20 +747,21 @@ class SyncOptions(Record):
             rsync="the default; `--no-numeric-ids` keeps them by name"),
         Option(("--no-numeric-ids",), "keep users and groups by name; by number where DST lacks the name",
             example="--no-numeric-ids src/ host:backup/",
-            note="""SRC's side sends each name once, and DST's side looks it up. An owner whose name DST
-            does not have keeps its number, and so does root. Not together with `-A`."""),
+            note="""SRC's side sends each name once, and DST's side looks it up. If DST lacks the name, the
+            owner keeps its number, and so does root. Not together with `-A`."""),
         excludes=_BY_NUMBER, needs=(Need.OWNERS,), watch=False)
     """Users and groups that no map names become those of the same name, if the destination has them. Not
     together with `acls`."""
     usermap: bytes = option(b"", OWNERS,
         Option(("--usermap",), "map users: FROM:TO items, such as 0-99:nobody,wayne:admin", "MAP",
             example="--usermap=0-99:nobody,wayne:admin src/ host:backup/",
-            rsync="who is not in it stays by number; a name that DST does not have fails; not with `-A`",
-            note="""MAP has FROM:TO items between commas, as in rsync, and the first that matches counts.
-            FROM is a user at SRC: a name, which may have the wildcards `*`, `?` and `[...]`, a number, a
-            range such as 0-99, or nothing for numbers without a name. TO is a user at DST, by name or by
-            number. Who is not in it keeps the number, or with `--no-numeric-ids` the name. DST's side
-            applies it, and needs root or `--owner`. A module of a daemon that keeps no owners refuses."""),
+            rsync="users without an item keep their number; a name that DST lacks is an error; not with `-A`",
+            note="""MAP is a list of FROM:TO items separated by commas, as in rsync. The first item that
+            matches decides. FROM is a user at SRC: a name, which may contain the wildcards `*`, `?` and
+            `[...]`, a number, a range such as 0-99, or nothing for numbers without a name. TO is a user at
+            DST, by name or by number. Users without an item keep their number, or with `--no-numeric-ids`
+            their name. DST's side applies the map, and needs root or `--owner`. A module of a daemon that
+            keeps no owners rejects it."""),
         most=limits.OWNER_MAP_BYTES, valid=values.parse_owner_map, alias="--chown", excludes=_BY_NUMBER,
         needs=(Need.OWNERS,), watch=False)
     """The users of the destination for those of the source, as in rsync: FROM:TO items between commas; b""
@@ -787,7 +789,7 @@ class SyncOptions(Record):
         Option(("--bwlimit",),
             "send at most RATE per second: a number of KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
-            note="""Each side sends at most RATE. A number without a letter counts KiB, and 0 is no
+            note="""The limit applies to each side. A number without a letter is in KiB, and 0 means no
             limit."""),
         parse=values.parse_rate, wire=item(8), check=True)
     """Bytes per second that each side may send; 0 for no limit."""
@@ -797,27 +799,28 @@ class SyncOptions(Record):
             example="--line=100m src/ host:backup/",
             note="""The rate decides which changed files come whole: see
             [Fast lines and slow ones](../../howto/slow-line.md#fast-lines-and-slow-ones). It limits
-            nothing. The lower one of this and `--bwlimit` counts."""),
+            nothing. If `--bwlimit` is lower, rdc assumes that rate."""),
         parse=values.parse_rate, wire=SPARED)
     """Bytes per second that the way between both sides is assumed to carry; 0: as measured."""
     max_memory: int | None = option(None, CONNECTION,
         Option(("--max-memory", "--max-alloc"),
             "use at most SIZE of memory here for SRC's entries (default: half of it; 0: all of it)", "SIZE",
-            rsync="""the bound is on all that is held of the entries of SRC, not on one allocation; it
-            counts on this side, and the default is half of the machine's memory""",
-            note="""The bound holds at the destination, for the entries that SRC tells of. More of them end
-            the run with exit code 11. `--max-alloc` is rsync's name for what lets a run of many millions of
-            files use more memory, and keeps a peer from asking for all of it."""),
+            rsync="""it limits the memory for all entries of SRC, not one allocation; it applies to this
+            side, and the default is half of the machine's memory""",
+            note="""The limit applies to the destination, for the entries that SRC announces. If they need
+            more, the run ends with exit code 11. A run of many millions of files may need a higher limit. A
+            lower one keeps a peer from using all memory. `--max-alloc` is rsync's name for it."""),
         parse=values.parse_memory, wire=HERE, check=True)
     """Bytes of memory that this side, as the destination, may use for the source's entries; 0 for all of the
     machine's memory, None for a share of it. Each side keeps its own value."""
     depth: int = option(0, CONNECTION,
         Option(("--depth",),
             "keep N storage calls in flight (default: 0, up to 32 where storage is slow)", "N",
-            note="""rdc opens one file at a time while storage answers at once. Where it waits, as on NFS,
-            on cloud disks and on disks that are not cached, it opens two, four and up to 32 files at a
-            time, as long as that makes it faster. `--depth=1` never does. `--depth=16` does from the first
-            file on. The number holds on both sides of a sync. `RDC_DEPTH` sets it for all runs."""),
+            note="""While storage answers immediately, rdc opens one file at a time. If it has to wait, as
+            on NFS, on cloud disks and on disks that are not cached, it opens two, four and up to 32 files
+            at a time, as long as that is faster. `--depth=1` always opens one, and `--depth=16` opens 16
+            from the first file on. The number applies to both sides of a sync. `RDC_DEPTH` sets it for all
+            runs."""),
         most=limits.DEPTH_LIMIT, parse=values.parse_depth, wire=SPARED, check=True)
     """Calls to storage in flight at a time, on each side; 0: one, or up to 32 while they wait for storage
     and a greater number makes them faster."""
@@ -825,17 +828,18 @@ class SyncOptions(Record):
         Option(("--timeout",),
             "give up after SECONDS without a byte (default: 0, never; rdc://: 120)", "SECONDS",
             example="--timeout=60 src/ host:backup/",
-            note="""The run ends with exit code 30 when no byte came or went for that time, on either side. A
-            side that reads its files says so in time."""),
+            note="""The run ends with exit code 30 if one side neither sends nor receives a byte for that
+            time. A side that is busy reading files sends a sign of life in time."""),
         most=limits.TIMEOUT_SECONDS, parse=values.parse_timeout, wire=item(9), check=True)
     """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
     side gives up if the other one neither sends nor uses the processor."""
     unsigned: bool = option(False, CONNECTION,
-        Option(("--unsigned",), "read a published store that nobody signed whom you trust",
+        Option(("--unsigned",), "read a published store without a signature that you trust",
             example="--unsigned http://nas.example.org/st/@latest/ dst/",
-            note="""A store on the web, and a file that `rdc store pack` wrote, are read if your own key
-            signed them, or one that `rdc keys trust` has: of the web under the name of the host. Without a
-            signature, whoever runs the server, or stands between with `http://`, decides what comes."""),
+            note="""A store on the web or a file of `rdc store pack` is read only if your own key signed it,
+            or a key that `rdc keys trust` knows; for the web, under the name of the host. Without a
+            signature, whoever runs the server decides what you get, and with `http://` anyone on the
+            way."""),
         wire=HERE, watch=False)
     """Read a published store whose signature nothing proves."""
     items: bool = option(True, wire=item(5), check=True)

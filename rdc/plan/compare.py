@@ -419,7 +419,8 @@ def _code(kind: int, difference: int, transferred: bool, new: bool) -> str:
 # For a time that the destination's file system cannot hold, the kernel stores the nearest one that it can, in
 # whole seconds. Such a time says no more about a file than that its time lies beyond the limit. So an entry
 # whose time is a limit counts as having any wanted time beyond it, and the content of a file is compared, as
-# with --checksum. A second run changes nothing, and no changed content is missed.
+# with --checksum. A second run changes nothing, and no changed content is missed. The same holds on the way
+# back: a limit of the source's file system replaces no time beyond it.
 
 _SECOND = 10**9
 
@@ -461,12 +462,26 @@ def time_limits(type_: int) -> TimeLimits:
     return _BY_TYPE.get(type_, _ANY)
 
 
+_AMBIGUOUS = frozenset((0, 315_532_800))
+"""Limits that are also usual times: of the epoch, and of archives, which count from 1980 as FAT does."""
+
+
+def source_limits(preserved: Preserved) -> TimeLimits:
+    """Return the limits that the source's file system may have, whose type nobody tells.
+
+    Where it keeps all nanoseconds it is none of those that begin in 1980.
+    """
+    exact = preserved.source_granularity.step == 1
+    usual = _AMBIGUOUS if exact else frozenset((0,))
+    return TimeLimits(_ANY.first - usual, _ANY.last)
+
+
 class Clamped(Record):
     """A listing compared with what exists at the destination."""
 
     wanted: Listing
-    """The wanted listing, with the existing mtimes where those are limits and the wanted ones lie beyond
-    them."""
+    """The wanted listing, with the existing mtimes where one of the two is a limit and the other one lies
+    beyond it."""
     files: frozenset[int]
     """Rows of the files among them."""
 
@@ -481,14 +496,19 @@ def is_clamped(existing: int, wanted: int, limits: TimeLimits) -> bool:
     )
 
 
-def with_clamped_times(wanted: Listing, existing: Listing, limits_of: Callable[[], TimeLimits]) -> Clamped:
+def with_clamped_times(
+    wanted: Listing, existing: Listing, limits_of: Callable[[], TimeLimits], preserved: Preserved
+) -> Clamped:
     """Compare the times of the entries of two listings of one directory that have one name and kind.
-    `limits_of`: returns those of its file system; called only for times that may be affected."""
+
+    `limits_of`: returns those of the file system of `existing`; called only for times that may be affected.
+    `preserved`: what both ends preserve.
+    """
     found = wanted.mtimes
     # Packed times are in order but for stamps among each other.
-    if not found or (min(found) >= _EARLY_NS and max(found) <= _LATE_NS):
+    if not found or (min(found) > _EARLY_NS and max(found) < _LATE_NS):
         return Clamped(wanted, frozenset())
-    limits = limits_of()
+    limits, limits_there = limits_of(), source_limits(preserved)
     rows = {name: row for row, name in enumerate(existing.names)}
     mtimes = array("q", found)
     clamped = []
@@ -497,17 +517,24 @@ def with_clamped_times(wanted: Listing, existing: Listing, limits_of: Callable[[
         if other is None or existing.kinds[other] != kind or kind in DEVICES:
             continue
         there = existing.mtimes[other]
-        if there != mtimes[row] and is_clamped(there, mtimes[row], limits):
+        time = mtimes[row]
+        if there != time and (is_clamped(there, time, limits) or is_clamped(time, there, limits_there)):
             mtimes[row] = there
             clamped.append(row)
     files = frozenset(row for row in clamped if wanted.kinds[row] == Kind.FILE)
     return Clamped(replace(wanted, mtimes=mtimes) if clamped else wanted, files)
 
 
-def with_clamped_time(existing: Metadata, wanted: Metadata, limits_of: Callable[[], TimeLimits]) -> Metadata:
-    """Return `existing` with the mtime of `wanted` if it has the limit that stands for it."""
-    if existing.mtime_ns != wanted.mtime_ns and is_clamped(existing.mtime_ns, wanted.mtime_ns, limits_of()):
-        return replace(existing, mtime_ns=wanted.mtime_ns)
+def with_clamped_time(
+    existing: Metadata, wanted: Metadata, limits_of: Callable[[], TimeLimits], preserved: Preserved
+) -> Metadata:
+    """Return `existing` with the mtime of `wanted` if one of the two is the limit that stands for the other.
+    `limits_of`, `preserved`: as in `with_clamped_times`."""
+    there, time = existing.mtime_ns, wanted.mtime_ns
+    if there != time and (
+        is_clamped(there, time, limits_of()) or is_clamped(time, there, source_limits(preserved))
+    ):
+        return replace(existing, mtime_ns=time)
     return existing
 
 

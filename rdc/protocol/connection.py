@@ -363,7 +363,7 @@ class Connection:
                 if self._decoded > self.decoded_limit:
                     raise RdcError(
                         f"more than {self.decoded_limit} bytes, decompressed, came in one session, which is"
-                        " all that it may bring; run again to go on",
+                        " all that it may bring; run again to continue",
                         code=ExitCode.BUSY,
                     )
                 self._frames_in.feed(data)

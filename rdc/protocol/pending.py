@@ -72,7 +72,7 @@ class PendingRequests:
             self._pending.popleft()
             self._ordinals -= oldest.ordinals
             if isinstance(oldest, _Likely) and oldest.asked is not None:
-                # What S answers next comes before all that D asked meanwhile.
+                # S sends these trees right after its answer: before those to later requests.
                 trees = _Trees(oldest.asked)
                 self._pending.appendleft(trees)
                 self._ordinals += trees.ordinals

@@ -249,9 +249,7 @@ class LogFile:
             reason = error.strerror
         if reason is not None and not self._told:
             self._told = True
-            told = (
-                f"{printable(self._path)}: cannot log: {reason}; the run goes on, lines of its log are lost"
-            )
+            told = f"{printable(self._path)}: cannot log: {reason}; some lines are lost, the run continues"
             self._report(Problem(ExitCode.OK, b"", told))
         return reason is None
 

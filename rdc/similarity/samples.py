@@ -415,8 +415,8 @@ def weighted_minhash(
 
 
 def _sample(present: list[tuple[int, float]], key: int) -> int:
-    """Return the sample of features with the logarithms of their weights by one function. Of equal a's the
-    first wins."""
+    """Return the sample of features with the logarithms of their weights by one function. If two a's are
+    equal, the first wins."""
     least, sample = math.inf, EMPTY
     for feature, weight in present:
         one = mix((feature + key) & _WORD)

@@ -82,7 +82,7 @@ def _accident(bits: int, density: float) -> float:
     """Return a of theorem 1; its limit 2^-b at density 0."""
     if not density:
         return 2.0**-bits
-    # Of the smallest densities 1 - density is 1, so the powers go by logarithms.
+    # For the smallest densities, 1 - density is rounded to 1, so the powers are computed by logarithms.
     absent = math.log1p(-density)
     return density * math.exp(absent * (2.0**bits - 1)) / -math.expm1(absent * 2.0**bits)
 

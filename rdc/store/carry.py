@@ -1,8 +1,8 @@
-"""`rdc store pack`: a snapshot in one file, or what it has and an older one lacks.
+"""`rdc store pack`: a snapshot in one file, whole or without what an older one has.
 
 The file is an index, the snapshot, and packs: a published store in one piece. Frames are copied as they are.
-The tree is always whole. Of the contents, what the older snapshot has stays out, so a reader needs a copy of
-that.
+The tree is always whole. Contents that the older snapshot has are left out, so a reader needs a copy of that
+snapshot.
 """
 
 from __future__ import annotations

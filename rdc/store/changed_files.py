@@ -428,12 +428,17 @@ class _SimilarFiles:
         from rdc.similarity.index import SimilarityIndex
 
         index, first = SimilarityIndex(), 0
-        for path in self._tree:
-            files = self._tree.traits(path)
+        sizes, traits = list[int](), list[bytes]()
+        for path, files in self._tree.all_traits():
             if not files.sizes:
                 continue
-            self._firsts.append(first)
+            self._firsts.append(first + len(sizes))
             self._paths.append(path)
-            index.add_many(range(first, first + len(files.sizes)), files.traits, files.sizes)
-            first += len(files.sizes)
+            sizes += files.sizes
+            traits += files.traits
+            if len(sizes) >= BATCH_FILES:
+                index.add_many(range(first, first + len(sizes)), traits, sizes)
+                first += len(sizes)
+                sizes, traits = [], []
+        index.add_many(range(first, first + len(sizes)), traits, sizes)
         return index

@@ -251,7 +251,7 @@ def parse_store(words: Sequence[str]) -> Words:
         raise UsageError(f"rdc store is followed by {', '.join(SUBVERBS)} (see rdc store --help)")
     for given in parsed.given:
         if given.key in _OWN_KEYS - _OF_SUBVERB[what]:
-            raise UsageError(f"{given.key} means nothing to rdc store {what}; leave it out")
+            raise UsageError(f"{given.key} does not apply to rdc store {what}; leave it out")
     wanted = ("SRC", "STORE") if what == "put" else ("STORE",)
     found = parsed.operands[1:]
     if what == "pack" and (len(found) != 2 or not parsed.has("--output")):

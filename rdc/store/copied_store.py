@@ -3,17 +3,23 @@
 A copy takes time, and puts and gc go on meanwhile. What is shown is one state: the snapshots that were listed
 when the copy began, and at least the packs that they need. The list of snapshots is taken first, so a later
 put only adds packs; the store's lock is held, so no gc removes one.
+
+The index of a published store is opened before that list is taken, and copied as it was then. A later one may
+name packs that were not there yet when the copy listed them.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 
 from rdc.errors import FileError
 from rdc.files.base.store_guard import head_of
 from rdc.files.root.root import Root
-from rdc.model.entries import strings
-from rdc.store.place import PackStore, StoreLock
+from rdc.files.root.source_file import SourceFile
+from rdc.lean.records import replace
+from rdc.model.entries import Kind, strings
+from rdc.store.place import INDEX_NAME, PackStore, StoreLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +30,33 @@ if TYPE_CHECKING:
     from rdc.model.entries import Listed
 
 _LISTS = (b"snapshots", b"forgotten")
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class _FirstIndex(SourceFile):
+    """The index with which the copy began. Its file is only ever replaced, and what that changes in its times
+    says nothing of its content."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, fd: int, found: os.stat_result, shown: bytes) -> None:
+        super().__init__(fd, found, INDEX_NAME, shown)
+        self._found = found
+
+    @property
+    def inode(self) -> int:
+        return self._found.st_ino
+
+    def again(self) -> _FirstIndex:
+        twin = _FirstIndex(os.dup(self._fd), self._found, self._shown)
+        twin.rate = self.rate
+        return twin
+
+    def rest(self) -> None:
+        """Rest as SourceFile does. Nothing changes it."""
+
+    def check_unchanged(self) -> None:
+        """Check as SourceFile does. Nothing changes it."""
 
 
 class CopiedStore(Root):
@@ -34,6 +67,7 @@ class CopiedStore(Root):
         super().__init__(os.dup(root.fileno()), root.label, root.reads, root.writes)
         self.store_head = head_of(self.fileno())
         self._lock = StoreLock(self.fileno())
+        self._index = self._open_index()
         try:
             with PackStore(os.dup(self.fileno()), self.label) as store:
                 self._numbers = frozenset((*store.numbers(), *store.forgotten_numbers()))
@@ -44,14 +78,36 @@ class CopiedStore(Root):
     def release(self) -> None:
         super().release()
         self._lock.close()
+        if self._index is not None:
+            self._index.close()
+
+    def _open_index(self) -> _FirstIndex | None:
+        try:
+            fd = os.open(INDEX_NAME, _READ, dir_fd=self.fileno())
+        except OSError:
+            return None
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(fd)
+            return None
+        return _FirstIndex(fd, found, self.shown(INDEX_NAME))
+
+    def open_read(self, path: bytes) -> SourceFile:
+        if path != INDEX_NAME or self._index is None:
+            return super().open_read(path)
+        index = self._index.again()
+        index.rate = self.reads.rate
+        return index
 
     def list_many(self, todo: Sequence[bytes], *, looking: Looking) -> Run | None:
         """List nothing: each directory is listed for itself."""
         return None
 
     def restated(self, path: bytes, listed: Listed) -> Listed:
-        """Leave out snapshots that came later."""
+        """Leave out snapshots that came later, and show the index with which the copy began."""
         listed = super().restated(path, listed)
+        if not path:
+            return self._with_first_index(listed)
         if path not in _LISTS:
             return listed
         names = strings(listed.listing.names)
@@ -59,6 +115,22 @@ class CopiedStore(Root):
         if len(kept) == len(names):
             return listed
         return listed.rows(kept)
+
+    def _with_first_index(self, listed: Listed) -> Listed:
+        names = strings(listed.listing.names)
+        row = names.index(INDEX_NAME) if INDEX_NAME in names else -1
+        if row < 0 or listed.listing.kinds[row] != Kind.FILE:
+            return listed
+        if self._index is None:
+            return listed.rows([other for other in range(len(names)) if other != row])
+        if listed.inodes.identity(row)[1] == self._index.inode:
+            return listed
+        # Its descriptor is open, so no other file has its number: who looks for that opens it by open_read.
+        listing, inodes = listed.listing.unpacked(), bytearray(listed.inodes.inodes)
+        listing.sizes[row] = self._index.size
+        listing.mtimes[row] = self._index.identity.mtime_ns
+        inodes[8 * row : 8 * row + 8] = self._index.inode.to_bytes(8, "little")
+        return replace(listed, listing=listing.packed(), inodes=replace(listed.inodes, inodes=bytes(inodes)))
 
 
 def copied_store(root: Root) -> Root:

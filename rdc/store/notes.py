@@ -105,7 +105,7 @@ class SeenDirectories:
         if len(known) < STATE_BYTES or known == _UNKNOWN:
             return False
         state = self._state(walked)
-        return known in (self._settled(state, unsettled=False), self._settled(state, unsettled=True))
+        return known == self._settled(state, unsettled=False) or known == self._settled(state, unsettled=True)
 
     def keep(self, first: int, stop: int) -> None:
         """Remember directories [first, stop) of the snapshot, which are as seen, as the next ones of this

@@ -141,6 +141,7 @@ class _Put:
         self._old: SnapshotTree | None = None
         self._kinds = attribute_kinds_of(root) & ~AttributeKinds.ACCESS_TIME
         self._own = os.fstat(store.fileno())
+        self._own_inode = self._own.st_ino.to_bytes(8, "little")
         self._waiting: list[WaitingDirectory | _Unchanged] = []
         """Directories whose records are not in the tree yet, in walk order."""
         self._groups: dict[tuple[int, int], int] = {}
@@ -268,10 +269,8 @@ class _Put:
 
     def _without_store(self, walked: WalkedDirectory) -> WalkedDirectory:
         """Return a directory without the store itself, which lies in it or not."""
-        if Kind.DIRECTORY not in walked.listing.kinds:
-            return walked
-        inodes = little_endian_integers("Q", walked.inodes.inodes)
-        if self._own.st_ino not in inodes:
+        # The number may also be found across two others; then each row is compared.
+        if Kind.DIRECTORY not in walked.listing.kinds or self._own_inode not in walked.inodes.inodes:
             return walked
         kept = [row for row in range(walked.listing.count) if not self._is_own(*walked.inodes.identity(row))]
         if len(kept) == walked.listing.count:

@@ -18,6 +18,8 @@ from bisect import bisect_right
 from collections import OrderedDict
 from contextlib import contextmanager
 from itertools import accumulate
+from operator import itemgetter
+from struct import Struct
 
 from blake3 import blake3
 
@@ -55,6 +57,9 @@ CLOSURE_BASES = 1 << 16
 
 LIST_BYTES = 512 << 20
 """Most bytes of the keys of one stream: those of 2 TiB."""
+
+_NAMED_KEYS = Struct(f"{KEY_BYTES}s{NAME_BYTES - KEY_BYTES}x")
+"""A digest of name_parts, of which a key is the first part."""
 
 
 class PackFacts(Record):
@@ -319,38 +324,60 @@ class StoreReader:
 
     def lengths(self, keys: bytes) -> list[int]:
         """Return the bytes of the chunks with these keys. Raises FileError if the store lacks one."""
-        split, found = split_keys(keys), list[int]()
+        found, last = list[int](), b""
         with self._lock:
-            while len(found) < len(split):
-                key = split[len(found)]
-                if found and key == split[len(found) - 1]:
+            while len(found) < len(keys) // KEY_BYTES:
+                at = KEY_BYTES * len(found)
+                key = keys[at : at + KEY_BYTES]
+                if key == last:
                     found.append(found[-1])  # the zeros of a sparse file are one chunk many times
                 elif self._elsewhere is not None:
                     found.append(self.length(key))
                 else:
-                    directory, _, first, stop = self._run(split, len(found), *self._place_of(key))
+                    directory, _, first, stop = self._run(keys, len(found), *self._place_of(key))
                     found += directory.lengths[first:stop]
+                at = KEY_BYTES * (len(found) - 1)
+                last = keys[at : at + KEY_BYTES]
         return found
 
-    def read_many(self, keys: Sequence[bytes]) -> list[bytes | memoryview]:
+    def read_many(self, keys: bytes) -> list[bytes | memoryview]:
         """Return the chunks with these keys, which their bytes have, as `chunk` does one by one.
 
         Neighbours of one frame, as nearly all of a file are, take one search. Raises FileError.
         """
         found: list[bytes | memoryview] = []
         with self._lock:
-            while len(found) < len(keys):
-                key = keys[len(found)]
-                if self._elsewhere is not None:
-                    found.append(self.chunk(key))
-                    continue
-                try:
-                    run = self._read_run(keys, len(found))
-                except FileError as error:
-                    found.append(self._chunk_instead(key, error))
+            while len(found) < len(keys) // KEY_BYTES:
+                part, lengths = self._read_first(keys, len(found))
+                if len(lengths) == 1:
+                    found.append(part)
                 else:
-                    found += run or (self.chunk(key),)
+                    view = memoryview(part)
+                    ends = accumulate(lengths)
+                    found += [view[end - length : end] for end, length in zip(ends, lengths, strict=True)]
         return found
+
+    def read_first(self, keys: bytes) -> tuple[bytes | memoryview, int]:
+        """Return the first ones of the chunks with these keys joined, and how many they are: those that lie
+        one after the other in a frame. Raises FileError."""
+        with self._lock:
+            part, lengths = self._read_first(keys, 0)
+        return part, len(lengths)
+
+    def _read_first(self, keys: bytes, at: int) -> tuple[bytes | memoryview, Sequence[int]]:
+        """Return the chunk with key number `at` and those that follow it in its frame, joined, and the bytes
+        of each. Raises FileError."""
+        key = keys[KEY_BYTES * at : KEY_BYTES * (at + 1)]
+        if self._elsewhere is None:
+            try:
+                part, lengths = self._read_run(keys, at)
+            except FileError as error:
+                chunk = self._chunk_instead(key, error)
+                return chunk, (len(chunk),)
+            if lengths:
+                return part, lengths
+        chunk = self.chunk(key)
+        return chunk, (len(chunk),)
 
     def _chunk_instead(self, key: bytes, error: FileError) -> bytes:
         """Return a chunk from another place than the one that failed with `error`, or raise that."""
@@ -359,41 +386,42 @@ class StoreReader:
         except FileError:
             raise error from None
 
-    def _read_run(self, keys: Sequence[bytes], at: int) -> Sequence[memoryview]:
-        """Return the chunks with keys[at] and those after it, as far as they follow one another in a frame.
-        None if any has other bytes, so that whoever asks looks for each in other places, too.
+    def _read_run(self, keys: bytes, at: int) -> tuple[memoryview, Sequence[int]]:
+        """Return the chunk with key number `at` and those after it, as far as they follow one another in a
+        frame, joined, and the bytes of each. None if any has other bytes, so that whoever asks looks for each
+        in other places, too.
 
         Raises FileError for a frame that cannot be decoded.
         """
-        number, frame = self._place_of(keys[at])
+        number, frame = self._place_of(keys[KEY_BYTES * at : KEY_BYTES * (at + 1)])
         content = self._content(frame)
         directory, own, first, stop = self._run(keys, at, number, frame)
         lengths = array("Q", directory.lengths[first:stop])
         start = sum(directory.lengths[own:first])
         part = memoryview(content)[start : start + sum(lengths)]
         names = name_parts(part, lengths, self.store.head.key)
-        if any(
-            names[NAME_BYTES * row : NAME_BYTES * row + KEY_BYTES] != key
-            for row, key in enumerate(keys[at : at + len(lengths)])
-        ):
-            return ()
-        ends = accumulate(lengths)
-        return [part[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+        found = b"".join(map(itemgetter(0), _NAMED_KEYS.iter_unpack(names)))
+        if found != keys[KEY_BYTES * at : KEY_BYTES * (at + len(lengths))]:
+            return memoryview(b""), ()
+        return part, lengths
 
-    def _run(
-        self, keys: Sequence[bytes], at: int, number: int, frame: int
-    ) -> tuple[Directory, int, int, int]:
-        """Return where keys[at], of chunk `number`, and those after it follow one another in a frame: the
-        directory, and in it the numbers of the frame's first chunk, the run's first and the one after it."""
+    def _run(self, keys: bytes, at: int, number: int, frame: int) -> tuple[Directory, int, int, int]:
+        """Return where the chunk with key number `at`, which has this number, and those after it follow one
+        another in a frame: the directory, and in it the numbers of the frame's first chunk, the run's first
+        and the one after it."""
         pack = self.pack_of(frame)
         directory = self._directory(pack.place)
         own, place = frame - pack.first_frame, number - pack.first_chunk
-        most = min(directory.first_chunks[own + 1], place + len(keys) - at)
-        stop = place + 1
-        while stop < most and (
-            directory.keys[KEY_BYTES * stop : KEY_BYTES * (stop + 1)] == keys[at + stop - place]
-        ):
-            stop += 1
+        most = min(directory.first_chunks[own + 1], place + len(keys) // KEY_BYTES - at)
+        wanted = keys[KEY_BYTES * at : KEY_BYTES * (at + most - place)]
+        stop = most
+        if directory.keys[KEY_BYTES * place : KEY_BYTES * most] != wanted:
+            stop = place + 1
+            while (
+                directory.keys[KEY_BYTES * stop : KEY_BYTES * (stop + 1)]
+                == wanted[KEY_BYTES * (stop - place) : KEY_BYTES * (stop - place + 1)]
+            ):
+                stop += 1
         return directory, directory.first_chunks[own], place, stop
 
     def chunk(self, key: bytes) -> bytes:

@@ -183,7 +183,7 @@ class PackReport(Report, Record):
     base: int | None
     """The snapshot that readers have a copy of; None: they need none."""
     bytes: int
-    """Of the file."""
+    """Size of the file."""
     frames: int
     """Frames that were copied."""
 

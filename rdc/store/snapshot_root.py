@@ -276,9 +276,9 @@ class SnapshotRoot(Root):
                 if ref.level:
                     return None
                 refs.append(ref)
-                keys += split_keys(ref.keys)
+                keys.append(ref.keys)
         try:
-            parts = self._tree.reader.read_many(keys)
+            parts = self._tree.reader.read_many(b"".join(keys))
         except FileError:
             return None
         lengths = iter(map(len, parts))
@@ -489,7 +489,7 @@ class ChosenSnapshot(Record):
     """What a path into a store means."""
 
     number: int
-    """Of the snapshot."""
+    """The snapshot's number."""
     top: bytes
     """The directory below the snapshot's top that is shown."""
     only: bytes | None

@@ -6,13 +6,13 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from blake3 import blake3
 
 from rdc.errors import FileError
 from rdc.limits import PATH_BYTES
-from rdc.store.directory import KEY_BYTES, split_keys
+from rdc.store.directory import KEY_BYTES
 from rdc.store.pack_file import damaged
 from rdc.store.reader import check_list
 from rdc.store.tree_rows import (
@@ -27,7 +27,7 @@ from rdc.store.tree_rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rdc.store.reader import StoreReader
     from rdc.store.snapshots import Snapshot
@@ -42,8 +42,8 @@ _HEADS_BYTES = 64 << 10
 """Bytes that are read at once for the heads of records."""
 
 BLOCK_KEYS = 256
-"""Keys of a stream whose lengths are added up together. Of each block its end is kept, and of one block the
-keys."""
+"""Keys of a stream whose lengths are added up together. The end of each block is kept, and the keys of one
+block."""
 
 _BLOCK_BYTES = KEY_BYTES * BLOCK_KEYS
 
@@ -73,8 +73,10 @@ class StoredStream:
         """The end of each block in the stream."""
         self._last_block = -1, b"", array("Q")
         """The number, the keys and the ends of the chunks of the block that was read last."""
-        self._last: tuple[bytes, bytes | memoryview] = b"", b""
-        """The key and bytes of the chunk that was read last: records of a tree are shorter than chunks."""
+        self._part: tuple[int, bytes | memoryview] = 0, b""
+        """The chunks that were read last and their offset: records of a tree are shorter than chunks."""
+        self._read_to = 0
+        """The end of the range that was read last."""
         end, least = 0, reader.least_chunk
         count = self._keys_bytes // KEY_BYTES
         if self._keys_bytes % KEY_BYTES or not (is_list or (count - 1) * least <= ref.size):
@@ -98,13 +100,14 @@ class StoredStream:
         return self._list.pread(at, min(_BLOCK_BYTES, self._keys_bytes - at))
 
     def _block_at(self, offset: int) -> tuple[bytes, array[int]]:
-        """Return the keys and the ends of the chunks of the block with the byte at `offset`."""
+        """Return the keys and the ends of the chunks of the block with the byte at `offset`. The first end is
+        that of the block before."""
         number = bisect_right(self._ends, offset)
         last, keys, ends = self._last_block
         if last != number:
             keys = self._keys_of(number)
             start = self._ends[number - 1] if number else 0
-            ends = array("Q", islice(accumulate(self._reader.lengths(keys), initial=start), 1, None))
+            ends = array("Q", accumulate(self._reader.lengths(keys), initial=start))
             self._last_block = number, keys, ends
         return keys, ends
 
@@ -112,29 +115,28 @@ class StoredStream:
         """Return the bytes of a range, which lies in the stream. Raises FileError."""
         parts: list[bytes | memoryview] = []
         end = offset + length
+        # Of a reader from front to back, the chunks of a frame are compared with their keys at once.
+        wanted = self.size if offset == self._read_to else end
+        self._read_to = end
         while offset < end:
-            keys, ends = self._block_at(offset)
-            first = bisect_right(ends, offset)
-            stop = min(len(ends), bisect_left(ends, end, first) + 1)
-            chunks = self._chunks(split_keys(keys[KEY_BYTES * first : KEY_BYTES * stop]))
-            start = ends[first] - len(chunks[0])
-            if start + sum(map(len, chunks)) != ends[stop - 1]:
-                raise damaged(self._reader.store.label, "chunks as long as their packs say", "others")
-            last = ends[stop - 1]
-            chunks[-1] = chunks[-1][: len(chunks[-1]) - max(0, last - end)]
-            chunks[0] = chunks[0][offset - start :]
-            parts += chunks
-            offset = last
+            start, part = self._part
+            if not start <= offset < start + len(part):
+                start, part = self._part = self._part_at(offset, wanted)
+            stop = min(end, start + len(part))
+            parts.append(part[offset - start : stop - start])
+            offset = stop
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
-    def _chunks(self, keys: Sequence[bytes]) -> list[bytes | memoryview]:
-        """Return the chunks with these keys, and keep the last one: the next part often begins in it."""
-        known, chunk = self._last
-        found = [chunk] if keys[0] == known else []
-        if len(keys) > len(found):
-            found += self._reader.read_many(keys[len(found) :])
-            self._last = keys[-1], found[-1]
-        return found
+    def _part_at(self, offset: int, end: int) -> tuple[int, bytes | memoryview]:
+        """Return neighbouring chunks of one frame, from the one with the byte at `offset` to the one before
+        `end` at most, and their offset."""
+        keys, ends = self._block_at(offset)
+        first = bisect_right(ends, offset) - 1
+        stop = min(len(ends) - 1, bisect_left(ends, end, first + 1))
+        part, count = self._reader.read_first(keys[KEY_BYTES * first : KEY_BYTES * stop])
+        if len(part) != ends[first + count] - ends[first]:
+            raise damaged(self._reader.store.label, "chunks as long as their packs say", "others")
+        return ends[first], part
 
 
 class SnapshotTree:
@@ -208,13 +210,21 @@ class SnapshotTree:
             self._cached_rows -= 1 + self._cached.popitem(last=False)[1].listing.count
         return found
 
-    def traits(self, path: bytes) -> FileTraits:
-        """Return the sizes and traits of the files of a directory that exists, which takes less than its
-        rows. Raises FileError."""
-        try:
-            return decode_traits(self._record(self._numbers[path]))
-        except ValueError as error:
-            raise self._damaged(str(error)) from error
+    def all_traits(self) -> Iterator[tuple[bytes, FileTraits]]:
+        """Yield the path of each directory and the sizes and traits of its files, in walk order.
+
+        That takes less than their rows, and one read has many small records. Raises FileError.
+        """
+        part, start = b"", 0
+        for number, path in enumerate(self._numbers):
+            at, end = self._offsets[number] + LENGTH.size, self._offsets[number + 1]
+            if end > start + len(part):
+                least = min(_HEADS_BYTES, self._stream.size - at)
+                part, start = self._stream.pread(at, max(end - at, least)), at
+            try:
+                yield path, decode_traits(part[at - start : end - start])
+            except ValueError as error:
+                raise self._damaged(str(error)) from error
 
     def digest(self, path: bytes) -> bytes:
         """Return a digest of the record of a directory that exists: equal ones are equal directories."""
@@ -242,4 +252,6 @@ class SnapshotTree:
 
 def _leads_out(path: bytes) -> bool:
     """Return whether a path is none below a top directory."""
-    return bool(path) and any(name in (b"", b".", b"..") or b"\0" in name for name in path.split(b"/"))
+    # Searches of the whole path, because every put asks for each directory.
+    names = b"/%s/" % path if path else b"/"
+    return b"//" in names or b"/./" in names or b"/../" in names or b"\0" in path

@@ -40,7 +40,7 @@ PIECE_BYTES = 256 << 10
 
 _RANGE = re.compile(r"bytes ([0-9]{1,15})-([0-9]{1,15})/(?:[0-9]{1,15}|\*)")
 _PROXY_PORT = 1080
-"""Of a proxy whose address has none, as in curl."""
+"""The port of a proxy whose address names none, as in curl."""
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 

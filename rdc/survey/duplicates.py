@@ -223,8 +223,8 @@ def _places_asked_for(places: Iterable[int], options: DuplicateOptions) -> bool:
 
 
 def _trimmed(groups: Groups, files: FileColumns, options: DuplicateOptions) -> Groups:
-    """Return the groups that `options` ask for. Of the reference, each has its first file alone, so that what
-    is wasted are the files outside."""
+    """Return the groups that `options` ask for. Each keeps only the first of its files in the reference, so
+    that the files outside of it are the waste."""
     if not (options.reference or options.across):
         return groups
     known = len(options.reference)

@@ -117,7 +117,7 @@ OPTIONS = (
         (
             Option(
                 ("-o", "--output"),
-                "also write this scan to FILE.rdcscan; rdc merge combines those of several machines",
+                "also write this scan to FILE, which ends in .rdcscan, for rdc merge to combine with others",
                 "FILE",
                 common=True,
             ),

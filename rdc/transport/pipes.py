@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import sys
+import time
 
 from rdc.errors import CommandMissingError, UsageError, printable
 from rdc.lean.typed import Protocol
@@ -192,6 +194,12 @@ EXIT_SECONDS = 5.0
 TERMINATE_SECONDS = 2.0
 """Seconds that a child may then ignore SIGTERM."""
 
+LOOK_SECONDS = 0.02
+"""Between two looks at a child, where the system cannot tell that it has ended."""
+
+LISTED_FDS = 1024
+"""Descriptors that are tried where the system does not list those that are open."""
+
 
 class StdioTransport(PipeTransport):
     """A server's end, on this process's stdin and stdout.
@@ -217,10 +225,14 @@ class StdioTransport(PipeTransport):
 
 
 class Process(Protocol):
-    """The methods of a subprocess.Popen that the dialler's end needs."""
+    """A child process, as the dialler's end needs it."""
 
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
+    def poll(self) -> int | None:
+        """Return the exit status, negative for a signal; None while the child runs."""
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """As `poll`, after at most `timeout` seconds; None: once the child has ended."""
+
     def terminate(self) -> None: ...
     def kill(self) -> None: ...
 
@@ -232,32 +244,88 @@ def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
 
 
 class _Child:
-    """A subprocess.Popen whose end wakes whoever waits for it.
+    """What of subprocess.Popen a remote shell needs. To load subprocess, with the regular expressions and
+    locales that it loads, took longer than to start a child, and each remote sync waited for it.
 
-    With a timeout, Popen itself looks whether the child has ended, at intervals that grow to 50 ms: 20 ms of
-    each remote sync, between the last byte and the end.
+    The child has the signals back that Python ignores, and no descriptors of ours but its three.
     """
 
     def __init__(self, argv: Sequence[str], stdin: int, stdout: int) -> None:
-        import subprocess  # takes 12 ms: only the dialler of another process needs it
+        self._code: int | None = None
+        self._pid = os.posix_spawnp(
+            argv[0],
+            list(argv),
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, stdin, 0),
+                (os.POSIX_SPAWN_DUP2, stdout, 1),
+                *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inherited()),
+            ],
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        )
 
-        self._popen = subprocess.Popen(argv, stdin=stdin, stdout=stdout)
-        self.poll = self._popen.poll
-        self.terminate = self._popen.terminate
-        self.kill = self._popen.kill
+    def poll(self) -> int | None:
+        return self._ended(os.WNOHANG)
 
-    def wait(self, timeout: float | None = None) -> int:
-        if timeout is not None and self.poll() is None:
-            with contextlib.suppress(AttributeError, OSError):  # no Linux, or a kernel that refuses it
-                ending = os.pidfd_open(self._popen.pid)
-                try:
-                    ended = select.poll()
-                    ended.register(ending, select.POLLIN)
-                    ended.poll(timeout * 1000)
-                    timeout = 0
-                finally:
-                    os.close(ending)
-        return self._popen.wait(timeout)
+    def wait(self, timeout: float | None = None) -> int | None:
+        if timeout is None:
+            return self._ended(0)
+        if self.poll() is None:
+            self._wait_for_end(timeout)
+        return self.poll()
+
+    def _ended(self, options: int) -> int | None:
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self._pid, options)
+            except ChildProcessError:
+                self._code = 0  # SIGCHLD is ignored, so the system keeps no status
+            else:
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+    def _wait_for_end(self, timeout: float) -> None:
+        """Sleep until the end wakes us: to look at intervals would add one to each remote sync."""
+        try:
+            ending = os.pidfd_open(self._pid)
+        except (AttributeError, OSError):  # no Linux, or a kernel that refuses it
+            end = time.monotonic() + timeout
+            while self.poll() is None and (left := end - time.monotonic()) > 0:
+                time.sleep(min(left, LOOK_SECONDS))
+            return
+        try:
+            ended = select.poll()
+            ended.register(ending, select.POLLIN)
+            ended.poll(timeout * 1000)
+        finally:
+            os.close(ending)
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+
+
+def _inherited() -> list[int]:
+    """Return the descriptors above 2 that a child would inherit: those that this process has from its own
+    parent, since Python makes none. One of a lock, say, must not stay open in a remote shell that lives on.
+    """
+    try:
+        fds = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        fds = [*range(LISTED_FDS)]
+    found = []
+    for fd in fds:
+        with contextlib.suppress(OSError):  # not open, as that of the listing
+            if fd > 2 and os.get_inheritable(fd):
+                found.append(fd)
+    return found
 
 
 class ChildTransport(PipeTransport):
@@ -294,12 +362,7 @@ class ChildTransport(PipeTransport):
     def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit status after at most `timeout` seconds (EXIT_SECONDS by default); None if the child
         still runs. It explains an end of the stream."""
-        from subprocess import TimeoutExpired
-
-        try:
-            return self._process.wait(EXIT_SECONDS if timeout is None else timeout)
-        except TimeoutExpired:
-            return None
+        return self._process.wait(EXIT_SECONDS if timeout is None else timeout)
 
     def close(self) -> None:
         """End the stream in both directions, wait EXIT_SECONDS for the child's exit, then terminate it."""

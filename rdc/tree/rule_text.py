@@ -62,8 +62,8 @@ class RuleDefaults(Record):
     perishable: bool = False
     absolute: bool = False
     own_side: RuleSide = RuleSide.DEFAULT
-    """Of a rule that leaves a rule file itself out. In a rule file of the tree it protects in any case, as in
-    rsync, also with --delete-excluded."""
+    """The side of a rule that leaves the rule file itself out. In a rule file of the tree, such a rule always
+    protects, as in rsync, even with --delete-excluded."""
 
     def split(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield the rules in `data`, each with the number of its line."""
@@ -349,7 +349,7 @@ class RuleListBuilder:
         elif isinstance(rule, CvsRules):
             if self._cvs is None:
                 raise UsageError(
-                    f"{where}: the list of CVS stands only on the command line or in a merge file"
+                    f"{where}: the list of CVS is allowed only on the command line or in a merge file"
                 )
             self._rules += self._cvs(rule.defaults)
         elif isinstance(rule, DirectoryRules):

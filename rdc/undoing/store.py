@@ -60,8 +60,8 @@ class Facts(Record):
     """Bytes; 0 for a directory."""
     mtime_ns: int
     ctime_ns: int = 0
-    """The ctime of the entry before the sync touched it. Of a file that got a further name: the ctime
-    before that. 0: unknown, or nothing that counts."""
+    """The ctime of the entry before the sync touched it. For a file that got a further name, the
+    ctime before that. 0: unknown, or nothing that counts."""
 
     @property
     def is_directory(self) -> bool:

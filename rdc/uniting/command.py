@@ -57,14 +57,13 @@ UNITE_OPTIONS = (
                 ("--status",),
                 "show the last run and its conflicts; read no files",
                 common=True,
-                note="""It reads what the last run left in `.rdc-unite`. Files changed since are not looked
-                at.""",
+                note="""It reads what the last run recorded in `.rdc-unite`, and ignores later changes.""",
             ),
             Option(
                 ("--forget",),
                 "forget the pair; the next run is like the first",
-                note="""What both sides remember of each other is removed. No file is touched. The next run
-                deletes nothing, and what differs then is a conflict.""",
+                note="""The common state is removed from both sides. No file is touched. The next run deletes
+                nothing, and reports each difference as a conflict.""",
             ),
             Option(
                 ("-c", "--checksum"),
@@ -77,17 +76,17 @@ UNITE_OPTIONS = (
                 "treat each directory of this NAME as a whole, like .git; repeatable",
                 "NAME",
                 common=True,
-                note="""A unit that both sides changed is one conflict, and nothing in it moves. `.git`,
-                `.hg`, `.svn`, `.jj` and `.bzr` are units anyway.""",
+                note="""If both sides changed something in such a directory, that is one conflict, and nothing
+                in it is synced. `.git`, `.hg`, `.svn`, `.jj` and `.bzr` are always treated so.""",
                 example="--unit=photos.lrdata ~/photos /mnt/photos",
             ),
             Option(("--no-fsync",), "do not fsync: faster, but a power failure may lose what this run wrote"),
             Option(
                 ("--watch",),
-                "go on: run again whenever a side has changed, until Ctrl-C or SIGTERM",
-                note="""Both sides are watched, also one on another machine, with which one connection stays
-                open. A lost connection is dialled again. Each run is a whole one, with all its guards. A
-                conflict is named once, and again when it changes.""",
+                "keep running: sync again after each change, until Ctrl-C or SIGTERM",
+                note="""Both sides are watched. To a side on another machine, one connection stays open, and
+                is opened again if it breaks. Each run has all guards. A conflict is reported once, and again
+                when it changes.""",
                 common=True,
                 example="--watch ~/work nas:work",
             ),
@@ -108,8 +107,8 @@ UNITE_OPTIONS = (
                 "WHICH",
                 values=("left", "right", "newer", "older", "larger", "smaller"),
                 common=True,
-                note="""For all conflicts of this run. Where both are equally new or large, the conflict
-                stays. The other version is kept for `rdc undo`.""",
+                note="""It applies to all conflicts of this run. If both versions are equally new or large,
+                the conflict remains. The replaced version is kept for `rdc undo`.""",
                 example="--prefer=newer ~/work /mnt/work",
             ),
             Option(
@@ -117,8 +116,8 @@ UNITE_OPTIONS = (
                 "resolve conflicts at and below PATH; HOW is left, right or both; repeatable",
                 "PATH=HOW",
                 common=True,
-                note="""PATH is relative to both directories. `both` leaves the newer version its name and
-                gives the older one a name of its own, as `--keep-both` does.""",
+                note="""PATH is relative to both directories. With `both`, the newer version keeps
+                its name and the older one gets a name of its own, as with `--keep-both`.""",
                 example="--resolve=budget.ods=left ~/work /mnt/work",
             ),
             Option(
@@ -167,14 +166,14 @@ UNITE_OPTIONS = (
                 ("--force-empty",),
                 "if one side is empty now, delete everything on the other side",
                 common=True,
-                note="""Without it, the run stops with 11 where a directory is empty that had entries, as one
-                that is not mounted.""",
+                note="""Without it, the run stops with exit code 11 if a directory that had entries is empty:
+                its file system may not be mounted.""",
             ),
             Option(
                 ("--ring",),
                 "unite two directories that other pairs connect already",
-                note="""Without it, the first run of such a pair is refused. In a ring, an entry that one run
-                deletes comes back by way of the others.""",
+                note="""Without it, the first run of such a pair is rejected. In a ring, an entry that one run
+                deletes can return through the other pairs.""",
             ),
             Option(
                 ("--keep-undo",),
@@ -193,8 +192,8 @@ UNITE_OPTIONS = (
             Option(
                 ("--no-rules",),
                 "forget --exclude, --include and --unit of earlier runs",
-                note="""A run without these options goes by those of the last run that had some. Both sides
-                keep them, and `--status` shows them. Entries that are excluded later stay on both sides.""",
+                note="""A run without these options uses those of the last run that had any. Both sides store
+                them, and `--status` shows them. Entries that are excluded later stay on both sides.""",
             ),
         ),
     ),
@@ -210,7 +209,7 @@ UNITE_OPTIONS = (
     ),
 )
 
-_LATER = "rdc unite does not have it yet"
+_LATER = "rdc unite does not support it yet"
 
 REFUSED = {
     "--hard-links": f"{_LATER}; hard links are copied as separate files",
@@ -221,16 +220,16 @@ REFUSED = {
     "-X": f"{_LATER}",
     "--owner": f"{_LATER}; files belong to whoever runs it",
     "--delete": "deletions of each side go to the other anyway; what is new is never deleted",
-    "--update": "no clock decides; --prefer=newer solves conflicts so",
-    "-u": "no clock decides; --prefer=newer solves conflicts so",
+    "--update": "times decide nothing in rdc unite; --prefer=newer resolves conflicts by time",
+    "-u": "times decide nothing in rdc unite; --prefer=newer resolves conflicts by time",
     "--inplace": "files are always replaced whole",
     "--append": "files are always replaced whole",
     "--backup": "each side keeps old versions for rdc undo: --keep-undo",
     "-b": "each side keeps old versions for rdc undo: --keep-undo",
     "--files-from": "a pair is always united whole; leave entries out with --exclude",
-    "--link-dest": "both sides hold all their files",
-    "--copy-dest": "both sides hold all their files",
-    "--compare-dest": "both sides hold all their files",
+    "--link-dest": "both sides contain all their files",
+    "--copy-dest": "both sides contain all their files",
+    "--compare-dest": "both sides contain all their files",
     "--fake-super": f"{_LATER}",
     "--max-delete": "--guard=PERCENT bounds deletions",
     "--resync": "there is nothing to repair: a lost or damaged state blocks no run; --forget starts over",
@@ -279,7 +278,7 @@ Examples:
 
 _MORE_EXAMPLES = """\
   rdc unite --watch ~/work nas:work
-                                   go on: apply each change to the other side as it happens
+                                   keep running: apply each change to the other side
   rdc undo ~/work                  revert the last run on that side
   rdc unite --status ~/work /mnt/work
                                    show the last run and the remaining conflicts

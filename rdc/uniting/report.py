@@ -210,7 +210,7 @@ def pair_lines(pair: UnitePair, operands: tuple[str, str]) -> list[str]:
     lines = [f"{printable(pair.place)}: last united {when}, {entries} in common"]
     lines += [f"  {printable(rule)}" for rule in pair.rules]
     if pair.interrupted:
-        lines.append("  a run was interrupted since; the next one goes on")
+        lines.append("  a later run was interrupted; the next one resumes it")
     lines += ["  " + conflict_line(each) for each in pair.conflicts[:UNITE_LISTED]]
     if len(pair.conflicts) > UNITE_LISTED:
         lines.append(f"  {len(pair.conflicts) - UNITE_LISTED:,} more conflicts")

@@ -49,8 +49,8 @@ def pack_edges(edges: Iterable[bytes]) -> bytes:
 
 
 def merged_edges(one: bytes, ones: Set[bytes], other: bytes, others: Set[bytes]) -> frozenset[bytes]:
-    """Return the edges that two directories know. Of its own edges each knows best: what only others still
-    tell of them is over."""
+    """Return the edges that two directories know. Each knows its own edges best: one that only others still
+    list no longer exists."""
     return frozenset(
         edge
         for edge in ones | others

@@ -99,7 +99,7 @@ NO_VERB, SEE = "rdc: rdc has no verb '{}';", "(see rdc --help)"
     ("words", "line"),
     [
         ([], f"rdc: a verb is needed: {VERB_LIST} (see rdc --help)"),
-        (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
+        (["-av", "a", "b"], "rdc: -av comes before the verb; write rdc sync -av ... (see rdc --help)"),
         (["snyc", "b"], "rdc: rdc has no verb 'snyc'; did you mean sync? (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),
         (

@@ -183,10 +183,10 @@ def test_a_list_that_is_too_long_is_refused_with_its_option(tmp_path: Path) -> N
         (["-h"], "SRC and DST are needed, nothing was given (see rdc sync --help)"),
         ([":a", "b", "c"], ":a: no host name before ':'; a local path with a ':' is written ./:a"),
         (["a", ":b", "c"], ":b: there is no HOST:PATH before it; a file of this name is ./:b"),
-        (["-0", "a", "b"], "--from0 means nothing without --files-from; rule files have one rule a line"),
+        (["-0", "a", "b"], "--from0 needs --files-from; rule files have one rule a line"),
         (
             ["--no-implied-dirs", "a", "b"],
-            "--no-implied-dirs means nothing without --relative or --files-from",
+            "--no-implied-dirs needs --relative or --files-from",
         ),
         (
             ["--files-from=h:list", "a", "b"],

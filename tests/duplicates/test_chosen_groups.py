@@ -151,7 +151,7 @@ def test_paths_come_from_a_list(trees: Path) -> None:
         (("--from=x", "a"), "--from is for --delete, --move or --symlink"),
         (("--from=x", "--reference=b", "--delete", "a"), "--from and --reference exclude each other"),
         (("--reference=nowhere", "a"), "--reference: there is no directory nowhere"),
-        (("--from0", "a"), "--from0 means nothing without --files-from"),
+        (("--from0", "a"), "--from0 needs --files-from"),
         (("--files-from=", "a"), "--files-from needs a file"),
         (("--files-from=-",), "rdc dupes needs a file or directory"),
         (("--from=", "--delete", "a"), "--from needs a report"),

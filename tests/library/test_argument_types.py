@@ -104,7 +104,7 @@ def test_wrong_arguments_about_the_far_side_are_named(name: str) -> None:
 
 def test_a_check_refuses_options_that_mean_nothing_to_it() -> None:
     places = ("a/", "b/")
-    with pytest.raises(rdc.UsageError, match=r"^SyncOptions\.delete means nothing to a check; "):
+    with pytest.raises(rdc.UsageError, match=r"^SyncOptions\.delete has no effect on a check; "):
         rdc.check(*places, rdc.CheckOptions(rdc.SyncOptions(delete=True)))
     with pytest.raises(rdc.UsageError, match=r"^Sample\.share: expected more than 0 and at most 1, found 2"):
         rdc.check(*places, rdc.CheckOptions(sample=rdc.Sample(2)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
-from rdc.model.preserved import packed_time
+from rdc.model.preserved import ALL_KEPT, Granularity, packed_time
 from rdc.plan.compare import TimeLimits, is_clamped, time_limits, with_clamped_times
 from tests.support.trees.manifests import entry, listing
 
@@ -31,9 +32,36 @@ def test_rows_of_one_name_and_kind_are_compared() -> None:
     wanted = listing(entry(name, kind, mtime_ns=late) for name, kind in kinds.items())
     there = {b"d": last, b"f": last, b"g": last - 1, b"i": last}
     existing = listing(entry(name, kinds.get(name, Kind.FILE), mtime_ns=time) for name, time in there.items())
-    clamped = with_clamped_times(wanted, existing, lambda: EXT4)
+    clamped = with_clamped_times(wanted, existing, lambda: EXT4, ALL_KEPT)
     assert list(clamped.wanted.mtimes) == [last, last, late, late]
     assert clamped.files == {1}
+
+
+NO_LIMITS = TimeLimits()
+FAT_FIRST = 315_532_800
+
+
+@pytest.mark.parametrize(
+    ("limit", "beyond", "step", "stands"),
+    [
+        ((1 << 31) - 1, 10**10, 1, True),
+        ((1 << 31) - 1, 10**9, 1, False),
+        (-(1 << 31), -(10**10), 1, True),
+        (FAT_FIRST, 5, 2 * SECOND, True),
+        (FAT_FIRST, 5, 1, False),
+        (0, -5, 2 * SECOND, False),
+    ],
+)
+def test_a_limit_of_the_source_replaces_nothing_beyond_it(
+    limit: int, beyond: int, step: int, stands: bool
+) -> None:
+    """But what is a usual time of files, too, is that."""
+    preserved = replace(ALL_KEPT, source_granularity=Granularity(step))
+    time, there = packed_time(limit * SECOND), packed_time(beyond * SECOND)
+    wanted, existing = (listing([entry(b"f", Kind.FILE, mtime_ns=one)]) for one in (time, there))
+    clamped = with_clamped_times(wanted, existing, lambda: NO_LIMITS, preserved)
+    assert list(clamped.wanted.mtimes) == [there if stands else time]
+    assert clamped.files == ({0} if stands else set())
 
 
 def never() -> TimeLimits:
@@ -49,4 +77,4 @@ def test_the_epoch_is_a_time_like_others_where_earlier_ones_can_be_stored() -> N
 
 def test_usual_times_are_not_looked_at() -> None:
     wanted = listing([entry(b"f", mtime_ns=2 * 10**18)])
-    assert with_clamped_times(wanted, listing([]), never).wanted is wanted
+    assert with_clamped_times(wanted, listing([]), never, ALL_KEPT).wanted is wanted

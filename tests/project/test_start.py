@@ -155,8 +155,7 @@ def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
         "rdc.tree.manifest",
         "rdc.kernel",
     }
-    starts_shell = {"subprocess", "selectors", "threading", "locale", "re"}
-    check(start, heavy=(SLOW | later) - starts_shell)
+    check(start, heavy=SLOW | later)
 
 
 def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[Path, Path]) -> None:
@@ -172,8 +171,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
         "rdc.session.transfer.transfers",
     }
     later |= {"rdc.session.source.file_sender"}
-    starts_shell = {"subprocess", "selectors", "threading", "locale", "re"}
-    check(start, heavy=(SLOW | later) - starts_shell)
+    check(start, heavy=SLOW | later)
 
 
 @pytest.mark.parametrize("verb", ["dupes", "similar"])

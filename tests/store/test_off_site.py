@@ -22,7 +22,9 @@ from rdc.session.destination.store_landing import StoreLanding
 from rdc.session.runtime.commands import Conversation
 from rdc.store import place as placing
 from rdc.store.copied_store import CopiedStore
+from rdc.store.index_file import decode_index
 from rdc.store.place import PackStore
+from rdc.store.publish import published_snapshot
 from tests.support.power.power_cut import History
 from tests.support.power.power_log import Ordering, snapshot
 from tests.support.power.recorded_writes import built_recorder, record
@@ -85,6 +87,18 @@ def check_copy(copy: Path, trees: dict[int, bytes]) -> int:
     problems = Problems()
     assert rdc.verify_store(copy, 1.0, reporter=problems).damaged == 0, problems.texts
     return len(listed)
+
+
+def check_index(copy: Path) -> int | None:
+    """All that the index names is there, and is what it says. Return how many snapshots it has; None
+    without an index."""
+    if not (copy / "index").exists():
+        return None
+    index = decode_index((copy / "index").read_bytes()).index
+    with PackStore.open(os.fsencode(copy)) as opened:
+        assert {name: opened.pack_end(name) for name in index.packs} == index.packs
+        assert [published_snapshot(opened, one.number) for one in index.snapshots] == list(index.snapshots)
+    return len(index.snapshots)
 
 
 @pytest.mark.parametrize("way", list(Way))
@@ -202,6 +216,31 @@ def test_a_put_during_the_copy_is_not_in_it(
     assert len(source.trees) == 3
     assert check_copy(copy, source.trees) == 2
     rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
+    assert state_of(copy) == state_of(source.store)
+
+
+@pytest.mark.parametrize("directory", [b"", b"forgotten", b"packs", b"snapshots"])
+@pytest.mark.parametrize("was_published", [True, False])
+def test_a_copied_index_names_what_the_copy_has(
+    source: Source, tmp_path: Path, directory: bytes, was_published: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A put that ends during the copy replaces the index, by one that names a later pack."""
+    copy = tmp_path / "copy"
+
+    def publish() -> None:
+        rdc.store_put(source.tree, source.store, rdc.StoreOptions(publish=True), catalog=None)
+
+    def put() -> None:
+        source.put()
+        publish()
+
+    if was_published:
+        publish()
+    shown(monkeypatch, directory, put)
+    assert rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None).exit is ExitCode.OK
+    assert check_index(copy) == (3 if was_published else None)
+    rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
+    assert check_index(copy) == len(trees_of(source.store))
     assert state_of(copy) == state_of(source.store)
 
 

@@ -104,7 +104,7 @@ def test_many_chunks_are_those_that_are_read_one_by_one(first: list[int], wanted
         runs(store, pool)
         with opened(store) as reader:
             keys = [reader.key_of(pool[number]) for number in wanted]
-            assert list(map(bytes, reader.read_many(keys))) == [pool[number] for number in wanted]
+            assert list(map(bytes, reader.read_many(b"".join(keys)))) == [pool[number] for number in wanted]
             assert reader.lengths(b"".join(keys)) == [len(pool[number]) for number in wanted]
 
 
@@ -119,7 +119,7 @@ def test_many_chunks_are_read_in_few_searches(store: Path, monkeypatch: pytest.M
             return place_of(key)
 
         monkeypatch.setattr(reader, "_place_of", noted)
-        assert len(reader.read_many(keys)) == 30
+        assert len(reader.read_many(b"".join(keys))) == 30
         assert searched == keys[::3]
 
 
@@ -130,11 +130,11 @@ def test_many_chunks_of_a_damaged_frame_come_from_elsewhere(store: Path) -> None
         (pack,) = reader.packs
     damage(store, pack.name, 8 + 150)
     with opened(store) as reader, pytest.raises(FileError, match="damaged"):
-        reader.read_many(keys)
+        reader.read_many(b"".join(keys))
     add_pack(store, PackedFrame(contents[1]))
     with opened(store) as reader:
-        assert list(map(bytes, reader.read_many(keys[1:2]))) == contents[1:2]
-        assert list(map(bytes, reader.read_many(keys[3:]))) == contents[3:]
+        assert list(map(bytes, reader.read_many(b"".join(keys[1:2])))) == contents[1:2]
+        assert list(map(bytes, reader.read_many(b"".join(keys[3:])))) == contents[3:]
 
 
 def test_few_directories_and_files_stay_open(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

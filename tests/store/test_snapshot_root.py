@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
+from array import array
 from pathlib import Path
 
 import pytest
+from typing_extensions import Buffer
 
 from rdc.errors import FileChangedError, FileError, UsageError
 from rdc.files.root.root import Root
+from rdc.kernel.blake3_many import name_parts
 from rdc.lean.records import replace
 from rdc.model.entries import NODES, Kind, strings
+from rdc.store import reader as reading
 from rdc.store.place import PackStore
 from rdc.store.snapshot_root import (
     DEVICE,
@@ -112,6 +117,29 @@ def test_entries_are_those_that_were_put(tree: Path, store: Path) -> None:
         root.release()
 
 
+def test_of_a_file_read_from_front_to_back_each_frame_is_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = random.Random(3).randbytes(600_000)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "noise").write_bytes(content)
+    put_tree(tmp_path / "tree", tmp_path / "st")
+    checked: list[int] = []
+
+    def noted(data: Buffer, sizes: array[int], key: bytes | None = None) -> bytes:
+        checked.append(sum(sizes))
+        return name_parts(data, sizes, key)
+
+    root, _ = show(f"{tmp_path}/st/@1/")
+    try:
+        monkeypatch.setattr(reading, "name_parts", noted)
+        with root.open_read(b"noise") as file:
+            assert b"".join(file.spans(10_000)) == content
+        assert checked == [600_000]
+    finally:
+        root.release()
+
+
 def test_contents_are_read_anywhere(tree: Path, store: Path) -> None:
     root, _ = show(f"{store}/@1/docs/")
     try:
@@ -119,6 +147,11 @@ def test_contents_are_read_anywhere(tree: Path, store: Path) -> None:
         with root.open_read(b"text") as file:
             for offset, length in ((0, 1), (65_000, 2_000), (299_990, 10), (0, 300_000), (7, 0)):
                 assert file.pread(offset, length) == content[offset : offset + length]
+            rng = random.Random(3)
+            for offset in (rng.randrange(len(content) - 2_000) for _ in range(100)):
+                for start in (offset, offset + 1_000):  # the second one goes on from the first
+                    part = content[start : start + 1_000]
+                    assert file.pread(start, len(part)) == part
             with pytest.raises(FileChangedError):
                 file.pread(299_990, 11)
         with pytest.raises(FileChangedError, match="no such entry"):

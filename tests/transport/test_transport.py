@@ -285,6 +285,24 @@ def test_the_child_is_in_our_process_group_and_keeps_no_stray_descriptor(tmp_pat
     assert words[4:] in ([str(os.getpgrp()).encode()], [])
 
 
+def test_a_child_keeps_no_stray_descriptor_where_the_system_lists_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(path: str) -> list[str]:
+        raise FileNotFoundError(path)
+
+    stray = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(stray, True)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "listdir", refuse)
+            transport = ChildTransport(["sh", "-c", f"[ -e /proc/self/fd/{stray} ]"])
+        assert transport.wait() == 1
+        transport.close()
+    finally:
+        os.close(stray)
+
+
 def test_a_child_has_the_signals_back_that_python_ignores() -> None:
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         assert signal.getsignal(ignored) == signal.SIG_IGN

@@ -60,7 +60,7 @@ class Deadline(Record):
     def error(self) -> RdcError:
         """The error of a run that it ended."""
         return RdcError(
-            f"stopped by {self.given}; what is done stays, and the next run goes on from there",
+            f"stopped by {self.given}; what is done stays, and the next run continues from there",
             code=ExitCode.TIMEOUT,
         )
 

@@ -519,7 +519,7 @@ def read_request(
     far = next((each for each in (*sources, destination) if each.host is not None), None)
     values = {"relative": words.has("--files-from")} | read_fields(words)
     if not (values["relative"] or values.get("implied_dirs", True)):
-        raise UsageError("--no-implied-dirs means nothing without --relative or --files-from")
+        raise UsageError("--no-implied-dirs needs --relative or --files-from")
     values |= _listed(words, read_list or read_rule_file, far)
     values["rules"] = (*rules, _OLD_DIRS) if _dirs(words) == "--old-dirs" else rules
     # A .rdcignore that is new must not delete at DST what it leaves out at SRC.
@@ -686,7 +686,7 @@ def _map(words: Words, name: str, of_groups: bool) -> bytes:
     if not maps:
         return b""
     if len(maps) > 1:
-        raise UsageError(f"{name} counts once, and --chown is such a map: join the items by commas")
+        raise UsageError(f"{name} may be given once, and --chown counts as one: join the items with commas")
     try:
         OPTIONS["usermap"].check_value(maps[0])
     except ValueError as error:
@@ -714,7 +714,7 @@ def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict
     given, nul = words.last("--files-from"), words.has("--from0")
     if given is None:
         if nul:
-            raise UsageError("--from0 means nothing without --files-from; rule files have one rule a line")
+            raise UsageError("--from0 needs --files-from; rule files have one rule a line")
         return {}
     far_list = _far_list(given.value, far, nul=nul)
     if far_list is not None:
@@ -738,7 +738,7 @@ def _far_list(name: str, far: Location | None, *, nul: bool) -> FarList | None:
     if found.port is not None and _module(found) != _module(far):
         raise UsageError(f"--files-from={name}: the list has to be in the module of {far}")
     if found.inner in {b"", b"."}:
-        raise UsageError(f"--files-from={name}: a file is needed behind the host")
+        raise UsageError(f"--files-from={name}: a file is needed after HOST:")
     return FarList(found.inner, nul=nul)
 
 

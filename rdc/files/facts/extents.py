@@ -178,8 +178,8 @@ HOLES_SUMMED = 65_536
 
 
 def data_bytes(fd: int, size: int, allocated: int) -> int:
-    """Return the bytes outside of holes in the first `size` bytes. Of a file with very many holes, return
-    `allocated`, what it takes on disk, if that is less than what is left without the first ones."""
+    """Return the bytes outside of holes in the first `size` bytes. For a file with very many holes, subtract
+    only the first ones, and return `allocated`, the bytes that it takes on disk, if that is less."""
     hollow = 0
     for number, (start, end) in enumerate(holes(fd, size)):
         hollow += end - start

@@ -346,7 +346,7 @@ class NameChange:
             self.doing,
             expected=_COMPARED,
             found=found,
-            advice=f"look at {printable(name)}{beside}, which holds what it was",
+            advice=f"look at {printable(name)}{beside}, which has the old content",
         )
 
     def _changed(self, found: str) -> RdcError:

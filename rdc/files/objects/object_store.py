@@ -182,7 +182,7 @@ class PageReader:
         """Return what all pages list, by name."""
         names, sizes, versions = self._names, self._sizes, self._versions
         if any(one >= next_ for one, next_ in pairwise(names)):
-            # Some stores list in another order. Of a name that comes twice, the first one counts.
+            # Some stores list in another order. If a name comes twice, the first one counts.
             order = sorted(range(len(names)), key=names.__getitem__)
             order = [row for at, row in enumerate(order) if not at or names[row] != names[order[at - 1]]]
             names = [names[row] for row in order]
@@ -510,7 +510,7 @@ def _date(text: str) -> datetime:
 
 
 def _single(url: ObjectUrl, lister: ObjectLister) -> ListedObjects | None:
-    """Return the object that a URL names. Of all names that begin with its own, that comes first."""
+    """Return the object that a URL names. A listing has it first among the names that begin with its own."""
     if not url.name:
         return None
     above, _, name = url.key.rpartition("/")

@@ -128,8 +128,8 @@ class Leftovers:
 #
 # The content of each is synced at once. Its temporary is then closed, so no number of files needs more
 # descriptors. When the run has everything, `land` opens the temporaries again and commits them as any
-# CommitGroup does: a kill leaves the old file or the new one at each path. Of what was held back, the next
-# run finds the temporaries and takes them up as bases.
+# CommitGroup does: a kill leaves the old file or the new one at each path. The next run finds
+# the temporaries of files that were held back, and uses them as bases.
 
 
 class _Waiting(Record, eq=False):

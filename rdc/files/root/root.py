@@ -306,7 +306,7 @@ class Root(ConfinedRoot):
     def _quota_exceeded(self, path: bytes, quota: WriteQuota) -> RdcError:
         return RdcError(
             f"{printable(self.shown(path))}: cannot write it: this session may write {quota.size} bytes"
-            " in total; what was complete is there, run again to go on",
+            " in total; complete files are in place; run again to continue",
             code=ExitCode.FILE_IO,
         )
 

@@ -329,8 +329,11 @@ class DirectoryEntries:
         """Return how the root directory differs from `wanted`."""
         existing = self._root.metadata(b"")
         existing = with_equal_time(existing, wanted, self._options)
-        existing = with_clamped_time(existing, wanted, lambda: time_limits(self._root.file_system_type(b"")))
-        return difference(Kind.DIRECTORY, wanted, existing, preserved=self._storage.preserved)
+        preserved = self._storage.preserved
+        existing = with_clamped_time(
+            existing, wanted, lambda: time_limits(self._root.file_system_type(b"")), preserved
+        )
+        return difference(Kind.DIRECTORY, wanted, existing, preserved=preserved)
 
     def _with_own_time(self, wanted: Metadata) -> Metadata:
         """`wanted` with the mtime that the root directory has, if both ends take the two for one time."""
@@ -490,7 +493,7 @@ class DirectoryChanges:
         """Compare a directory that both sides have, and start all changes in it."""
         # long because each step decides whether the directory itself is touched
         directory = directory.with_equal_times(self._options)
-        directory, clamped = directory.with_clamped_times(self._root)
+        directory, clamped = directory.with_clamped_times(self._root, self._storage.preserved)
         if clamped and not self._options.size_only:
             check = clamped.union(check)
         path, existing = directory.path, directory.existing

@@ -293,11 +293,13 @@ class ComparedDirectory(Record):
         listing = with_equal_times(self.listing, self.existing, options)
         return self if listing is self.listing else replace(self, listing=listing)
 
-    def with_clamped_times(self, root: Root) -> tuple[ComparedDirectory, frozenset[int]]:
-        """Return this directory with the times that its file system can hold, and the rows of the files whose
-        content has to be compared for that."""
+    def with_clamped_times(
+        self, root: Root, preserved: Preserved
+    ) -> tuple[ComparedDirectory, frozenset[int]]:
+        """Return this directory with the times that both file systems can hold, and the rows of the files
+        whose content has to be compared for that."""
         clamped = with_clamped_times(
-            self.listing, self.existing, lambda: time_limits(root.file_system_type(self.path))
+            self.listing, self.existing, lambda: time_limits(root.file_system_type(self.path)), preserved
         )
         if clamped.wanted is self.listing:
             return self, clamped.files

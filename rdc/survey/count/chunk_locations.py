@@ -114,7 +114,7 @@ class ChunkLocations:
 # ones.
 
 REFERENCES = 1 << 19
-"""Most references stored, 20 bytes each: all of 8 GB at 16 KiB. Of more data, one chunk in 2, 4, 8 ... is
+"""Most references stored, 20 bytes each: all of 8 GB at 16 KiB. In more data, one chunk in 2, 4, 8 ... is
 followed. That still tells directories of some megabytes apart."""
 
 SALT = 0x7265_6673_0000_0001

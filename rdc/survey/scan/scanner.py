@@ -454,8 +454,8 @@ class Scanner:
         return STREAMED_BYTES - 1 if isinstance(root, Root) else SMALL_BYTES
 
     def _is_first(self, found: Found, row: int) -> bool:
-        """Return whether this file was not seen under another name. Of several names, the first in the walk's
-        order counts. An object has no other name."""
+        """Return whether this file was not seen under another name. A file with several names is counted at
+        the first in the walk's order. An object has no other name."""
         if found.links[row] <= 1 and not (self._every_inode and found.links[row]):
             return True
         before = len(self._linked)

@@ -114,6 +114,23 @@ def test_what_is_clamped_is_idle_and_never_stale(memory: Path, tmp_path: Path) -
         assert command("check", f"{memory}/s/", f"{there}/d/").code == 0
 
 
+@pytest.mark.needs("ext4")
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_clamped_does_not_come_back(way: Way, memory: Path, tmp_path: Path) -> None:
+    with mounted("ext4", tmp_path, options="") as there:
+        fill(memory / "s", more=0)
+        run_sync(memory / "s", there / "d", way=way)
+        before = times(memory / "s")
+        assert run_sync(there / "d", memory / "s", way=way).items == []
+        (there / "d/small9999").write_text("8888")
+        set_time(there / "d/small9999", 15_032_385_535, 0)
+        assert len(run_sync(there / "d", memory / "s", way=way).items) == 1
+        assert (memory / "s/small9999").read_text() == "8888"
+        after = times(memory / "s")
+        assert {name for name in before if before[name] != after[name]} <= {".", "small9999"}
+        assert command("check", f"{there}/d/", f"{memory}/s/").code == 0
+
+
 def test_undo_brings_distant_times_back(memory: Path) -> None:
     fill(memory / "s", more=0)
     run_sync(memory / "s", memory / "d")

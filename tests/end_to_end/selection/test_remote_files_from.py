@@ -194,7 +194,7 @@ def test_who_does_not_know_it_refuses_by_name() -> None:
     [
         (("--files-from=:list", "s", "d"), "neither SRC nor DST is there"),
         (("--files-from=x:list", "h:s", "d"), "has to be on the host of h:s"),
-        (("--files-from=:", "h:s", "d"), "a file is needed behind the host"),
+        (("--files-from=:", "h:s", "d"), "a file is needed after HOST:"),
         (("--files-from=::list", "h:s", "d"), "HOST::MODULE is rsync's daemon"),
         (("--files-from=rdc://h/other/list", "rdc://h/m/s", "d"), "has to be in the module of"),
         (("--files-from=:list", "h:s", "h:t", "d"), "--files-from takes one SRC"),

@@ -145,7 +145,7 @@ _FORCED: dict[str, ForcedCommand] = {}
 
 
 class _Forked:
-    """A process of the server, as a subprocess.Popen."""
+    """A process of the server, as `start_process` returns one."""
 
     def __init__(self, server: socket.socket, process: FarProcess, stdin: int, stdout: int) -> None:
         self._status, status = os.pipe()
@@ -163,15 +163,12 @@ class _Forked:
             os.close(self._status)
 
     def poll(self) -> int | None:
-        try:
-            return self.wait(0)
-        except subprocess.TimeoutExpired:
-            return None
+        return self.wait(0)
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self, timeout: float | None = None) -> int | None:
         if self._code is None:
             if not self._ended.poll(None if timeout is None else timeout * 1000):
-                raise subprocess.TimeoutExpired(FAR, timeout or 0)
+                return None
             # Nothing, not even a status, comes of a server that was killed.
             self._code = int(os.read(self._status, 64) or b"-9")
             os.close(self._status)

@@ -212,12 +212,16 @@ def move_file(
             take_acl(old_name, there.fd, found)
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         owned = owner and not root.reads.fakes
-        narrow_name(old_name, there.fd, found, wanted, owner=owned)
-        rename_no_replace_between(old_name, there.fd, new_name, here.fd)
         # A file system without modes keeps the one it had. A change of the owner may clear special bits.
         narrow = stat.S_IFREG | narrowed(stat.S_IMODE(found.st_mode), wanted.mode)
         same_owner = not owned or (found.st_uid, found.st_gid) == (wanted.uid, wanted.gid)
         modes = (found.st_mode, narrow) if same_owner else None
+        narrow_name(old_name, there.fd, found, wanted, owner=owned)
+        try:
+            rename_no_replace_between(old_name, there.fd, new_name, here.fd)
+        except OSError:
+            root.check.note_named(before, found_at(old_name, there.fd), modes)
+            raise
         root.check.note_named(before, found_at(new_name, here.fd), modes)
         if root.writes.undo is not None:
             root.writes.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))

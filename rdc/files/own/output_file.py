@@ -12,8 +12,7 @@ from contextlib import suppress
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.paths import failure, make_aside
-from rdc.files.base.syscalls import rename_no_replace
-from rdc.files.base.taking_names import flush, sync_directory
+from rdc.files.base.taking_names import flush, sync_directory, take_free_name
 from rdc.lean.records import Record
 
 TYPE_CHECKING = False
@@ -292,9 +291,6 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC
 
-_CANNOT_PROMISE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP}
-"""Errors where the file system cannot rename without replacing."""
-
 ATTEMPTS = 8
 """Times that an entry is looked at again, if another process makes one there in between."""
 
@@ -479,13 +475,9 @@ def _publish(opened: OpenedPath, output: Output, aside: bytes) -> None:
             os.rename(aside, opened.name, src_dir_fd=fd, dst_dir_fd=fd)
             return
         try:
-            rename_no_replace(aside, opened.name, fd)
+            take_free_name(aside, opened.name, fd)
         except FileExistsError:
             continue  # made meanwhile: look at it
-        except OSError as error:
-            if error.errno not in _CANNOT_PROMISE:
-                raise
-            os.rename(aside, opened.name, src_dir_fd=fd, dst_dir_fd=fd)
         return
     raise _refusal(output, "another process makes and removes files of this name")
 

@@ -208,6 +208,21 @@ def test_what_cannot_be_renamed_still_arrives(
     check_equal(source, destination)
 
 
+def test_a_rename_that_fails_after_the_file_was_narrowed_keeps_no_old_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What rdc itself did to the file on the way is no change by somebody else."""
+    destination = write_tree(tmp_path / "destination", tree({"old": File(blob(1, 9_000), 0o666)}))
+    source = write_tree(tmp_path / "source", tree({"new": File(blob(1, 9_000), 0o600)}))
+
+    def refused(*_: object) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(rdc.files.names.entry_names, "rename_no_replace_between", refused)
+    run_sync(source, destination, DELETE)
+    check_equal(source, destination)
+
+
 def test_a_vanished_file_that_is_written_meanwhile_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base import taking_names
+from rdc.files.base.taking_names import take_free_name
 from rdc.files.own import output_file
 from rdc.files.own.output_file import (
     Claims,
@@ -95,19 +96,16 @@ def test_a_file_made_right_before_the_rename_stays(tmp_path: Path, monkeypatch: 
 
     def late(old: bytes, new: bytes, directory: int) -> None:
         target.write_bytes(b"a letter")
-        rename_no_replace(old, new, directory)
+        take_free_name(old, new, directory)
 
-    monkeypatch.setattr(output_file, "rename_no_replace", late)
+    monkeypatch.setattr(output_file, "take_free_name", late)
     with pytest.raises(UsageError, match="found another file"):
         write_output(output(target), [b"new"])
     assert target.read_bytes() == b"a letter" and os.listdir(tmp_path) == ["result"]
 
 
 def test_a_file_system_that_replaces_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(old: bytes, new: bytes, directory: int) -> None:
-        raise OSError(22, "Invalid argument")
-
-    monkeypatch.setattr(output_file, "rename_no_replace", missing)
+    monkeypatch.setattr(taking_names, "hold_free_name", lambda *_: False)
     write_output(output(tmp_path / "result"), [b"new"])
     assert (tmp_path / "result").read_bytes() == b"new"
 

@@ -238,12 +238,15 @@ def _counts_from_the_second_name(case: Case, words: set[str]) -> bool:
 
 
 def _joins_a_rule_file(case: Case, words: set[str]) -> bool:
-    """Whether a rule file is a SRC of its own, beside the contents of another directory."""
+    """Whether several SRC share a rule file: it is one of them, or lies in a directory whose contents are."""
     paths = case.operands.paths
-    opened = any(not path or path.endswith("/") for path in paths)
+    opened = [path.rstrip("/") for path in paths if not path or path.endswith("/")]
+    inside = {f"{top}/{name}".lstrip("/").encode() for top in opened for name in RULE_FILE_NAMES}
+    named = any(path.rpartition("/")[2] in RULE_FILE_NAMES for path in paths)
     return (
-        opened
-        and any(path.rpartition("/")[2] in RULE_FILE_NAMES for path in paths)
+        len(paths) > 1
+        and bool(opened)
+        and (named or not inside.isdisjoint(case.scene.source.tree))
         and _has_rule_files(case, words)
     )
 

@@ -274,11 +274,11 @@ def tell(
     barred = {path: why for path, why in barred.items() if not any(map(barred.__contains__, _above(path)))}
     rows = {path: row for path, row in rows.items() if path not in barred}
     linked = list(linked)
-    known: dict[Stamp, int] = {}
+    known: dict[Stamp, int] = {}  # by what no step leaves as it was
     for path, row in rows.items():
         found = original.get(path)
         if found is not None and _is_same(row, found, side):
-            known[row.stamp] = numbers[path]
+            known[_lasting(row.stamp, row.kind == DIRECTORY)] = numbers[path]
             if row.is_linked:
                 linked.append(numbers[path])
             continue
@@ -312,6 +312,18 @@ def _is_same(row: Row, base: Ancestor, side: int) -> bool:
     return now == before and (row.kind != FILE or row.mtime_ns == base.mtime_ns)
 
 
+def _lasting(stamp: Stamp, is_directory: bool) -> Stamp:
+    """Return what a step at an entry changes of its stamp: see _is_untouched_since in rdc.uniting.plan."""
+    return stamp._replace(ctime_ns=0, mtime_ns=0 if is_directory else stamp.mtime_ns)
+
+
+def _known_as(own: Stamp, known: Mapping[Stamp, int]) -> int | None:
+    """Return the number of the unchanged entry that a journal noted as `own`; None: no such one is
+    unchanged."""
+    number = known.get(_lasting(own, False))
+    return known.get(_lasting(own, True)) if number is None and own.inode and not own.size else number
+
+
 def _translated(plan: OpenPlan, known: Mapping[Stamp, int], common: Common, side: int) -> OpenPlan:
     """Return the plan as the other side can compare it. A plan of a run on one machine names no side: all of
     its paths are in doubt."""
@@ -319,8 +331,7 @@ def _translated(plan: OpenPlan, known: Mapping[Stamp, int], common: Common, side
     for path, (own, other) in plan.intents.items():
         if not plan.is_own:
             intents[path] = None, None
-        elif own is not None and own in known:
-            number = known[own]
+        elif own is not None and (number := _known_as(own, known)) is not None:
             intents[path] = same_stamp(number, common.rows[common.path(number)], side), other
         else:
             intents[path] = own, other

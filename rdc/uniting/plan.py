@@ -304,6 +304,20 @@ def _paths(node: Node, path: bytes) -> list[tuple[bytes, Row]]:
     return found
 
 
+def _is_untouched_since(was: Stamp, now: Row | None, before: Ancestor | None) -> bool:
+    """Return whether no step was done at an entry since the journal noted it as `was`.
+
+    Each step makes another entry of it, or gives it other permissions or another time. A new change time
+    alone is of a second name, as one that is kept for an undo, or of an edit, which its content shows. The
+    times of a directory are those of what came and went inside.
+    """
+    if now is None:
+        return False
+    if now.kind == DIRECTORY and before is not None and before.kind == DIRECTORY:
+        return (was.mode, was.inode) == (now.stamp.mode, now.stamp.inode)
+    return was[:4] == now.stamp[:4]
+
+
 def _is_untouched(node: Node, base: Node | None) -> bool:
     """Return whether nothing at or below `node` is new, edited or of another kind since the ancestor.
     Deletions and metadata do not count, nor entries that take no part."""
@@ -381,11 +395,13 @@ class _Merge:
             node = base.find(path)
             if node is None:
                 continue
-            found = self._stamps(path)
+            before = _ancestor_of(node)
+            found = [_row_of(view.find(path)) for view in self._views]
             # An entry that was missing and is missing may have come and gone, with all that came below it.
             if any(
-                intent == NO_INTENT or NO_STAMP in intent or any(
-                    was not in (None, ELSEWHERE, now) for was, now in zip(intent, found, strict=True)
+                intent == NO_INTENT or NO_STAMP in intent or not all(
+                    was in (None, ELSEWHERE) or _is_untouched_since(was, now, before)
+                    for was, now in zip(intent, found, strict=True)
                 )
                 for intent in intents
             ):  # fmt: skip

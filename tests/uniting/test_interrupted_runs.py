@@ -10,6 +10,7 @@ import pytest
 
 from rdc import ExitCode, UniteReport
 from rdc.files.base.paths import temporary_name
+from rdc.uniting.rows import Row
 from rdc.uniting.state import PairDirectory
 from rdc.uniting.steps import Steps
 from tests.uniting.pairs import QUICK, Pair
@@ -165,3 +166,47 @@ def test_what_a_killed_run_left_goes_with_the_next_run(
     assert (report.exit, report.held) == (ExitCode.OK, 0)
     assert not list(here.rglob(".rdc-*.tmp"))
     assert snapshot(pair.left) == snapshot(pair.right)
+
+
+@pytest.mark.parametrize("later", [None, "later"])
+def test_a_new_change_time_alone_is_no_doubt(pair: Pair, unite: Unite, later: str | None) -> None:
+    """What is kept for an undo is a second name of the old version, which gives that another change time."""
+    pair.both("f", "old")
+    pair.both("other", "text")
+    unite(pair)
+    (pair.left / "f").write_text("first")
+    unite(pair)
+    (pair.left / "f").write_text("second")
+    killed_at(unite, pair, Steps, "do")
+    os.link(pair.right / "f", pair.right / "kept for an undo")
+    (pair.right / "kept for an undo").unlink()
+    if later is None:
+        (pair.left / "f").unlink()
+    else:
+        (pair.left / "f").write_text(later)
+    assert unite(pair).exit is ExitCode.OK
+    assert pair.texts("f") == [later, later]
+
+
+def test_a_directory_whose_removal_was_interrupted_is_removed(pair: Pair, unite: Unite) -> None:
+    for name in ("d/e/a", "d/e/b", "d/e/c", "other"):
+        pair.both(name, "text")
+    unite(pair)
+    shutil.rmtree(pair.left / "d")
+    removals = 0
+    whole = Steps._remove
+
+    def killed(self: Steps, side: int, path: bytes, row: Row) -> None:
+        nonlocal removals
+        removals += 1
+        if removals > 2:
+            raise KilledError
+        whole(self, side, path, row)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Steps, "_remove", killed)
+        with pytest.raises(KilledError):
+            unite(pair)
+    assert len(os.listdir(pair.right / "d/e")) == 1
+    assert unite(pair).exit is ExitCode.OK
+    assert sorted(snapshot(pair.left)) == sorted(snapshot(pair.right)) == [b"other"]

@@ -32,6 +32,26 @@ SUMMARY = "keep snapshots of a directory; each costs what a sync would send"
 
 SUBVERBS = ("put", "list", "forget", "gc", "verify", "pack")
 
+_PUT = "rdc store put SRC STORE adds a snapshot, and makes the store if it is missing"
+_RESTORE = "to restore the newest snapshot, write: rdc sync STORE/@latest/ DST/"
+_FREE = "rdc store gc STORE frees the space of forgotten snapshots, and rdc store forget forgets them"
+
+_OTHER_NAMES = {
+    "backup": _PUT,
+    "create": _PUT,
+    "init": _PUT,
+    "restore": _RESTORE,
+    "extract": _RESTORE,
+    "snapshots": "rdc store list STORE lists the snapshots",
+    "prune": _FREE,
+    "compact": _FREE,
+    "delete": "rdc store forget STORE @17 --apply forgets snapshot 17",
+    "check": "rdc store verify --read=100% STORE reads everything",
+    "diff": "to compare two snapshots, write: rdc check STORE/@17/ STORE/@18/",
+    "copy": "to copy the whole store, write: rdc sync STORE/ DST/",
+}
+"""What does the work of verbs that restic and borg have."""
+
 OPTIONS = (
     OptionGroup(
         "put",
@@ -247,6 +267,8 @@ def parse_store(words: Sequence[str]) -> Words:
     if parsed.has("--help"):
         return parsed
     what = parsed.operands[0] if parsed.operands else ""
+    if what in _OTHER_NAMES:
+        raise UsageError(f"rdc store has no {what}: {_OTHER_NAMES[what]}")
     if what not in SUBVERBS:
         raise UsageError(f"rdc store is followed by {', '.join(SUBVERBS)} (see rdc store --help)")
     for given in parsed.given:

@@ -68,7 +68,10 @@ def test_damage_is_exit_code_23(source: Path, tmp_path: Path, capfd: pytest.Capt
     ("words", "why"),
     [
         ((), "rdc store is followed by put, list, forget, gc, verify"),
-        (("prune", "st"), "rdc store is followed by put, list, forget, gc, verify"),
+        (("guess", "st"), "rdc store is followed by put, list, forget, gc, verify"),
+        (("restore", "st", "out"), "to restore the newest snapshot, write: rdc sync STORE/@latest/ DST/"),
+        (("snapshots",), "has no snapshots: rdc store list STORE lists the snapshots"),
+        (("prune", "st"), "has no prune: rdc store gc STORE frees the space"),
         (("list", "--apply", "st"), "--apply does not apply to rdc store list"),
         (("put", "a"), "rdc store put takes SRC and STORE, 1 were given"),
         (("list",), "rdc store list takes STORE, 0 were given"),

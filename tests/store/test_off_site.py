@@ -16,8 +16,10 @@ import rdc
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.base.store_guard import comes_last
 from rdc.model.entries import Listed
+from rdc.progress import Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Role
+from rdc.session.destination.conversation import WHOLE_STORE
 from rdc.session.destination.store_landing import StoreLanding
 from rdc.session.runtime.commands import Conversation
 from rdc.store import place as placing
@@ -103,12 +105,15 @@ def check_index(copy: Path) -> int | None:
 
 @pytest.mark.parametrize("way", list(Way))
 def test_a_copy_follows_its_store(source: Source, tmp_path: Path, way: Way) -> None:
+    """The first one says that snapshots are restored in another way."""
     copy = tmp_path / "copy"
     for change in (str, source.put, partial(source.forget_for_good, 1, 2), source.put):
         change()
         for _ in range(2):
+            expected = [] if copy.exists() else [WHOLE_STORE]
             run = run_sync(source.store, copy, MIRROR, way=way)
             assert run.problems == []
+            assert [event.message for event in run.events if isinstance(event, Problem)] == expected
             assert state_of(copy) == state_of(source.store)
     assert check_copy(copy, source.trees) == 2
 

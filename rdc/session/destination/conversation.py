@@ -15,7 +15,7 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
-from rdc.files.base.store_guard import comes_last
+from rdc.files.base.store_guard import comes_last, head_of
 from rdc.lean.records import Record, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from rdc.tree.selection import Selection
 
 _NEXT = Receive()
+
+WHOLE_STORE = "SRC is a store, and all of it is copied; to restore a snapshot, sync from SRC/@latest/"
+"""Reported by the first copy of a store."""
 
 
 class DestinationTurn:
@@ -437,6 +440,8 @@ class WholeTurn(DestinationTurn):
         unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))
+        if start.store is not None and head_of(self._root.fileno()) is None:
+            self._events.report(Problem(ExitCode.OK, b"", WHOLE_STORE))
         if destination_root.alternates is not None:
             for line in destination_root.alternates.missing:
                 self._events.report(Problem(ExitCode.OK, b"", line))

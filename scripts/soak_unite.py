@@ -23,6 +23,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from rdc.lean.records import replace
+from rdc.model.options import KeepUndo
 from tests.support.running.killed_calls import killing_library
 from tests.uniting.real_histories import (
     Kill,
@@ -57,10 +59,12 @@ class CallKills:
 
     def __call__(self, world: RealWorld, rng: random.Random, exchanged: bool) -> None:
         calls = rng.randrange(MOST_CALLS)
+        # What is kept for an undo gives old versions second names, and other change times.
+        options = replace(QUICK, keep_undo=rng.choice([None, KeepUndo(days=7)]))
 
         def run() -> None:
             self._arm(ctypes.c_long(calls))
-            world.unite(QUICK, lambda _: None, exchanged=exchanged)
+            world.unite(options, lambda _: None, exchanged=exchanged)
 
         status = in_a_child(run)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL

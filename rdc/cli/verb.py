@@ -16,16 +16,15 @@ from rdc.cli.environment import (
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import Record
 from rdc.lean.typed import Protocol, TypeVar
-from rdc.report.output import Output, TerminalOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
-    from typing import Any
 
     from rdc.model.options import Option
+    from rdc.report.output import Output
 
 R = TypeVar("R")
 
@@ -162,37 +161,6 @@ def json_output(environment: Environment, **start: bool | bytes) -> Output:
     from rdc.report.json_output import JsonOutput
 
     return JsonOutput(environment.data, environment.flush, environment.clock, **start)
-
-
-class Listing(TerminalOutput):
-    """Prints all results at the end, then a summary."""
-
-    def __init__(
-        self,
-        environment: Environment,
-        results: Callable[[Any], Iterable[str | bytes]],
-        summary: Callable[[Any], str],
-        *,
-        quiet: bool,
-    ) -> None:
-        """`results` returns what stdout gets of a report, `summary` the last line. `quiet`: without it."""
-        super().__init__(environment.data, environment.talk, environment.progress(quiet=quiet))
-        self._environment = environment
-        self._results = results
-        self._summary = summary
-        self._summarised = not quiet
-
-    def finish(self, report: Any) -> None:
-        self.close()
-        for text in self._results(report):
-            if isinstance(text, bytes):
-                self._environment.binary(text)
-            else:
-                self._data(text)
-        if self._summarised and (last := self._summary(report)):
-            # The listing precedes the summary if both go to one terminal.
-            self._environment.flush()
-            self._talk(last + "\n")
 
 
 def perform(output: Output, job: Callable[[], R]) -> R:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import Environment, OptionGroup, Words
+from rdc.cli.listing import Listing
 from rdc.cli.options.shared_options import (
     CLUSTER,
     OVERWRITE,
@@ -21,7 +22,7 @@ from rdc.cli.options.shared_options import (
     read_rules,
     read_slicing,
 )
-from rdc.cli.verb import Listing, json_output, keep_freed_memory, perform, reporting, stop_requests
+from rdc.cli.verb import json_output, keep_freed_memory, perform, reporting, stop_requests
 from rdc.errors import ExitCode, UsageError
 from rdc.files.own.output_file import Claims, claim_outputs, write_output
 from rdc.files.own.output_file import Output as FileOutput

@@ -25,7 +25,6 @@ from rdc.limits import (
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
 )
-from rdc.plan.descent import Part, Patch, Repeat, Reuse, ReuseChunk
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
 from rdc.signature.tree import chunk_offsets
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
 
@@ -92,6 +92,8 @@ def check_block_ranges(check_blocks: Sequence[int]) -> Iterator[tuple[int, int]]
 
 def _with_matches(parts: Sequence[Part]) -> list[int]:
     """Return the check blocks that contain matched blocks, and no repeated content."""
+    from rdc.plan.descent import Patch, Repeat  # a source only makes digests
+
     found: list[int] = []
     torn: set[int] = set()
     at = behind = 0
@@ -239,6 +241,8 @@ def known_matches(
 
     Returns None if any part repeats. Literals are seldom near repeated content.
     """
+    from rdc.plan.descent import Repeat
+
     if any(isinstance(part, Repeat) or part.count != 1 for part in parts):
         return None
     return _placed(_copies(parts, trees), wanted)
@@ -255,6 +259,8 @@ def _placed(copies: array[int], wanted: array[int]) -> Iterator[PlacedMatch]:
 def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]:
     """Return everything that is copied from bases, in file order, as the kernel's rows of copies. Repeated
     content comes once, where it begins; what repeats as a sequence of parts does not come at all."""
+    from rdc.plan.descent import Patch, Reuse, ReuseChunk
+
     offsets = list(map(chunk_offsets, trees))
     copies = array("Q")
     at = 0

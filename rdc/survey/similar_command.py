@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
+from rdc.cli.listing import Listing
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     CHOOSE,
@@ -20,7 +21,7 @@ from rdc.cli.options.shared_options import (
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, Listing, json_output, perform, short_help
+from rdc.cli.verb import HelpText, json_output, perform, short_help
 from rdc.documents.command import (
     DOCUMENT_GROUP,
     FORMER_DOCUMENT_OPTIONS,

@@ -167,7 +167,7 @@ def own_columns(stamps: Sequence[Stamp]) -> list[bytes]:
 
 def terminated(texts: Sequence[bytes]) -> bytes:
     """Return texts, each followed by NUL."""
-    return b"\0".join(texts) + b"\0" if texts else b""
+    return b"\0".join([*texts, b""]) if texts else b""
 
 
 def joined(parts: Sequence[Part]) -> Table:

@@ -200,6 +200,11 @@ def path_of(fd: int) -> bytes:
         return b""
 
 
+SHARING_TYPES = frozenset((0x9123683E, 0x58465342, 0xCA451A4E, 0x2FC12FC1, 0x7461636F, 0x6969))
+"""f_type of statfs(2) of file systems that may share blocks, from linux/magic.h and the file systems'
+headers: btrfs, XFS, bcachefs, ZFS, OCFS2, NFS."""
+
+
 def type_of(fd: int) -> int:
     """Return f_type of statfs(2), or 0 if it is not available."""
     try:

@@ -24,11 +24,6 @@ BLOCK_MOST = 1 << 20
 """
 
 
-SHARING_TYPES = frozenset((0x9123683E, 0x58465342, 0xCA451A4E, 0x2FC12FC1, 0x7461636F, 0x6969))
-"""f_type of statfs(2) of file systems that may share blocks, from linux/magic.h and the file systems'
-headers: btrfs, XFS, bcachefs, ZFS, OCFS2, NFS."""
-
-
 def may_clone(root: Root, source: int, destination: int | None = None) -> bool:
     """Return whether a file on device `source` may be cloned to device `destination`, the same by default.
 

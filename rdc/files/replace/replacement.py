@@ -29,7 +29,6 @@ from rdc.files.base.taking_names import (
     replace_name,
     take_free_name,
 )
-from rdc.files.facts.extents import holes as holes_of
 from rdc.files.root.policies import rename_to_free_name
 from rdc.files.root.root import HOLE_BYTES, BackupKeeper, Root
 from rdc.limits import RESERVED_AHEAD_BYTES
@@ -633,10 +632,12 @@ class Replacement:
     def _copy_sparsely(self, source: int, offset: int, length: int) -> int:
         """Do what `copy_from` does, with reads and writes between the holes of the source: most file systems
         copy a hole as allocated zeros."""
+        from rdc.files.facts.extents import holes
+
         at = offset
         try:
             stop = min(offset + length, max(offset, os.fstat(source).st_size))
-            for start, end in chain(holes_of(source, stop, offset), [(stop, stop)]):
+            for start, end in chain(holes(source, stop, offset), [(stop, stop)]):
                 while at < start:
                     data = os.pread(source, min(start - at, READ_BYTES), at)
                     if not data:
@@ -670,7 +671,9 @@ class Replacement:
     def zero_runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of [start, stop) that are known to be zeros, in order, and at last an empty one at
         `stop`. Only what is between them need be read."""
-        yield from holes_of(self._fd, stop, start)
+        from rdc.files.facts.extents import holes
+
+        yield from holes(self._fd, stop, start)
         yield stop, stop
 
     def seal(self, metadata: Metadata, *, owner: bool) -> None:

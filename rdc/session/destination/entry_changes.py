@@ -10,7 +10,6 @@ from operator import attrgetter
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.base.metadata import Shortfall, read_acl
 from rdc.files.base.paths import join, refused_rows
-from rdc.files.names.entry_names import inode_at, names_that_are_one
 from rdc.lean.records import Record, replace
 from rdc.model.entries import DEVICES, LINKED, NODES, Identity, Kind, Listing, Metadata, PackedInodes
 from rdc.model.options import leads_outside
@@ -252,6 +251,8 @@ def _groups(
 ) -> list[list[int]]:
     """Return the rows in groups of two or more that are one. `listed`: what the directory lists under its
     very name, so each has its own. `new`: the others."""
+    from rdc.files.names.entry_names import inode_at, names_that_are_one  # few directories need it
+
     inodes = {inode_at(root, path, name_of(row)): row for row in reversed(listed)}
     groups: dict[int, list[int]] = {}
     absent = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
-from rdc.files.names.entry_names import inode_at, names_as_listed
 from rdc.plan.compare import Change, Decision
 from rdc.progress import Problem
 from rdc.session.destination.deletion import borrow_permissions, writing_code
@@ -100,6 +99,8 @@ def as_named_by_source(
     pairs = _equivalent(set(wanted).difference(own), set(own).difference(wanted))
     same = {one: other for one, other in pairs.items() if _is_one(root, path, one, other)}
     if same and not dry_run:
+        from rdc.files.names.entry_names import names_as_listed
+
         listed = names_as_listed(root, path, tuple(same))
         same = {one: other for one, other in same.items() if other in listed and one not in listed}
     if not same:
@@ -127,5 +128,7 @@ def _by_decomposed(names: Iterable[bytes]) -> dict[str, list[bytes]]:
 
 
 def _is_one(root: Root, path: bytes, name: bytes, other: bytes) -> bool:
+    from rdc.files.names.entry_names import inode_at
+
     inode = inode_at(root, path, name)
     return inode is not None and inode == inode_at(root, path, other)

@@ -15,7 +15,6 @@ from blake3 import blake3
 
 from rdc.errors import FileChangedError, FileError, ProtocolError
 from rdc.files.bulk.open_many import Snapshot, SnapshotContent, look
-from rdc.files.facts.extents import data_bytes, holes
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.kernel import (
     assemble,
@@ -386,13 +385,19 @@ HOLLOW_BYTES = 16 << 10
 
 def has_holes(source: SourceFile) -> bool:
     """Return whether the file has a hole, and takes so much less than its size that it pays to look."""
-    return source.allocated + HOLLOW_BYTES <= source.size and any(holes(source.fileno(), source.size))
+    if source.allocated + HOLLOW_BYTES > source.size:
+        return False
+    from rdc.files.facts.extents import holes  # only hollow files need it
+
+    return any(holes(source.fileno(), source.size))
 
 
 def announced_holes(file: int, source: SourceFile) -> Holes | None:
     """Return what precedes the TreeAnswer of the file; None if it has no holes."""
     if not has_holes(source):
         return None
+    from rdc.files.facts.extents import data_bytes
+
     return Holes(file, data_bytes(source.fileno(), source.size, source.allocated))
 
 
@@ -404,6 +409,8 @@ def digest_of(source: SourceFile, *, hollow: bool) -> bytes:
         for span in source.spans():
             hasher.update(span)
         return hasher.digest()
+    from rdc.files.facts.extents import holes
+
     source.rest()
     digest, at = HollowDigest(), 0
     for start, end in chain(holes(source.fileno(), source.size), [(source.size, source.size)]):
@@ -445,6 +452,8 @@ class SentContent:
             yield Data(self._file, span)
 
     def _with_holes(self, hasher: HollowDigest) -> Iterator[Holes | Data]:
+        from rdc.files.facts.extents import data_bytes, holes
+
         source = self._source
         source.rest()
         data = data_bytes(source.fileno(), source.size, source.allocated)

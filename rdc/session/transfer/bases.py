@@ -17,7 +17,6 @@ from rdc.errors import FileError, printable
 from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.bulk.open_many import MemoryFile
-from rdc.files.replace.cloning import may_clone
 from rdc.kernel.blake3_many import name_parts
 from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
@@ -278,10 +277,7 @@ class Bases:
                     passing = path == one.path and source.size != size
                     tree = yield from sign_file(self._context, source, size, round_, passing=passing)
                     content = b"".join(spans)  # empty if the catalog knew the file: it was not read
-                    wants_file = not content or (
-                        source.size > CACHED_FILE_BYTES
-                        and may_clone(self._context.root, source.identity.device)
-                    )
+                    wants_file = not content or (source.size > CACHED_FILE_BYTES and self._may_clone(source))
                     keeps = wants_file and path not in (one.path, leftover) and self._may_be_replaced(path)
                     opened = source.again() if keeps else None
             except FileError:
@@ -305,6 +301,11 @@ class Bases:
         except FileError:
             return  # one base fewer
         one.signed.append(SignedFile(root.shown(one.path), source.identity, tree, reopen=reopen))
+
+    def _may_clone(self, source: SourceFile) -> bool:
+        from rdc.files.replace.cloning import may_clone
+
+        return may_clone(self._context.root, source.identity.device)
 
     def _may_be_replaced(self, path: bytes) -> bool:
         """Tell whether this base has to stay open: its own new version may replace it before it is used.

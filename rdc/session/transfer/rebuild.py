@@ -17,7 +17,6 @@ from blake3 import blake3
 from rdc.errors import FileError, RdcError, printable
 from rdc.files.base.spool import Spool
 from rdc.files.bulk.open_many import MemoryFile
-from rdc.files.replace.cloning import ClonedRanges, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replacement import Replacement, is_zeros
 from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.kernel import LITERAL, assemble, plan_reads, short_references
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from rdc.chunking import ChunkParams
+    from rdc.files.replace.cloning import ClonedRanges
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages import RangeRequest
     from rdc.session.transfer.destination import Destination
@@ -634,10 +634,14 @@ class FileFetch:
             return False
         if self._context.root.writes.overwrites and base.path == self._recipe.path:
             return False  # it keeps its blocks
+        from rdc.files.replace.cloning import may_clone
+
         return may_clone(self._context.root, base.identity.device)
 
     def _clones(self, bases: Sequence[OpenBase], temporary: Replacement) -> ClonedRanges | None:
         """Return the ranges that begin as clones of bases. Where there are none, reserves the space."""
+        from rdc.files.replace.cloning import ClonedRanges, accepts_clones, block_bytes
+
         source, recipe = bases[0].source, self._recipe
         if accepts_clones(temporary, source):
 

@@ -14,7 +14,6 @@ from rdc.catalog.similar import SimilarityQuery
 from rdc.errors import FileError, ProtocolError
 from rdc.files.base.directory_descriptors import is_unchanged
 from rdc.files.facts.file_systems import path_of
-from rdc.files.names.entry_names import Moved, make_durable, move_file
 from rdc.lean.records import Record
 from rdc.limits import BASES_PER_FILE, REMOVED_FILES, SIGNED_RENAME_CANDIDATES
 from rdc.model.entries import Identity, IdentityColumns, Kind, PackedListing, strings
@@ -477,6 +476,10 @@ class Renames:
         Metadata are set after the rename. A kill between the two leaves a file with the right content; the
         next run sets its metadata.
         """
+        if not self._files:
+            return []
+        from rdc.files.names.entry_names import Moved, make_durable, move_file
+
         files, self._files = self._files, array("I")
         rows, self._rows = self._rows, array("I")
         identities, self._identities = self._identities, IdentityColumns()

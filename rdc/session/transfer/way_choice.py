@@ -14,8 +14,7 @@ from array import array
 from contextlib import suppress
 
 from rdc.errors import FileError
-from rdc.files.facts.file_systems import type_of
-from rdc.files.replace.cloning import SHARING_TYPES
+from rdc.files.facts.file_systems import SHARING_TYPES, type_of
 from rdc.limits import SMALL_FILE_BYTES
 from rdc.plan.ways import (
     NEAR_SECONDS,

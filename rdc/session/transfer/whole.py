@@ -10,7 +10,6 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, RdcError, printable
 from rdc.files.bulk.small_files import ListedFiles
-from rdc.files.replace.cloning import begin_as, copy_whole, may_clone
 from rdc.files.replace.staged_clones import CLONED_FILE_BYTES
 from rdc.limits import BUNDLE_FILES, DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
 from rdc.plan.ways import Packing
@@ -420,6 +419,8 @@ class WholeFiles(Transfer):
 
     def _copy(self, end: FileEnd, path: bytes) -> None:
         """Copy and commit one file. Raises MismatchError if its source has other content by now."""
+        from rdc.files.replace.cloning import copy_whole, may_clone
+
         context, like = self._context, end.like or 0
         if like in self._unfit or like in context.landing.failed:
             raise MismatchError(path, f"{printable(path)}: what it was to be copied from did not arrive")
@@ -491,7 +492,11 @@ class WholeFiles(Transfer):
                 temporary = context.new_version(
                     path, expected, size, allocated=allocated, reserved=clone is None
                 )
-                cloned = clone is not None and not temporary.keeps_inode and begin_as(temporary, clone, size)
+                cloned = False
+                if clone is not None and not temporary.keeps_inode:
+                    from rdc.files.replace.cloning import begin_as
+
+                    cloned = begin_as(temporary, clone, size)
             shared = clones is not None  # the source has a thread of its own, which reads and hashes
             writer = self._background() if size >= BACKGROUND_BYTES and not (cloned or shared) else None
             self._arrival = WholeFileWriter(

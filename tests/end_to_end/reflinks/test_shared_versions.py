@@ -16,7 +16,6 @@ from rdc.files.replace.staged_clones import SINGLE_REFUSALS
 from rdc.files.root.root import Root
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
-from rdc.session.transfer import rebuild as file_fetch
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.reflinks import own_bytes, reflink, rewrite
 
@@ -204,11 +203,13 @@ def test_a_file_system_that_cannot_is_asked_once(ext4: Path, monkeypatch: pytest
     planned: list[bool] = []
     may_clone = cloning.may_clone
 
-    def noted(root: Root, source: int) -> bool:
-        planned.append(may_clone(root, source))
-        return planned[-1]
+    def noted(root: Root, source: int, destination: int | None = None) -> bool:
+        may = may_clone(root, source, destination)
+        if destination is None:  # the plan's question
+            planned.append(may)
+        return may
 
-    monkeypatch.setattr(file_fetch, "may_clone", noted)
+    monkeypatch.setattr(cloning, "may_clone", noted)
     for name in "abc":
         (ext4 / "src").mkdir(exist_ok=True)
         (ext4 / "dst").mkdir(exist_ok=True)

@@ -203,7 +203,7 @@ def test_what_cannot_be_renamed_still_arrives(
 ) -> None:
     destination = write_tree(tmp_path / "destination", tree({f"old{i}": blob(i, 9_000) for i in range(3)}))
     source = write_tree(tmp_path / "source", tree({f"new{i}": blob(i, 9_000) for i in range(3)}))
-    monkeypatch.setattr("rdc.session.transfer.renames.move_file", lambda *_, **__: outcome)
+    monkeypatch.setattr("rdc.files.names.entry_names.move_file", lambda *_, **__: outcome)
     run_sync(source, destination, DELETE)
     check_equal(source, destination)
 
@@ -230,14 +230,16 @@ def test_a_vanished_file_that_is_written_meanwhile_is_not_taken(
     destination = write_tree(tmp_path / "destination", tree({"old": blob(1, 9_000)}))
     source = write_tree(tmp_path / "source", tree({"new": blob(1, 9_000)}))
 
+    really_move_file = rdc.files.names.entry_names.move_file
+
     def move_file(
         root: Root, old: bytes, new: bytes, expected: Identity, wanted: Metadata, *, owner: bool
     ) -> Moved:
         (destination / "old").write_bytes(blob(2, 9_000))
-        return rdc.files.names.entry_names.move_file(root, old, new, expected, wanted, owner=owner)
+        return really_move_file(root, old, new, expected, wanted, owner=owner)
 
     with monkeypatch.context() as patch:
-        patch.setattr("rdc.session.transfer.renames.move_file", move_file)
+        patch.setattr("rdc.files.names.entry_names.move_file", move_file)
         run = run_with_problems(source, destination, DELETE)
     assert [problem.path_bytes for problem in run.problems] == [b"old"]
     assert (destination / "new").read_bytes() == blob(1, 9_000)

@@ -19,13 +19,16 @@ from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
 from rdc.limits import NAME_BYTES, PATH_BYTES, UNITE_HEAD_BYTES, UNITE_ROWS
 from rdc.uniting.columns import (
+    SHARED_COLUMNS,
     STAMP_CODES,
     SharedRow,
+    Spliced,
     Table,
     digests_of,
     next_digests,
     table_of,
 )
+from rdc.uniting.path_texts import Paths
 from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, SYMLINK, Stamp
 
 TYPE_CHECKING = False
@@ -36,7 +39,6 @@ MAGIC = b"RDCUNIT\x01"
 _CHECK_BYTES = 32
 _LEVEL = 3
 _SIZE_BYTES = 8
-_SHARED_SECTIONS = 7
 _ALL_MODE_BITS = 0o7777
 """The bits of a mode as a side's own file system has it."""
 
@@ -86,7 +88,7 @@ class StoredAncestor:
         """Check the digest of the whole, and read what the file says of itself. Raises DamagedError."""
         if data[: len(MAGIC)] != MAGIC:
             raise DamagedError("an ancestor of this version of rdc")
-        self._body = data[:-_CHECK_BYTES]
+        self._body = memoryview(data)[:-_CHECK_BYTES]
         if len(data) < len(MAGIC) + _CHECK_BYTES or blake3(self._body).digest() != data[-_CHECK_BYTES:]:
             raise DamagedError("the digest of its content at the end")
         self.head, self.count, self._shared = _read_head(_Sections(self._body).take(UNITE_HEAD_BYTES))
@@ -100,7 +102,7 @@ class StoredAncestor:
             sections = _Sections(self._body)
             sections.take(UNITE_HEAD_BYTES)
             most = self.count * (PATH_BYTES + 1) + 1
-            self._shared = _shared_digest(sections.take(most) for _ in range(_SHARED_SECTIONS))
+            self._shared = _shared_digest(sections.take(most) for _ in range(SHARED_COLUMNS))
         return self._shared
 
     @property
@@ -123,30 +125,45 @@ class StoredAncestor:
         """Read all of it as objects. Raises DamagedError."""
         rows = self.table.rows(range(self.count))
         return OwnAncestor(
-            self.head, self.table.paths, [row for row, _ in rows], [stamp for _, stamp in rows], self.shared
+            self.head,
+            list(self.table.paths),
+            [row for row, _ in rows],
+            [stamp for _, stamp in rows],
+            self.shared,
         )
 
 
 def encode(head: Head, paths: Sequence[bytes], rows: Sequence[SharedRow], stamps: Sequence[Stamp]) -> bytes:
     """Return the bytes of the file. `paths` is sorted."""
     table = table_of(paths, rows, stamps)
-    return encode_table(head, table, next_digests(table, digests_of(table), {}))
+    return encode_table(head, Spliced([(table, 0, table.size)]), next_digests(table, digests_of(table), {}))
 
 
-def encode_table(head: Head, table: Table, digests: Sequence[bytes]) -> bytes:
+def encode_table(head: Head, rows: Spliced, digests: Sequence[bytes]) -> bytes:
     """Return the bytes of the file. `digests`: of the top and each directory, in order of paths."""
-    shared = table.shared_columns()
+    shared = blake3()
+    sections: list[bytes] = []
+    for number, column in enumerate(rows.columns()):
+        if number < SHARED_COLUMNS:
+            _add_shared(shared, column)
+        sections += _section(column)
+        del column  # before the next one is made
     said = {
-        "rows": table.size, "generation": head.generation.hex(), "own": head.own.hex(),
+        "rows": rows.size, "generation": head.generation.hex(), "own": head.own.hex(),
         "other": head.other.hex(), "inode": head.inode, "seconds": head.seconds, "place": head.place.hex(),
-        "undo": head.undo, "listing": whole_digest(digests).hex(), "shared": _shared_digest(shared).hex(),
+        "undo": head.undo, "listing": whole_digest(digests).hex(), "shared": shared.digest().hex(),
     }  # fmt: skip
-    parts = [MAGIC]
-    for section in (json.dumps(said).encode(), *shared, *table.own, b"".join(digests)):
-        packed = zstandard.ZstdCompressor(level=_LEVEL).compress(section)
-        parts += [len(packed).to_bytes(_SIZE_BYTES, "little"), packed]
-    body = b"".join(parts)
-    return body + blake3(body).digest()
+    parts = [MAGIC, *_section(json.dumps(said).encode()), *sections, *_section(b"".join(digests))]
+    check = blake3()
+    for part in parts:
+        check.update(part)
+    return b"".join([*parts, check.digest()])
+
+
+def _section(data: bytes) -> tuple[bytes, bytes]:
+    """Return a section of the file: its length, and itself."""
+    packed = zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+    return len(packed).to_bytes(_SIZE_BYTES, "little"), packed
 
 
 def whole_digest(digests: Iterable[bytes]) -> bytes:
@@ -157,9 +174,13 @@ def whole_digest(digests: Iterable[bytes]) -> bytes:
 def _shared_digest(columns: Iterable[bytes]) -> bytes:
     digest = blake3()
     for column in columns:
-        digest.update(len(column).to_bytes(_SIZE_BYTES, "little"))
-        digest.update(column)
+        _add_shared(digest, column)
     return digest.digest()
+
+
+def _add_shared(digest: blake3, column: bytes) -> None:
+    digest.update(len(column).to_bytes(_SIZE_BYTES, "little"))
+    digest.update(column)
 
 
 def decode(data: bytes) -> OwnAncestor:
@@ -167,13 +188,13 @@ def decode(data: bytes) -> OwnAncestor:
     return StoredAncestor(data).read()
 
 
-def _read(body: bytes, count: int) -> tuple[Table, bytes | None]:
+def _read(body: memoryview, count: int) -> tuple[Table, bytes | None]:
     sections = _Sections(body)
     sections.take(UNITE_HEAD_BYTES)
     names = sections.take(count * (PATH_BYTES + 1))
-    paths = names.split(b"\0")
-    if paths.pop() != b"" or len(paths) != count:
+    if names.count(b"\0") != count or names[-1:] not in (b"", b"\0"):
         raise DamagedError(f"{count} paths")
+    paths = Paths(names, count)
     kinds = sections.take(count, exactly=True)
     known = sections.take(count, exactly=True)
     if known.strip(b"\0\1"):
@@ -185,7 +206,7 @@ def _read(body: bytes, count: int) -> tuple[Table, bytes | None]:
         raise DamagedError(f"{kinds.count(SYMLINK)} link targets")
     modes, mtimes = sections.take(2 * count, exactly=True), sections.take(8 * count, exactly=True)
     own = [sections.take(count * array(code).itemsize, exactly=True) for code in STAMP_CODES]
-    _check_paths(names, paths, kinds)
+    _check_paths(paths, kinds)
     _check_columns(kinds, known, modes, own[1])
     listed = None
     if sections.has_more:
@@ -217,27 +238,32 @@ def _read_head(data: bytes) -> tuple[Head, int, bytes]:
 _WRONG_NAME = rb"(?:^|[\0/])(?:\.{0,2}|" + RESERVED_PATTERN + rb")[\0/]"
 
 
-def _check_paths(names: bytes, paths: Sequence[bytes], kinds: bytes) -> None:
-    """Raise DamagedError unless the paths are sorted, can be in a tree, and follow their directories.
-
-    `names`: the paths, each followed by NUL.
-    """
+def _check_paths(paths: Paths, kinds: bytes) -> None:
+    """Raise DamagedError unless the paths are sorted, can be in a tree, and follow their directories."""
     import re
 
     if kinds.strip(bytes([FILE, DIRECTORY, SYMLINK])):
         raise DamagedError("files, directories and links alone")
-    if re.search(_WRONG_NAME, names) is not None:
+    if re.search(_WRONG_NAME, paths.text) is not None:
         raise DamagedError("names that a tree can have")
-    directories = {b"", *compress(paths, [kind == DIRECTORY for kind in kinds])}
-    above = {path.rpartition(b"/")[0] for path in paths}
-    rising = all(map(lt, paths, islice(paths, 1, None)))
-    longest = max(map(len, paths), default=0)
+    directories = {b""}
+    above: set[bytes] = set()
+    rising, longest, longest_name, before, at = True, 0, 0, b"", 0
+    for chunk in paths.chunks():
+        rising = rising and before < chunk[0] and all(map(lt, chunk, islice(chunk, 1, None)))
+        above.update([path.rpartition(b"/")[0] for path in chunk])
+        directories.update(compress(chunk, kinds[at : at + len(chunk)].translate(_IS_DIRECTORY)))
+        most = max(map(len, chunk))
+        if most > NAME_BYTES:
+            longest_name = max(longest_name, *(len(name) for path in chunk for name in path.split(b"/")))
+        longest, before, at = max(longest, most), chunk[-1], at + len(chunk)
     if not rising or not above <= directories or longest > PATH_BYTES:
         raise DamagedError("sorted paths, each after the directory it is in")
-    if longest > NAME_BYTES and max(map(len, names.replace(b"/", b"\0").split(b"\0"))) > NAME_BYTES:
+    if longest_name > NAME_BYTES:
         raise DamagedError(f"names of at most {NAME_BYTES} bytes")
 
 
+_IS_DIRECTORY = bytes(kind == DIRECTORY for kind in range(256))
 _IS_NO_FILE = bytes(kind != FILE for kind in range(256))
 
 
@@ -253,7 +279,7 @@ def _check_columns(kinds: bytes, known: bytes, modes: bytes, own_modes: bytes) -
 class _Sections:
     """The sections of a file, in order."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: memoryview) -> None:
         self._body = body
         self._at = len(MAGIC)
 

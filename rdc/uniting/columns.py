@@ -15,6 +15,7 @@ from blake3 import blake3
 
 from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
+from rdc.uniting.path_texts import Paths, terminated
 from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, SYMLINK, Ancestor, Stamp
 
 TYPE_CHECKING = False
@@ -70,7 +71,7 @@ def integers(code: str, packed: bytes) -> array[int]:
 class Table(NamedTuple):
     """Rows in order of their paths, as columns of little-endian bytes."""
 
-    paths: Sequence[bytes]
+    paths: Paths
     kinds: bytes
     known: bytes
     """1 if the content of the row is known, else 0."""
@@ -92,13 +93,6 @@ class Table(NamedTuple):
     def directories(self) -> Iterator[bytes]:
         """The paths of the directories, in order, without the top."""
         return compress(self.paths, self.kinds.translate(_IS_DIRECTORY))
-
-    def shared_columns(self) -> list[bytes]:
-        """Return what both sides have alike: paths, kinds, contents, targets, modes and times."""
-        return [
-            terminated(self.paths), self.kinds, self.known, self.digests, terminated(self.targets),
-            self.modes, self.mtimes,
-        ]  # fmt: skip
 
     def number(self, path: bytes) -> int | None:
         """Return the number of the row of a path; None if there is none."""
@@ -149,7 +143,7 @@ class Table(NamedTuple):
 def table_of(paths: Sequence[bytes], rows: Sequence[SharedRow], stamps: Sequence[Stamp]) -> Table:
     """Return rows as a table. `paths` is sorted."""
     return Table(
-        paths,
+        Paths.of(paths),
         bytes([row.kind for row in rows]),
         bytes([row.digest is not None for row in rows]),
         b"".join([row.digest for row in rows if row.digest is not None]),
@@ -165,43 +159,108 @@ def own_columns(stamps: Sequence[Stamp]) -> list[bytes]:
     return [little(array(code, [stamp[field] for stamp in stamps])) for field, code in enumerate(STAMP_CODES)]
 
 
-def terminated(texts: Sequence[bytes]) -> bytes:
-    """Return texts, each followed by NUL."""
-    return b"\0".join([*texts, b""]) if texts else b""
+class _Place(NamedTuple):
+    """Rows of a table, and where their contents and targets are."""
+
+    table: Table
+    start: int
+    end: int
+    known: int
+    known_end: int
+    links: int
+    links_end: int
+
+    def column(self, number: int) -> bytes:
+        """Return these rows of one column, in the order of a file at rest."""
+        table, start, end = self.table, self.start, self.end
+        match number:
+            case 0:
+                return table.paths.part(start, end)
+            case 1:
+                return table.kinds[start:end]
+            case 2:
+                return table.known[start:end]
+            case 3:
+                return table.digests[DIGEST_BYTES * self.known : DIGEST_BYTES * self.known_end]
+            case 4:
+                return terminated(table.targets[self.links : self.links_end])
+            case 5:
+                return table.modes[2 * start : 2 * end]
+            case 6:
+                return table.mtimes[8 * start : 8 * end]
+        own = number - SHARED_COLUMNS
+        return table.own[own][_STAMP_BYTES[own] * start : _STAMP_BYTES[own] * end]
 
 
-def joined(parts: Sequence[Part]) -> Table:
-    """Return rows of several tables as one. The parts of one table rise."""
-    seen: dict[int, tuple[int, int, int]] = {}
-    digests: list[bytes] = []
-    targets: list[bytes] = []
+SHARED_COLUMNS = 7
+"""What both sides have alike: paths, kinds, whether contents are known, these, targets, modes and times."""
+_COLUMNS = range(SHARED_COLUMNS + len(STAMP_CODES))
+
+
+def _placed(parts: Iterable[Part]) -> Iterator[_Place]:
+    """Yield parts with their places. A table whose last row came is not held."""
+    seen: dict[int, _Place] = {}
     for table, start, end in parts:
-        at, known, links = seen.get(id(table), (0, 0, 0))
+        before = seen.pop(id(table), None)
+        at, known, links = (before.end, before.known_end, before.links_end) if before else (0, 0, 0)
         known += table.known.count(1, at, start)
         links += table.kinds.count(SYMLINK, at, start)
-        more, more_links = table.known.count(1, start, end), table.kinds.count(SYMLINK, start, end)
-        digests.append(table.digests[known * DIGEST_BYTES : (known + more) * DIGEST_BYTES])
-        targets += table.targets[links : links + more_links]
-        seen[id(table)] = end, known + more, links + more_links
-    paths: list[bytes] = []
-    for table, start, end in parts:
-        paths += table.paths[start:end]
-    return Table(
-        paths,
-        b"".join([table.kinds[start:end] for table, start, end in parts]),
-        b"".join([table.known[start:end] for table, start, end in parts]),
-        b"".join(digests),
-        targets,
-        b"".join([table.modes[2 * start : 2 * end] for table, start, end in parts]),
-        b"".join([table.mtimes[8 * start : 8 * end] for table, start, end in parts]),
-        [
-            b"".join([table.own[field][width * start : width * end] for table, start, end in parts])
-            for field, width in enumerate(_STAMP_BYTES)
-        ],
-    )
+        known_end = known + table.known.count(1, start, end)
+        links_end = links + table.kinds.count(SYMLINK, start, end)
+        place = _Place(table, start, end, known, known_end, links, links_end)
+        if end < table.size:
+            seen[id(table)] = place  # it holds the table, so no other one gets its id
+        yield place
 
 
-def replaced(table: Table, removed: Iterable[int], added: Table) -> Table:
+class Spliced:
+    """Rows of several tables in a row, of which one column at a time is made."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        """`parts`: those of one table rise."""
+        self._places = list(_placed(parts))
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return sum(place.end - place.start for place in self._places)
+
+    @property
+    def directories(self) -> Iterator[bytes]:
+        """The paths of the directories, in order, without the top."""
+        for table, start, end, *_ in self._places:
+            at = start
+            for chunk in table.paths.chunks(start, end):
+                yield from compress(chunk, table.kinds[at : at + len(chunk)].translate(_IS_DIRECTORY))
+                at += len(chunk)
+
+    def columns(self) -> Iterator[bytes]:
+        """Yield the columns of a file at rest. The first SHARED_COLUMNS are what both sides have alike."""
+        for number in _COLUMNS:
+            yield b"".join([place.column(number) for place in self._places])
+
+
+def joined(parts: Iterable[Part]) -> Table:
+    """Return rows of several tables as one. The parts of one table rise."""
+    growing = [bytearray() for _ in _COLUMNS]
+    for place in _placed(parts):
+        for number, column in enumerate(growing):
+            column.extend(place.column(number))
+    found: list[bytes] = []
+    while growing:
+        found.append(bytes(growing.pop(0)))  # both forms of one column at a time
+    return table_of_columns(found)
+
+
+def table_of_columns(columns: Iterable[bytes]) -> Table:
+    """Return a table of what Spliced.columns yields."""
+    paths, kinds, known, digests, targets, modes, mtimes, *own = columns
+    texts = targets.split(b"\0")
+    texts.pop()
+    return Table(Paths(paths, len(kinds)), kinds, known, digests, texts, modes, mtimes, own)
+
+
+def replaced(table: Table, removed: Iterable[int], added: Table) -> Spliced:
     """Return `table` without the rows `removed`, and with those of `added`, whose paths the rest lacks."""
     places = [(bisect_left(table.paths, path), 0, number) for number, path in enumerate(added.paths)]
     parts: list[Part] = []
@@ -218,7 +277,7 @@ def replaced(table: Table, removed: Iterable[int], added: Table) -> Table:
             parts.append((added, number, number + 1))
     if at < table.size:
         parts.append((table, at, table.size))
-    return joined(parts)
+    return Spliced(parts)
 
 
 # A directory as a walk lists it
@@ -297,7 +356,7 @@ def table_of_directories(directories: Mapping[bytes, WalkedDirectory], tops: Ite
 
     `tops`: the directories, sorted, none below another. `directories`: these and all below them.
     """
-    return joined(list(_parts_below(directories, tops)))
+    return joined(_parts_below(directories, tops))
 
 
 def _parts_below(directories: Mapping[bytes, WalkedDirectory], tops: Iterable[bytes]) -> Iterator[Part]:
@@ -336,7 +395,14 @@ def _table_of_directory(directory: WalkedDirectory) -> Table:
     targets.pop()
     modes, mtimes = _agreed_columns(directory)
     return Table(
-        names, listing.kinds, bytes(listing.count), b"", targets, modes, mtimes, listed_columns(directory)
+        Paths.of(names),
+        listing.kinds,
+        bytes(listing.count),
+        b"",
+        targets,
+        modes,
+        mtimes,
+        listed_columns(directory),
     )
 
 
@@ -448,7 +514,9 @@ def digests_of(table: Table) -> dict[bytes, bytes]:
     return found
 
 
-def next_digests(table: Table, added: Mapping[bytes, bytes], before: Mapping[bytes, bytes]) -> list[bytes]:
+def next_digests(
+    table: Table | Spliced, added: Mapping[bytes, bytes], before: Mapping[bytes, bytes]
+) -> list[bytes]:
     """Return the digest of the top and of each directory of a table, in order.
 
     `added`: those of directories of which rows were made. `before`: those of all others, which are as they

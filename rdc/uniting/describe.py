@@ -16,7 +16,7 @@ from blake3 import blake3
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
-from rdc.lean.records import Record
+from rdc.lean.records import Record, replace
 from rdc.model.entries import Identity, little_endian_integers, strings
 from rdc.model.preserved import packed_time, real_time
 from rdc.progress import Problem
@@ -131,7 +131,9 @@ class Listing:
             descend=self._is_of_this_device,
         )
         stable = self.root.stable
-        self._directories = {directory.path: directory for directory in lasting_walk(walk, stable)}
+        same: dict[bytes, bytes] = {}
+        for directory in lasting_walk(walk, stable):
+            self._directories[directory.path] = _held(directory, same)
         here = self.device.to_bytes(8, "little")
         for directory in self._directories.values():
             devices = directory.inodes.devices
@@ -328,6 +330,27 @@ class Listing:
     def node(self) -> Node:
         """Return the tree. Barred entries have the reason as their content."""
         return node_of(self.rows, self._barred)
+
+
+def _held(directory: WalkedDirectory, same: dict[bytes, bytes]) -> WalkedDirectory:
+    """Return a directory as it is held to the end of a run: without the columns that no two-way sync has, and
+    with a column of `same` in place of an equal one."""
+    _, listing, inodes = directory
+
+    def once(column: bytes) -> bytes:
+        return same.setdefault(column, column)
+
+    return directory._replace(
+        listing=replace(
+            listing,
+            kinds=once(listing.kinds),
+            modes=once(listing.modes),
+            sizes=once(listing.sizes),
+            uids=b"",
+            gids=b"",
+        ),
+        inodes=replace(inodes, devices=once(inodes.devices), links=once(inodes.links), allocated=b""),
+    )
 
 
 def node_of(rows: Mapping[bytes, Row], barred: Mapping[bytes, str]) -> Node:

@@ -24,7 +24,8 @@ from rdc.model.entries import little_endian_integers
 from rdc.model.preserved import nearest_time, packed_times
 from rdc.protocol.wire.fields import check_inner, column_with_times, column_without_times
 from rdc.uniting.ancestor_file import whole_digest
-from rdc.uniting.columns import Common, SharedRow, parents, terminated
+from rdc.uniting.columns import Common, SharedRow, parents
+from rdc.uniting.path_texts import terminated
 from rdc.uniting.rows import (
     BARRED,
     DIGEST_BYTES,

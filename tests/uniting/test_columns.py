@@ -69,7 +69,10 @@ def test_rows_replaced_in_columns_are_those_replaced_in_a_dictionary(
     numbers = [at for path in removed if (at := table.number(path)) is not None]
     assert len(numbers) == len(removed)
     expected = {path: row for path, row in before.items() if path not in removed} | new
-    found = columns.replaced(table, numbers, table_of(new))
+    spliced = columns.replaced(table, numbers, table_of(new))
+    found = columns.table_of_columns(spliced.columns())
+    assert spliced.size == len(expected)
+    assert list(spliced.directories) == list(found.directories)
     assert list(found.paths) == sorted(expected)
     assert rows_in(found) == expected
 

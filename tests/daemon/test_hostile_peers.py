@@ -136,7 +136,7 @@ def test_writing_past_a_module_s_limit(what: str, data: Path, tmp_path: Path) ->
         ended = daemon.sync(f"{source}/", daemon.url("data/new"))
         assert ended.code == ExitCode.FILE_IO, ended
         assert len(ended.complaints) == 1
-        assert "this session may write 1048576 bytes in all" in ended.complaints[0]
+        assert "this session may write 1048576 bytes in total" in ended.complaints[0]
         assert str(data) not in ended.err
         landed = [path for path in (data / "new").iterdir() if not path.name.startswith(".rdc-")]
         assert bytes_below(data / "new") < 1 << 20

@@ -296,6 +296,7 @@ def test_a_child_keeps_no_stray_descriptor_where_the_system_lists_none(
     try:
         with monkeypatch.context() as patch:
             patch.setattr(os, "listdir", refuse)
+            patch.setattr("rdc.transport.pipes.LISTED_FDS", stray + 1)
             transport = ChildTransport(["sh", "-c", f"[ -e /proc/self/fd/{stray} ]"])
         assert transport.wait() == 1
         transport.close()

@@ -247,8 +247,10 @@ class UndoneSyncs:
         self._undo()
         found = census(self.top)
         for path in touched:
-            entry = newer.get(path)
-            if entry is not None and entry[0] == stat.S_IFREG and entry[4] != b"":
+            entry, synced = newer.get(path), after.get(path)
+            if entry is None or (synced is not None and synced[:-1] == entry[:-1]):
+                continue  # gone, or as the sync left it: another name of its file went
+            if entry[0] == stat.S_IFREG and entry[4] != b"":
                 contents = {each[4] for each in found.values()}
                 assert entry[4] in contents, f"{path!r}: newer work is gone"
         near = {path for each in touched for path in _with_above(each)}

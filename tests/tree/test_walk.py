@@ -53,7 +53,10 @@ def build(top: Path, *entries: str) -> bytes:
         elif entry.endswith("|"):
             os.mkfifo(path)
         else:
-            path.write_bytes(entry.encode())
+            # Random entries may name a fifo once more, whose reader a plain open would wait for.
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o666)
+            with os.fdopen(fd, "wb") as file:
+                file.write(entry.encode())
     return os.fsencode(top)
 
 

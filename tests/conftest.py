@@ -113,6 +113,13 @@ def no_user_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RDC_CATALOG", "off")
 
 
+@pytest.fixture(autouse=True)
+def same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that are begun here have one key: short digests that meet by chance do so in no run, or in
+    all."""
+    monkeypatch.setattr(sync_run, "new_secret", lambda: b"sixteen bytes of")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_user_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nor is anything written into their state directory."""
@@ -134,12 +141,6 @@ def forked_far_sides() -> Iterator[None]:
     with closing(FarServer()) as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(ChildTransport, "start", staticmethod(server.start))
         yield
-
-
-@pytest.fixture
-def same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions that are begun here have one key: what is wrong by chance is so in no run, or in all."""
-    monkeypatch.setattr(sync_run, "new_secret", lambda: b"sixteen bytes of")
 
 
 @pytest.fixture

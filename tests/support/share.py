@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.project_paths import TOP
 
-__all__ = ["examples", "sampled_out", "share"]
+__all__ = ["commit_number", "examples", "sampled_out", "share"]
 
 ALL = os.environ.get("RDC_TESTS") == "all"
 SHARE = 5
@@ -40,7 +40,7 @@ def sampled_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the tests marked `sampled` that this run leaves to others."""
     if ALL:
         return
-    turn = _turn()
+    turn = commit_number()
     seen: dict[str, int] = {}
     for item in items:
         mark = item.get_closest_marker("sampled")
@@ -51,7 +51,7 @@ def sampled_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
                 yield item
 
 
-def _turn() -> int:
+def commit_number() -> int:
     """A number that the commit decides; without git always the same."""
     if shutil.which("git") is None:
         return 0

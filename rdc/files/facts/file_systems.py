@@ -279,14 +279,16 @@ def _aside(parent: int) -> Iterator[int]:
     name = make_aside(b"trial", lambda aside: os.mkdir(aside, 0o700, dir_fd=parent))
     try:
         inside = os.open(name, _PASS, dir_fd=parent)
-        locked = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
         try:
-            _lock(locked)
-            yield inside
+            locked = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
+            try:
+                _lock(locked)
+                yield inside
+            finally:
+                _empty(inside)
+                os.close(locked)
         finally:
-            _empty(inside)
             os.close(inside)
-            os.close(locked)
     finally:
         with suppress(OSError):
             os.rmdir(name, dir_fd=parent)
@@ -343,7 +345,12 @@ def _empty(inside: int) -> None:
 
 
 class _Trial:
-    """One trial in an empty directory that is open."""
+    """One trial in an empty directory that is open.
+
+    What it learns is relied on for many entries, so only what tells of the file system counts:
+    see `_refusal`. An error that tells of anything else, such as a full disk, ends the trial, and nothing is
+    learned.
+    """
 
     def __init__(self, inside: int, *, owners: bool) -> None:
         self._inside = inside
@@ -389,8 +396,8 @@ class _Trial:
         steady = True
         try:
             os.write(fd, _CONTENT)
-            steady = self._can(lambda: os.fchmod(fd, 0o400)) and steady
-            steady = self._can(lambda: os.utime(fd, ns=(TRIED[0], TRIED[0]))) and steady
+            steady = _can(lambda: os.fchmod(fd, 0o400)) and steady
+            steady = _can(lambda: os.utime(fd, ns=(TRIED[0], TRIED[0]))) and steady
             opened = os.fstat(fd)
         finally:
             os.close(fd)
@@ -404,9 +411,9 @@ class _Trial:
         """Return the granularity of mtimes of an entry; None if it keeps none."""
         pairs = []
         for given in TRIED:
-            try:
-                os.utime(name, ns=(given, given), dir_fd=self._inside, follow_symlinks=False)
-            except OSError as error:
+            set_time = partial(os.utime, name, ns=(given, given), dir_fd=self._inside, follow_symlinks=False)
+            error = _refusal(set_time)
+            if error is not None:
                 if name == b"b":
                     self.refusals[Shortfall.TIME] = error.errno or 0
                 return None
@@ -417,37 +424,35 @@ class _Trial:
         """Return the bits of the mode that an entry keeps. Without privileges the kernel may drop some
         others."""
         for bits in (ALL_MODES, _PLAIN_BITS) if privileged else (_PLAIN_BITS,):
-            kept = bits
-            try:
-                for pattern in _PATTERNS:
-                    set_mode_on_name(name, self._inside, pattern & bits)
-                    kept &= ~(self._stat(name).st_mode ^ pattern)
-            except OSError as error:
-                if name == b"b":
-                    self.refusals[Shortfall.MODE] = error.errno or 0
-                continue
-            finally:
-                with suppress(OSError):
-                    set_mode_on_name(name, self._inside, 0o700)
-            self.refusals.pop(Shortfall.MODE, None)
-            return kept if privileged or kept != bits else ALL_MODES
+            kept, error = bits, None
+            for pattern in _PATTERNS:
+                error = _refusal(partial(set_mode_on_name, name, self._inside, pattern & bits))
+                if error is not None:
+                    break
+                kept &= ~(self._stat(name).st_mode ^ pattern)
+            with suppress(OSError):
+                set_mode_on_name(name, self._inside, 0o700)
+            if error is None:
+                self.refusals.pop(Shortfall.MODE, None)
+                return kept if privileged or kept != bits else ALL_MODES
+            if name == b"b":
+                self.refusals[Shortfall.MODE] = error.errno or 0
         return 0
 
     def _keeps_owner(self, name: bytes) -> bool:
         before = self._stat(name)
+        give = partial(os.chown, name, dir_fd=self._inside, follow_symlinks=False)
         try:
-            os.chown(name, _OTHER_ID, _OTHER_ID, dir_fd=self._inside, follow_symlinks=False)
+            error = _refusal(lambda: give(_OTHER_ID, _OTHER_ID))
+            if error is not None:
+                # A container may lack that number. Its own it has.
+                own = (os.geteuid(), os.getegid())
+                return error.errno == errno.EINVAL and _can(lambda: give(*own))
             found = self._stat(name)
             return (found.st_uid, found.st_gid) == (_OTHER_ID, _OTHER_ID)
-        except OSError as error:
-            # A container may lack that number. Its own it has.
-            own = partial(os.chown, name, os.geteuid(), os.getegid())
-            return error.errno == errno.EINVAL and self._can(
-                lambda: own(dir_fd=self._inside, follow_symlinks=False)
-            )
         finally:
             with suppress(OSError):
-                os.chown(name, before.st_uid, before.st_gid, dir_fd=self._inside, follow_symlinks=False)
+                give(before.st_uid, before.st_gid)
 
     def _directories(self, keeps: Preserved) -> Preserved:
         os.mkdir(b"e", 0o700, dir_fd=self._inside)
@@ -457,14 +462,14 @@ class _Trial:
         return replace(keeps, directory_modes=modes)
 
     def _other_kinds(self, keeps: Preserved) -> Preserved:
-        if not self._can(lambda: os.symlink(b"a", b"l", dir_fd=self._inside)):
+        if not _can(lambda: os.symlink(b"a", b"l", dir_fd=self._inside)):
             # Some may have been made elsewhere. Whether their times can be set remains unknown.
             keeps = replace(
                 keeps, unmade=keeps.unmade | {Kind.SYMLINK}, untimed=keeps.untimed | {Kind.SYMLINK}
             )
         elif not self._keeps_times(b"l", keeps):
             keeps = replace(keeps, untimed=keeps.untimed | {Kind.SYMLINK})
-        if not self._can(lambda: os.mkfifo(b"p", 0o600, dir_fd=self._inside)):
+        if not _can(lambda: os.mkfifo(b"p", 0o600, dir_fd=self._inside)):
             keeps = replace(keeps, unmade=keeps.unmade | {Kind.SPECIAL})
         return keeps
 
@@ -479,13 +484,16 @@ class _Trial:
         if not hasattr(os, "setxattr"):  # macOS
             return False
         path = b"/proc/self/fd/%d/" % self._inside + name
-        try:
+
+        def keep() -> None:
             os.setxattr(path, b"user.rdc", b"1")
-            return os.getxattr(path, b"user.rdc") == b"1"
+            if os.getxattr(path, b"user.rdc") != b"1":
+                raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+        try:
+            return _can(keep)
         except FileNotFoundError:
             return True  # without /proc nothing is known
-        except OSError:
-            return False
 
     def _honours_no_replace(self, old: bytes, new: bytes) -> bool:
         """Move `old` over an empty file `new`. Return whether a rename without replacing refused to."""
@@ -501,23 +509,48 @@ class _Trial:
 
     def _links(self, old: bytes, new: bytes) -> bool:
         """Return whether a file can have two names and shows that: over SFTP each name has its own inode."""
+        link = partial(os.link, old, new, src_dir_fd=self._inside, dst_dir_fd=self._inside)
         try:
-            os.link(old, new, src_dir_fd=self._inside, dst_dir_fd=self._inside, follow_symlinks=False)
-        except OSError:
+            if not _can(lambda: link(follow_symlinks=False)):
+                return False
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
             return False
         one, other = self._stat(old), self._stat(new)
         os.unlink(new, dir_fd=self._inside)
         return one.st_ino == other.st_ino and min(one.st_nlink, other.st_nlink) > 1
 
-    @staticmethod
-    def _can(call: Callable[[], None]) -> bool:
-        try:
-            call()
-        except OSError:
-            return False
-        return True
-
     def _stat(self, name: bytes) -> os.stat_result:
         with suppress(OSError):
             refresh_stat(name, self._inside)
         return os.stat(name, dir_fd=self._inside, follow_symlinks=False)
+
+
+def _refusal(call: Callable[[], None]) -> OSError | None:
+    """Make a call. Return the error with which the file system refuses it, or None. Raises OSError if the
+    error tells of something else.
+
+    Some file systems refuse with EIO what they lack, and a failing disk says the same: then the call is made
+    again.
+    """
+    from rdc.files.base.taking_names import is_refused
+
+    found: OSError | None = None
+    for _ in range(2):
+        try:
+            call()
+        except OSError as error:
+            if not is_refused(error):
+                raise
+            found = error
+            if error.errno == errno.EIO:
+                continue
+            return error
+        return None
+    return found
+
+
+def _can(call: Callable[[], None]) -> bool:
+    """Make a call. Return whether the file system has it. Raises OSError as `_refusal` does."""
+    return _refusal(call) is None

@@ -10,6 +10,7 @@ from operator import attrgetter
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.base.metadata import Shortfall, read_acl
 from rdc.files.base.paths import join, refused_rows
+from rdc.files.base.taking_names import is_refused
 from rdc.lean.records import Record, replace
 from rdc.model.entries import DEVICES, LINKED, NODES, Identity, Kind, Listing, Metadata, PackedInodes
 from rdc.model.options import leads_outside
@@ -773,9 +774,10 @@ class EntryChanges:
         return Shortfall.SYMLINK if kind is Kind.SYMLINK else Shortfall.NODE
 
     def _cannot_exist(self, kind: Kind, path: bytes, error: FileError) -> bool:
-        """Note an entry that could not be made, if the file system has none of its kind."""
+        """Note an entry that could not be made, if the file system has none of its kind and the error tells
+        of nothing else."""
         storage, cause = self._root.storage, error.__cause__
-        if kind not in storage.facts.keeps.unmade or not isinstance(cause, OSError):
+        if kind not in storage.facts.keeps.unmade or not isinstance(cause, OSError) or not is_refused(cause):
             return False
         storage.note(self._shortfall(kind), path, cause.errno or 0)
         return True

@@ -20,7 +20,7 @@ from rdc.session.transfer import compare as compare_module
 from tests.support.running.delta_sync import CORRECTIONS, NEW, OLD, counts, places, rebuilt_library, synced
 from tests.support.running.paired_sync import sync_in_turns
 
-pytestmark = pytest.mark.usefixtures("same_secret", "nothing_likely", "fewest_bytes")
+pytestmark = pytest.mark.usefixtures("nothing_likely", "fewest_bytes")
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[BlockAnswer], Message]) -> None:

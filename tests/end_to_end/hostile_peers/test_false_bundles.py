@@ -17,7 +17,7 @@ from tests.support.running.paired_sync import sync_in_turns
 from tests.support.trees.bundled_files import NEW, OLD
 from tests.support.trees.trees import read_tree
 
-pytestmark = pytest.mark.usefixtures("same_secret", "nothing_likely", "fewest_bytes")
+pytestmark = pytest.mark.usefixtures("nothing_likely", "fewest_bytes")
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[BundleAnswer], BundleAnswer]) -> None:

@@ -33,7 +33,7 @@ from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import litter, read_tree
 
-pytestmark = pytest.mark.usefixtures("same_secret", "nothing_likely", "fewest_bytes")
+pytestmark = pytest.mark.usefixtures("nothing_likely", "fewest_bytes")
 
 
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL], ids=["push", "pull"])

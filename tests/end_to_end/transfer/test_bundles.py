@@ -36,7 +36,7 @@ from tests.support.trees.trees import describe, litter, read_tree
 
 # Fingerprints are keyed anew for each session. In one session of 150 here one deceives, and a cell (8 KiB)
 # comes again. Where two sessions are compared, that has to be in both or in none.
-pytestmark = pytest.mark.usefixtures("same_secret", "nothing_likely", "fewest_bytes")
+pytestmark = pytest.mark.usefixtures("nothing_likely", "fewest_bytes")
 
 
 @pytest.mark.parametrize("dialler", list(Role), ids=["push", "pull"])

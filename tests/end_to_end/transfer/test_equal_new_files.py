@@ -21,8 +21,6 @@ from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.trees import File, describe, litter, read_tree, tree, write_tree
 
-pytestmark = pytest.mark.usefixtures("same_secret")  # two sessions are compared
-
 OLD = random.Random(1).randbytes(300_000)
 INSERTED = random.Random(2).randbytes(40_000)
 NEW = OLD[:150_000] + INSERTED + OLD[150_000:]

@@ -18,8 +18,6 @@ from rdc.session.source import range_answers as range_answers_module
 from tests.end_to_end.transfer.one_file import places, synced
 from tests.support.running.paired_sync import kinds
 
-pytestmark = pytest.mark.usefixtures("same_secret")  # two sessions are compared
-
 
 def relocations(rows: int) -> bytes:
     """Of addresses in ascending order, each with another one."""

@@ -28,8 +28,6 @@ from tests.reference import gaps as pure_gaps
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.paired_sync import kinds
 
-pytestmark = pytest.mark.usefixtures("same_secret")  # two sessions are compared
-
 
 def pieces_of(ranges: Sequence[tuple[int, int]], start: int, stop: int) -> list[int]:
     """As RangeOffsets.take(), a byte at a time."""

@@ -27,8 +27,6 @@ from tests.support.running.programs import functions, linked
 from tests.support.running.syncing import Run
 from tests.support.trees.trees import File, describe, litter, read_tree, tree, write_tree
 
-pytestmark = pytest.mark.usefixtures("same_secret")
-
 SECRET = b"sixteen bytes of"
 
 PROGRAM = list(enumerate(functions(1, 3_000)))

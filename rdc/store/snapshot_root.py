@@ -426,7 +426,7 @@ class SnapshotFile(ContentFile):
             yield from super().pieces(size)
             return
         parts = self._opened(self._ref).parts(size)
-        while (piece := self._root.read_part(self.path, lambda: next(parts, b""))):
+        while piece := self._root.read_part(self.path, lambda: next(parts, b"")):
             yield piece
 
     @property

@@ -21,6 +21,7 @@ from rdc.limits import DATA_BYTES, SMALL_FILE_BYTES
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import file_sender as module
+from rdc.session.source import range_answers as digesting
 from rdc.session.source.file_sender import FileSender
 from rdc.session.source.tree_description import Demand, Description
 from rdc.store.snapshot_root import open_snapshot
@@ -172,7 +173,7 @@ def test_contents_of_a_snapshot_are_hashed_for_other_processes_only(
         hashed.append(source.path)
         return real(source, hollow=hollow)
 
-    real = module.digest_of
+    real = digesting.digest_of
     monkeypatch.setattr(module, "digest_of", digest_of)
     with ExitStack() as stack:
         stack.callback(found[0].release)

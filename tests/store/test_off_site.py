@@ -399,7 +399,7 @@ def test_over_another_store_nothing_is_copied(source: Source, copy: Path, way: W
     for options in (MIRROR, rdc.SyncOptions()):
         with pytest.raises(RdcError, match="SRC is not a copy of it"):
             run_sync(*named.places(source.store, other), options, way=way)
-        with pytest.raises(RdcError, match="lies in a store, and SRC is not|is a store, and SRC is not"):
+        with pytest.raises(RdcError, match="SRC is not a copy of it"):
             run_sync(os.fsencode(source.store), other, options, way=way)
         with pytest.raises(RdcError, match="SRC is not a copy of it"):
             run_sync(source.tree, other, options, way=way)

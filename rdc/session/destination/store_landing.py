@@ -38,6 +38,7 @@ class StoreLanding:
         self._events = events
         self._fsync = fsync
         self._store = store
+        self._shown = printable(root.shown(store))
         self._lock = StoreLock.at(root.fileno(), store)
         self.missing: str | None = None
         """Why what lists was not brought; None: it was."""
@@ -61,7 +62,7 @@ class StoreLanding:
             landing.land_late()
             return
         if landing.drop_late():
-            text = f"{printable(self._root.shown(self._store))}: no snapshot was brought, as not all is there: {self.missing}"
+            text = f"{self._shown}: no snapshot was brought, as not all is there: {self.missing}"
             self._events.report(Problem(ExitCode.PARTIAL, b"", text + "; run again"))
 
     def _missing_pack(self, wanted: Manifest) -> str | None:
@@ -93,7 +94,7 @@ class StoreLanding:
             self._sync()
         if self._lock.is_alone():
             return remove(packs)
-        text = f"{printable(self._root.shown(self._store))}: {len(packs)} packs that SRC lacks stay, as the copy is in use"
+        text = f"{self._shown}: {len(packs)} packs that SRC lacks stay, as the copy is in use"
         self._events.report(Problem(ExitCode.PARTIAL, b"", text + "; run again"))
         return False
 

@@ -152,7 +152,7 @@ class World:
     def row(self, thing: Thing) -> Row:
         return Row(
             thing.kind, thing.content, thing.mode, thing.mtime, thing.inode,
-            None, thing.stamp, Doubt.NONE, False,
+            None, thing.stamp, Doubt.NONE, False, thing.attributes,
         )  # fmt: skip
 
     def plan(self, *, exchanged: bool = False, rules: Rules | None = None) -> Plan:
@@ -195,7 +195,9 @@ class World:
         stamps = {
             path: (self.disks[LEFT][path].stamp, self.disks[RIGHT][path].stamp) for path in plan.settled
         }
-        self.base = {path: Ancestor(*row, stamps[path]) for path, row in plan.settled.items()}
+        self.base = {
+            path: Ancestor(*row[:4], stamps[path], row.attributes) for path, row in plan.settled.items()
+        }
         for path, kept in plan.kept.items():
             assert path not in self.base, path
             self.base[path] = kept if not exchanged else kept._replace(stamps=kept.stamps[::-1])

@@ -281,4 +281,4 @@ def adopt(world: RealWorld) -> None:
         one, other = left[path], right[path]
         if (one.kind, one.content) == (other.kind, other.content):
             stamps = one.stamp, other.stamp
-            world.base[path] = Ancestor(one.kind, one.content, one.mode, one.mtime, stamps)
+            world.base[path] = Ancestor(one.kind, one.content, one.mode, one.mtime, stamps, None)

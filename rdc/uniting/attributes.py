@@ -6,6 +6,7 @@ Loaded by runs that were asked for them. Entries name their sets by digests, and
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from blake3 import blake3
 
@@ -58,7 +59,7 @@ def kept_kinds(asked: AttributeKinds, roots: Iterable[Root], *, modes: bool) -> 
     which an ACL is more."""
     found = asked if modes else asked & ~AttributeKinds.ACL
     for root in roots:
-        found &= attribute_kinds_of(root)
+        found &= attribute_kinds_of(root) & root.storage.facts.keeps.attributes
     return found
 
 
@@ -188,6 +189,21 @@ def sets_digest(sets: Mapping[bytes, bytes]) -> bytes:
         state.update(b"%b\0%b" % (path, sets[path]))
     digest: bytes = state.digest(DIGEST_BYTES)
     return digest
+
+
+def give_to_new(fd: int, wanted: Attributes, kinds: AttributeKinds, mode: int) -> int:
+    """Give a file that has no name yet its attributes, as far as that is possible, and return the mode to set
+    then. So no kill leaves it in its place without them. What fails is found by `set_attributes` later."""
+    with suppress(OSError):
+        acl = dict(wanted).get(ACCESS_ACL)
+        if AttributeKinds.ACL in kinds and acl is None:
+            with suppress(OSError):
+                os.removexattr(fd, ACCESS_ACL)  # that it inherited
+        for name, value in wanted:
+            os.setxattr(fd, name, value)
+        if acl is not None:
+            return mode_with_acl(mode, acl)
+    return mode
 
 
 def set_attributes(root: Root, step: SetAttributes, sets: AttributeSets, known: Stamp | None) -> int | None:

@@ -435,8 +435,9 @@ class OwnContents:
             return row._replace(content=base.content)
         if before.size == now.size and len(base.content) == DIGEST_BYTES:
             return row._replace(content=digest_of(self._side, path, row) or self._changed(row))
-        if timed and before.mode != now.mode and (before.size, before.inode) == (now.size, now.inode):
-            # The new permissions explain the new change time.
+        others = before.mode != now.mode or base.attributes not in (None, row.attributes)
+        if timed and others and (before.size, before.inode) == (now.size, now.inode):
+            # The new permissions or extended attributes explain the new change time.
             return row._replace(content=base.content, doubt=Doubt.UNLESS_DISPROVED)
         return row._replace(content=self._changed(row))
 

@@ -346,15 +346,19 @@ def _is_untouched_since(was: Stamp, now: Row | None, before: Ancestor | None) ->
 
 
 def _is_untouched(node: Node, base: Node | None) -> bool:
-    """Return whether nothing at or below `node` is new, edited or of another kind since the ancestor.
-    Deletions and metadata do not count, nor entries that take no part."""
+    """Return whether nothing at or below `node` is new, edited or of another kind since the ancestor, or has
+    other extended attributes. Deletions, modes and times do not count, nor entries that take no part."""
     todo: list[tuple[Node, Node | None]] = [(node, base)]
     while todo:
         at, known = todo.pop()
         row, before = _row_of(at), _ancestor_of(known)
         if row is None or row.kind == BARRED:
             pass
-        elif before is None or before.kind != row.kind or before.content != row.content:
+        elif (
+            before is None
+            or (before.kind, before.content) != (row.kind, row.content)
+            or (before.attributes or b"") != row.attributes  # None: those that it has are not known to both
+        ):
             return False
         todo += [(kid, _kid(known, name)) for name, kid in at.kids.items()]
     return True
@@ -657,9 +661,11 @@ class _Merge:
         if row.kind != FILE:
             mtime_ns = row.mtime_ns
         is_other = row.attributes != attributes
-        differs = (row.mode, row.mtime_ns) != (mode, mtime_ns)
+        has_acl = is_other and self._has_acl(row, row._replace(attributes=attributes))
+        # The mode comes with the ACL, or once it is gone: before that it would change the old one.
+        first = row.mode if has_acl else mode
+        differs = (row.mode, row.mtime_ns) != (first, mtime_ns)
         if differs:
-            first = self._guarded(row._replace(mode=mode, attributes=attributes)).mode if is_other else mode
             self.fields[side].append(SetFields(path, row, first, mtime_ns))
         if is_other:
             step = SetAttributes(path, row, row.attributes, attributes, mode, not differs)

@@ -487,9 +487,11 @@ class _Run(Deciding):
             if root.writes.undo is not None:
                 self._stack.callback(root.writes.undo.close)
         progress = StepsProgress(plan.steps, self._report)
-        steps = Steps(roots, self._report, self._stop, fsync=self._options.fsync, progress=progress)
+        steps = Steps(
+            roots, self._report, self._stop, fsync=self._options.fsync, progress=progress, sets=self._sets
+        )
         if not plan.is_empty:
-            steps.run(plan, self._sets)
+            steps.run(plan)
         for root in roots:
             if root.writes.undo is not None:
                 root.writes.undo.close()

@@ -156,8 +156,9 @@ class Steps:
         *,
         fsync: bool,
         progress: StepsProgress | None = None,
+        sets: AttributeSets | None = None,
     ) -> None:
-        """`roots`: as `writable` returns them."""
+        """`roots`: as `writable` returns them. `sets`: the extended attributes that steps set."""
         self.progress = progress
         self._roots = roots
         self._report = reporter
@@ -177,7 +178,9 @@ class Steps:
         """The files that were copied in place of a rename, by side and new path."""
         self.unset: dict[bytes, bool] = {}
         """Paths whose attributes were not set, and whether they still have those of before."""
-        self._sets: AttributeSets | None = None
+        self._sets = sets
+        self._coming: dict[tuple[int, bytes], SetAttributes] = {}
+        """The attributes of entries that steps are to make, by side and path."""
         self._top_sets: list[tuple[int, SetAttributes]] = []
         """The directories that get attributes, each after its mode."""
         self._modes: list[tuple[int, bytes, int, int | None]] = []
@@ -194,12 +197,12 @@ class Steps:
             for side, root in enumerate(roots)
         )
 
-    def run(self, plan: Plan, sets: AttributeSets | None = None) -> None:
-        """Do all steps. `sets`: the attributes that they set. Raises RdcError for what ends the run."""
+    def run(self, plan: Plan) -> None:
+        """Do all steps. Raises RdcError for what ends the run."""
+        self._coming = {(side, step.path): step for side, step in plan.attributes if step.before is None}
         with self:
             self.do(plan.steps)
-            if sets is not None:
-                self.set_attributes(plan.attributes, sets)
+            self.set_attributes(plan.attributes)
             self.finish()
 
     def __enter__(self) -> Self:
@@ -252,9 +255,8 @@ class Steps:
 
             raise StoppedError
 
-    def set_attributes(self, steps: Iterable[tuple[int, SetAttributes]], sets: AttributeSets) -> None:
+    def set_attributes(self, steps: Iterable[tuple[int, SetAttributes]]) -> None:
         """Set the attributes of files, and note those that directories get once they have their modes."""
-        self._sets = sets
         for side, step in steps:
             if self._stop is not None and self._stop.is_set():
                 break
@@ -414,6 +416,13 @@ class Steps:
                 advice="it stays; run again once nothing else changes it",
             )
         self._modes.append((side, path, row.mode, None))
+        coming = self._coming.get((side, path))
+        if coming is not None and self._sets is not None:
+            from rdc.uniting.attributes import set_attributes
+
+            # A kill then leaves no directory without them. What fails is tried again at the end, and said.
+            with suppress(FileError):
+                set_attributes(self._roots[side], coming, self._sets, None)
 
     def _write(self, side: int, step: Write) -> bool:
         """Return whether it is done; a file is so when its group commits it."""
@@ -453,7 +462,13 @@ class Steps:
                         state.update(span)
                     self.digests[new] = state.digest(DIGEST_BYTES)
                 source.check_unchanged()
-                metadata = Metadata(row.mode, row.mtime_ns, 0, 0)
+                mode, coming = row.mode, self._coming.get((side, new))
+                if coming is not None and self._sets is not None:
+                    from rdc.uniting.attributes import give_to_new
+
+                    wanted = self._sets.of(coming.wanted)
+                    mode = give_to_new(temporary.fileno(), wanted, self._sets.kinds, mode)
+                metadata = Metadata(mode, row.mtime_ns, 0, 0)
                 self._staged[side][new] = step
                 self._groups[side].add(temporary, new, metadata, False, expected)
 

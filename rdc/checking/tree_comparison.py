@@ -115,7 +115,7 @@ class TreeComparison:
         self._expected[path] = announced
 
     def restore_permissions_later(self, path: bytes) -> None:
-        """A check changes no permissions."""
+        """Do nothing: a check changes no permissions."""
 
     def note_difference(self) -> None:
         """Entries beyond a mount point do not count."""

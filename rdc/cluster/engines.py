@@ -117,8 +117,8 @@ def _unreachable(kind: str, address: str, error: Exception) -> RdcError:
 
 
 def local_processes(number: int) -> ProcessPoolExecutor:
-    """Processes that start afresh: a fork would copy the locks of threads of this one, such as a progress
-    bar's."""
+    """Return a pool of processes that are spawned, not forked: a fork would copy the locks of this process's
+    threads, such as a progress bar's."""
     return _Processes(number, mp_context=get_context("spawn"), initializer=_begin)
 
 

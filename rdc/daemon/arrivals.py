@@ -121,7 +121,7 @@ GONE = {
 
 
 def bind(addresses: tuple[Address, ...]) -> list[socket.socket]:
-    """Listening sockets. RdcError (10) names an address that is in use."""
+    """Return sockets that listen at `addresses`. Raises RdcError (10), which names an address in use."""
     bound: list[socket.socket] = []
     try:
         for address in addresses:
@@ -423,8 +423,8 @@ class Arrivals:
             transport.exchange(memoryview(connection.data_to_send()), False, 0)
 
     def _bid_farewell(self, arrival: _Arrival) -> None:
-        """The refusal has left. Now the peer closes, or its time runs out. A close with unread input would
-        reset the connection, and the reset can overtake the refusal."""
+        """Wait for the peer to close, or for its time to run out, now that the refusal is sent. A close with
+        unread input would reset the connection, and the reset can overtake the refusal."""
         self._release(arrival)
         arrival.farewell = True
         arrival.deadline = time.monotonic() + FAREWELL_SECONDS

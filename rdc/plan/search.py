@@ -708,7 +708,7 @@ class BlockSearch(GapSearch):
     """Searches for all gaps of one file."""
 
     def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
-        """`rounds`: how many times `questions` may return any."""
+        """Prepare the search. `rounds`: how many times `questions` may return any."""
         super().__init__(list(gaps_of(parts, bases)), LADDERS[max(0, min(rounds, len(LADDERS) - 1))])
         self._parts = parts
         self._rounds = max(0, rounds)
@@ -739,7 +739,7 @@ class BundleSearch(GapSearch):
     """Searches for each file of a bundle in its old version."""
 
     def __init__(self, layout: BundleLayout, old: Sequence[int], width: int, rounds: int) -> None:
-        """Prepares the search. The first answers to take are the fingerprints of `layout.likes`, of `width`
+        """Prepare the search. The first answers to take are the fingerprints of `layout.likes`, of `width`
         bytes.
 
         `old`: bytes of the old versions in bundle order. `rounds`: how many times `questions` may return any.

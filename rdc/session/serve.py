@@ -181,11 +181,11 @@ def answer(
     clones: StagedClones | None = None,
     meeting: Meeting | None = None,
 ) -> Conversation[None]:
-    """The conversation of the side that was dialled; the dialler chooses its role.
+    """Hold the conversation of the side that was dialled; the dialler chooses its role.
 
     `following`: follows a tree; None if this platform cannot. `meeting`: brings trees together; None if this
-    side does not. `clones`: takes clones of files for a
-    destination in this process. Raises ProtocolError for an unexpected message.
+    side does not. `clones`: takes clones of files for a destination in this process. Raises ProtocolError for
+    an unexpected message.
     """
     open_, hello, round_ = yield from _receive_open()
     knows_nodes = knows(hello, SPECIALS)

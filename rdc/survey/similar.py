@@ -293,7 +293,8 @@ RECALL = 0.99
 
 
 def least_agreeing(threshold: float) -> int:
-    """Samples of two sketches that must agree, for files that resemble each other by `threshold`."""
+    """Return how many samples of two sketches must agree for files that resemble each other by
+    `threshold`."""
     least = 0
     while probability_of_matches(threshold, least + 1, SKETCH_BYTES, 8) >= RECALL:
         least += 1

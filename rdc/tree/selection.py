@@ -27,7 +27,7 @@ class Selection:
     """
 
     def __init__(self, selected: Sequence[SelectedPaths], *, recursive: bool = True) -> None:
-        """`selected`: names that `check_name` takes. Raises UsageError for too many directories."""
+        """Take `selected`: names that `check_name` accepts. Raises UsageError for too many directories."""
         self._recursive = recursive
         self.top_counts = False
         """True if the root directory itself takes part, with its metadata."""

@@ -50,7 +50,7 @@ class Bell:
     __slots__ = ("_striker", "fd")
 
     def __init__(self) -> None:
-        """Raises OSError."""
+        """Open the descriptors of a bell that is silent. Raises OSError."""
         try:
             self.fd = self._striker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         except (AttributeError, OSError) as error:
@@ -287,7 +287,7 @@ class TreeEvents:
             self.limit = self.limit or _limit(code)
 
     def missed(self, path: bytes) -> None:
-        """The directory at `path` could not be read. After an event on it, everything below it is new."""
+        """Note that the directory at `path` could not be read: after an event on it, all below it is new."""
         with self._lock:
             self._missed.add(path)
 

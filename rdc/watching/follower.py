@@ -77,7 +77,7 @@ class Schedule:
         return True
 
     def limited(self) -> bool:
-        """Some directories are not watched from now on. True on the first call."""
+        """Note that some directories are not watched from now on. Return True on the first call."""
         if self._look is not None:
             return False
         self._look = self._clock() + LIMITED_SECONDS

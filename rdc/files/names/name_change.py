@@ -247,7 +247,7 @@ class NameChange:
         """Undo step 1. Never raises."""
 
     def depart(self, *, first: bool) -> None:
-        """Steps 2 to 4. `first`: as in `leave`."""
+        """Do steps 2 to 4. `first`: as in `leave`."""
         self.prepare()
         self.leave(first=first)
 
@@ -255,7 +255,7 @@ class NameChange:
         """Step 2."""
 
     def leave(self, *, first: bool) -> None:
-        """Steps 3 and 4. `first`: no other name of this file was changed, so even its ctime must be as it
+        """Do steps 3 and 4. `first`: no other name of this file was changed, so even its ctime must be as it
         was."""
         looked = time.monotonic()
         try:
@@ -443,7 +443,7 @@ class Link(_Exchange):
         return os.fstat(self.original.fileno())
 
     def _check_exactly(self) -> None:
-        """A link changes the ctimes of both files."""
+        """Check nothing more: a link changes the ctimes of both files."""
 
     def _unlike_original(self) -> str | None:
         return self.original.describe_change()

@@ -303,7 +303,7 @@ class DestinationTurn:
         self.deletion.finish()
 
     def remove_nevertheless(self, entries: int, read_errors: int) -> None:
-        """Deletes, in a run that cannot go on, what --ignore-errors allows, or tells what is withheld."""
+        """Delete, in a run that cannot go on, what --ignore-errors allows, or report what is not deleted."""
         if self._has_removed or self._options.dry_run or not self._options.delete:
             return
         self._has_removed = True
@@ -518,7 +518,7 @@ class WholeTurn(DestinationTurn):
         return self.extraneous.withheld(errors) if self.is_built else incomplete(errors)
 
     def run(self, round_: int) -> Conversation[messages.Done]:
-        """Compares, fetches what differs, deletes, and ends with the totals of the run."""
+        """Compare, fetch what differs, delete, and return the totals of the run."""
         try:
             if self._owners is not None:
                 yield from receive_owners(self._context, self._owners)

@@ -427,7 +427,8 @@ class DirectoryChanges:
         self._expected.clear()
 
     def restore_permissions_later(self, path: bytes) -> None:
-        """The owner borrowed permissions in an announced directory: sets its metadata at the end."""
+        """Set the metadata of an announced directory at the end, because the owner borrowed permissions in
+        it."""
         self._expected[path] = replace(self._expected[path], touched=True)
 
     # One directory

@@ -79,7 +79,8 @@ class CompressionPolicy:
         self._limit = bandwidth
 
     def note_delay(self, carried: int, seconds: float) -> None:
-        """The time during which there was more to send than the link took, and the bytes that it took."""
+        """Note the time during which there was more to send than the link took, and the bytes that it
+        took."""
         self._carried += carried
         self._seconds += seconds
 
@@ -327,8 +328,8 @@ class EventRelay:
         *,
         items: bool = True,
     ) -> None:
-        """`reporter`: None on the side without the user. `clock`: seconds that never go back. `items`: the
-        remote side wants events about changed entries."""
+        """Take `reporter`: None on the side without the user. `clock`: seconds that never go back. `items`:
+        the remote side wants events about changed entries."""
         self._reporter = reporter
         self._items = items
         self._clock = clock

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def _ignore(event: object, /) -> None:
-    """A reporter that ignores every event."""
+    """Ignore the event."""
 
 
 _ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"

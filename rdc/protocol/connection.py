@@ -335,7 +335,7 @@ class Connection:
             self._read_preamble()
 
     def receive_eof(self) -> None:
-        """The remote side closed its direction of the transport."""
+        """Note that the remote side closed its direction of the transport."""
         self._eof = True
 
     @property

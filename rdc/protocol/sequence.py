@@ -540,7 +540,8 @@ class TreeTotals:
 
 
 def _exchanges() -> dict[type[Message], Callable[[SequenceRules, Any], None]]:
-    """Requests by what they name: a file or files that were listed, or nodes of a manifest. And answers."""
+    """Return the rule for each kind of answer and request; a request names listed files or nodes of a
+    manifest."""
     found: dict[type[Message], Callable[[SequenceRules, Any], None]] = {}
     for kind in messages.message_kinds().values():
         if kind.place.answers:

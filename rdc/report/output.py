@@ -178,9 +178,12 @@ class TerminalOutput(Output):
         unseen: bool = False,
         dials: bool = False,
     ) -> None:
-        """`data` writes whole lines to stdout, `talk` to stderr. `quiet`: only problems and results, neither
-        notices nor a summary. `unseen`: neither is a terminal, and a run that went well without a notice has
-        no summary, which cron would mail. `dials`: the job begins with a connection to another machine."""
+        """Take `data`, which writes whole lines to stdout, and `talk`, which writes them to stderr.
+
+        `quiet`: only problems and results, neither notices nor a summary. `unseen`: neither is a terminal,
+        and a run that went well without a notice has no summary, which cron would mail. `dials`: the job
+        begins with a connection to another machine.
+        """
         self._write_data = data
         self._talk = talk
         self._bar = bar

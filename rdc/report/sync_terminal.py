@@ -357,8 +357,8 @@ class SyncTerminal(TerminalOutput):
         *,
         unseen: bool = False,
     ) -> None:
-        """`data` writes whole lines to stdout, `talk` to stderr. `clock` returns seconds. `unseen`: neither
-        stdout nor stderr is a terminal."""
+        """Take `data`, which writes whole lines to stdout, and `talk`, which writes them to stderr. `clock`
+        returns seconds. `unseen`: neither stdout nor stderr is a terminal."""
         super().__init__(
             talk if style.on_stderr else data,
             talk,

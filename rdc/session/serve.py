@@ -1,4 +1,4 @@
-"""How a session is asked for, and its answering side, which takes the role that the dialler asks for."""
+"""The request for a session, and the answering side, which takes the role that the dialler asks for."""
 
 from __future__ import annotations
 
@@ -181,11 +181,11 @@ def answer(
     clones: StagedClones | None = None,
     meeting: Meeting | None = None,
 ) -> Conversation[None]:
-    """The conversation of the side that was dialled; the dialler chooses its role.
+    """Hold the conversation of the side that was dialled; the dialler chooses its role.
 
     `following`: follows a tree; None if this platform cannot. `meeting`: brings trees together; None if this
-    side does not. `clones`: takes clones of files for a
-    destination in this process. Raises ProtocolError for an unexpected message.
+    side does not. `clones`: takes clones of files for a destination in this process. Raises ProtocolError for
+    an unexpected message.
     """
     open_, hello, round_ = yield from _receive_open()
     knows_nodes = knows(hello, SPECIALS)

@@ -394,7 +394,7 @@ class NodeRecords(Record):
 
 
 def reference_column(level: Level, key: bytes, width: int, rows: range | None = None) -> bytes:
-    """References of the records `rows` of a level (default: all), `width` bytes each.
+    """Return references to the records `rows` of a level (default: all), `width` bytes each.
 
     Width 1 to 8: SipHash-2-4 of the digest under the session's 16-byte `key`, cut to `width` bytes. Width 32:
     the digest itself.
@@ -414,8 +414,8 @@ def root_reference(root: bytes, key: bytes, width: int) -> bytes:
 
 
 def group_references(roots: bytes | bytearray, key: bytes, width: int, group: int) -> bytes:
-    """References of groups of `group` roots each. `roots` has DIGEST_BYTES per root. With `group` > 1, each
-    reference is made of the BLAKE3 digest of the group's roots in order."""
+    """Return references to groups of `group` roots each. `roots` has DIGEST_BYTES per root. With `group` > 1,
+    each reference is made of the BLAKE3 digest of the group's roots in order."""
     digests = bytes(roots)
     if group > 1:
         whole, rest = divmod(len(digests), group * DIGEST_BYTES)

@@ -259,7 +259,7 @@ class Samples(Record):
 
 
 def minhash(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> Samples:
-    """Samples by `k` independent functions, 1 to 65,536.
+    """Return samples by `k` independent functions, 1 to 65,536.
 
     The variance of an estimate is J (1 - J) / k. Time grows with features times `k`: it suits short sets. All
     samples of an empty set are 2^32 - 1. Raises ValueError for a bad column.
@@ -277,7 +277,8 @@ def minhash(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> S
 def one_permutation(
     features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1, *, fill: bool = True
 ) -> Samples:
-    """Samples by one product a feature: the smallest feature in each of `k` bins (Li, Owen, Zhang 2012).
+    """Return samples by one product a feature: the smallest feature in each of `k` bins (Li, Owen, Zhang
+    2012).
 
     With `fill`, an empty bin takes the smallest image of all features under a function of its own, marked
     as such. So each sample is equal with probability J exactly, whatever the sizes of both sets, and sets

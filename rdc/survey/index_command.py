@@ -133,7 +133,7 @@ class IndexTerminal(TerminalOutput):
         self.code = ExitCode.OK
 
     def report(self, event: object, /) -> None:
-        """A Reporter for the walk."""
+        """Print problems of the walk; a Reporter."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._problem(event)
 

@@ -293,7 +293,8 @@ RECALL = 0.99
 
 
 def least_agreeing(threshold: float) -> int:
-    """Samples of two sketches that must agree, for files that resemble each other by `threshold`."""
+    """Return how many samples of two sketches must agree for files that resemble each other by
+    `threshold`."""
     least = 0
     while probability_of_matches(threshold, least + 1, SKETCH_BYTES, 8) >= RECALL:
         least += 1
@@ -510,8 +511,8 @@ def rank_similar(
     options: SimilarOptions = SimilarOptions(),  # noqa: B008
     reporter: Reporter = silent,
 ) -> list[SimilarFile]:
-    """At most `limit` files that resemble the one file of `query` by at least `options.threshold`, best
-    first.
+    """Return at most `limit` files that resemble the one file of `query` by at least `options.threshold`,
+    best first.
 
     Among equally similar files, those that contain more of it come first. The file itself is left out.
     """

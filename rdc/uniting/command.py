@@ -73,7 +73,7 @@ UNITE_OPTIONS = (
             ),
             Option(
                 ("--unit",),
-                "treat each directory of this NAME as a whole, like .git; repeatable",
+                "treat directories of this NAME as a whole, like .git; repeatable",
                 "NAME",
                 common=True,
                 note="""If both sides changed something in such a directory, that is one conflict, and nothing
@@ -279,14 +279,14 @@ SUMMARY = "two-way sync of two directories that both change"
 
 _INTRODUCTION = """\
 Usage: rdc unite [OPTIONS] LEFT RIGHT
-       rdc unite                 list this machine's pairs and their last results
+       rdc unite                 list the pairs and their last results
 
 Examples:
   rdc unite -n ~/work /mnt/work    show what would be done; change nothing
   rdc unite ~/work /mnt/work       apply edits, renames and deletions of each side to the other
-  rdc unite ~/work nas:work        the same over ssh; either machine may connect to the other
+  rdc unite ~/work nas:work        the same over ssh; later runs may start on either machine
   rdc unite --resolve=plan.txt=left ~/work /mnt/work
-                                   resolve a conflict: replace the right plan.txt with the left one
+                                   resolve a conflict: the left plan.txt replaces the right one
 """
 
 _MORE_EXAMPLES = """\
@@ -299,10 +299,10 @@ _MORE_EXAMPLES = """\
 
 _ABOUT = """
 Two-way sync: a change on one side is applied to the other. If both sides changed an entry, that is a
-conflict: both versions stay, everything else is synced, and each run reports the conflict until you resolve
-it. Times decide nothing unless --prefer says so. The directory .rdc-unite on both sides records their common
-state. Without it, as in a first run, nothing is deleted. One directory may be on another machine: host:dir
-over ssh, or rdc://host/module/dir.
+conflict: each side keeps its version, and each run reports it until you resolve it. Times decide nothing
+unless --prefer says so. The directory .rdc-unite on both sides records their common state. Without it, as in
+a first run, nothing is deleted, and differing files are conflicts. One directory may be on another machine:
+host:dir over ssh, or rdc://host/module/dir.
 """
 
 _CLOSING = """

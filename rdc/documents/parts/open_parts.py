@@ -34,7 +34,7 @@ class NamelessFile:
     process."""
 
     def __init__(self) -> None:
-        """Raises RdcError if TMPDIR cannot be written to."""
+        """Open a new empty file. Raises RdcError if TMPDIR cannot be written to."""
         self.fd = -1
         self.size = 0
         try:

@@ -225,7 +225,7 @@ class DestinationTurn:
         round_: int,
         fetch: Callable[[int], Conversation[int]],
     ) -> Conversation[int]:
-        """After the comparison: renames, fetches the remaining contents, makes hard links, and deletes.
+        """Rename, fetch the remaining contents, make hard links, and delete, once all is compared.
 
         `entries`, `read_errors`: of the source. `fetch`: fetches and commits what is outstanding. Returns
         the round to go on with.
@@ -303,7 +303,7 @@ class DestinationTurn:
         self.deletion.finish()
 
     def remove_nevertheless(self, entries: int, read_errors: int) -> None:
-        """Deletes, in a run that cannot go on, what --ignore-errors allows, or tells what is withheld."""
+        """Delete, in a run that cannot go on, what --ignore-errors allows, or report what is not deleted."""
         if self._has_removed or self._options.dry_run or not self._options.delete:
             return
         self._has_removed = True
@@ -322,7 +322,7 @@ class DestinationTurn:
         XattrSetter(self._applying, attributes).run(top, within=within)
 
     def finish(self, round_: int) -> Conversation[int]:
-        """After all changes: ends what is kept to be undone, and tells the source what may go there.
+        """End the undo's record after all changes, and tell the source which files it may remove.
 
         Returns the round to go on with.
         """
@@ -360,7 +360,7 @@ class DestinationTurn:
         self.landing.abandon()
 
     def finish_turn(self) -> None:
-        """After all changes of a turn: remembers what was learned, and reports what failed."""
+        """Store what was learned about the file system, after all changes of a turn."""
         self._context.storage.finish()
 
     def account(self, code: ExitCode) -> Done:
@@ -518,7 +518,7 @@ class WholeTurn(DestinationTurn):
         return self.extraneous.withheld(errors) if self.is_built else incomplete(errors)
 
     def run(self, round_: int) -> Conversation[messages.Done]:
-        """Compares, fetches what differs, deletes, and ends with the totals of the run."""
+        """Compare, fetch what differs, delete, and return the totals of the run."""
         try:
             if self._owners is not None:
                 yield from receive_owners(self._context, self._owners)

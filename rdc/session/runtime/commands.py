@@ -75,11 +75,12 @@ class CompressionPolicy:
         self._seconds = 0.0
 
     def limit(self, bandwidth: int) -> None:
-        """At most this many bytes a second are to be sent; 0: as many as the link takes."""
+        """Send at most this many bytes a second from now on; 0: as many as the link takes."""
         self._limit = bandwidth
 
     def note_delay(self, carried: int, seconds: float) -> None:
-        """The time during which there was more to send than the link took, and the bytes that it took."""
+        """Note the time during which there was more to send than the link took, and the bytes that it
+        took."""
         self._carried += carried
         self._seconds += seconds
 
@@ -327,8 +328,8 @@ class EventRelay:
         *,
         items: bool = True,
     ) -> None:
-        """`reporter`: None on the side without the user. `clock`: seconds that never go back. `items`: the
-        remote side wants events about changed entries."""
+        """Take `reporter`: None on the side without the user. `clock`: seconds that never go back. `items`:
+        the remote side wants events about changed entries."""
         self._reporter = reporter
         self._items = items
         self._clock = clock

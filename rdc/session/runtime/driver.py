@@ -340,7 +340,7 @@ class Keepalive:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """A context in which `beat` may be called."""
+        """Open a context in which `beat` may be called."""
         self._turn.release()
         try:
             yield

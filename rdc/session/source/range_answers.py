@@ -313,7 +313,7 @@ class BundleAnswers:
         self._cached = 0
 
     def describe(self, request: BundleRequest, manifest: Manifest) -> BundleAnswer:
-        """Reads, signs and remembers a bundle. Raises ProtocolError for a wrong number, entries that are no
+        """Read, sign and remember a bundle. Raises ProtocolError for a wrong number, entries that are no
         regular files, and sizes that no bundle may have."""
         # long because it handles many files at once, and a call for each would cost more than the work
         files = request.files

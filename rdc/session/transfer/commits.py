@@ -203,7 +203,7 @@ class FileCommits:
         self._decisions.put(files, change, difference)
 
     def rehearse(self, file: int) -> None:
-        """Reports, in a dry run, a file that a real run would fetch."""
+        """Report, in a dry run, a file that a real run would fetch."""
         self._account(self._entries.entry(file).path, self._decisions.pop(file))
 
     def differs(self, file: int) -> bool:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import rdc
 from rdc.errors import ExitCode, UsageError
+from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes
 from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
 from rdc.uniting import attributes
 from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head, StoredAncestor, encode_table
@@ -203,7 +204,7 @@ def test_a_file_system_without_attributes_removes_none(pair: Pair, monkeypatch: 
     give(pair.left / "f", tag="1")
     pair.unite(xattrs=True)
     with monkeypatch.context() as patch:
-        kinds = attributes.attribute_kinds_of
+        kinds = attribute_kinds_of
         patch.setattr(
             attributes,
             "attribute_kinds_of",
@@ -264,7 +265,7 @@ def test_an_entry_whose_attributes_cannot_be_read_takes_no_part(
     pair.unite(xattrs=True)
     give(pair.right / "f", tag="2")
     (pair.left / "f").write_text("edited here")
-    read = attributes.read_directory_attributes
+    read = read_directory_attributes
 
     def refused(*words: object) -> Iterator[tuple[int, bytes, object]]:
         for row, name, found in read(*words):  # type: ignore[arg-type]
@@ -296,9 +297,9 @@ def test_an_undo_brings_attributes_back_and_is_not_repeated(pair: Pair) -> None:
 
 
 def test_a_directory_of_another_machine_is_refused_with_them(tmp_path: Path) -> None:
-    for options in ({"xattrs": True}, {"acls": True}):
+    for options in (rdc.UniteOptions(xattrs=True), rdc.UniteOptions(acls=True)):
         with pytest.raises(UsageError, match="of this machine"):
-            rdc.unite(tmp_path, rdc.Location("host", b"/there"), **options)
+            rdc.unite(tmp_path, rdc.Location("host", b"/there"), options)
 
 
 def test_a_run_without_them_loads_nothing_of_them(pair: Pair) -> None:

@@ -114,7 +114,8 @@ def turned(streams: list[bytes], draw: int) -> list[bytes]:
 
 
 def row_for(streams: list[bytes], mean: int, chunkers: dict[str, Chunker]) -> dict[str, dict[str, float]]:
-    """For each chunker: the mean reached, bytes stored and their share of the total, averaged over draws."""
+    """Return for each chunker the mean reached, and the bytes stored and their share of the total, averaged
+    over draws."""
     total = sum(map(len, streams))
     draws = next((draws for chunks, draws in DRAWS if total / mean < chunks), 1)
     had, kept = dict.fromkeys(chunkers, 0.0), dict.fromkeys(chunkers, 0)

@@ -75,7 +75,7 @@ def symbols_needed(keys: list[int]) -> int:
 
 
 def row_bytes(source: SourceModel, rows: list[int]) -> int:
-    """What answers with these single rows take, named by their directories as today."""
+    """Return the bytes of answers with these single rows, named by their directories as today."""
     total = 0
     for at in range(0, len(rows), TIER_NODES):
         some = [range(row, row + 1) for row in rows[at : at + TIER_NODES]]

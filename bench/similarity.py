@@ -296,7 +296,7 @@ def recall_of(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
 
 
 def false_candidates(trees: list[Path], rng: random.Random) -> dict[str, Any]:
-    """How many of a million pairs of unrelated files pass as similar. Unrelated: they have no window in
+    """Count how many of a million pairs of unrelated files pass as similar. Unrelated: they have no window in
     common."""
     report: dict[str, Any] = {}
     for kind, (low, high) in (("2-20 KB", SMALL), ("64 KiB and more", LARGE)):

@@ -1,4 +1,4 @@
-"""What a start of rdc costs in CPU time: `rdc --version`, and a local sync of one file.
+"""The CPU time of a start of rdc: `rdc --version`, and a local sync of one file.
 
 Question:  do both stay within their budgets, 40 ms and 70 ms of CPU? Which of two trees starts faster?
 Metrics:   user and system time of the process in milliseconds (wait4), the median of N runs. One run before

@@ -1,4 +1,5 @@
-"""How many documents a second of CPU time `rdc similar --text` searches, from Parquet and from JSONL.
+"""The number of documents that `rdc similar --text` searches in a second of CPU time, from Parquet and from
+JSONL.
 
 Documents are the text of the pages that scripts/fetch_documents.py fetched, in a shuffled order: 20,000 of at
 most 40,000 characters. Parquet is written as pyarrow does by default.

@@ -108,7 +108,7 @@ def touch(tree: Path) -> None:
 
 
 def differences(one: Path, other: Path) -> str:
-    """What `other` lacks or has in another version. Entries that only `other` has do not count."""
+    """Return what `other` lacks or has in another version. Entries that only `other` has are ignored."""
     argv = ["rsync", "-an", "--checksum", "-i", f"{one}/", f"{other}/"]
     return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout
 

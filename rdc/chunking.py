@@ -1,4 +1,4 @@
-"""From bytes to chunks: parameters, the streaming chunker, and chunk digests."""
+"""Cuts bytes into chunks: parameters, the streaming chunker, and chunk digests."""
 
 from __future__ import annotations
 

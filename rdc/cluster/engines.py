@@ -123,8 +123,8 @@ def local_processes(number: int) -> ProcessPoolExecutor:
 
 
 class _Processes(ProcessPoolExecutor):
-    """Ctrl-C reaches all processes of a terminal. The first one ends the others, in order: a process that
-    ended by itself while it began would leave the pool waiting."""
+    """A pool whose processes ignore Ctrl-C, which reaches all processes of a terminal. The first process ends
+    the others, in order: one that ended by itself while it started would leave the pool waiting."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         # A process that begins in here inherits the mask for good.
@@ -136,7 +136,7 @@ class _Processes(ProcessPoolExecutor):
 
 
 def _begin() -> None:
-    """If the first process was killed, the others end by themselves: a pool leaves them waiting."""
+    """Let this process end when its parent is killed: a pool would leave it waiting."""
     threading.Thread(target=_end_with_parent, name="rdc parent", daemon=True).start()
 
 

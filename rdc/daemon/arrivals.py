@@ -47,7 +47,8 @@ class _Registration(Record, frozen=False, eq=False):
 
 
 class EventLoop:
-    """Invariant: a descriptor is in the selector exactly while it is in `_registered`."""
+    """Calls back when a registered descriptor is ready. Invariant: a descriptor is in the selector exactly
+    while it is in `_registered`."""
 
     def __init__(self, selector: selectors.BaseSelector, log: Log) -> None:
         self._selector = selector
@@ -349,8 +350,8 @@ class Arrivals:
             self._forget(arrival)
 
     def forsake(self) -> None:
-        """In a session's process: close this process's copies, so other peers' connections end when the
-        daemon closes them."""
+        """Close this process's copies of the sockets; called in a session's process. Other peers' connections
+        then end when the daemon closes them."""
         for arrival in self._arrivals.values():
             arrival.transport.forsake()
 

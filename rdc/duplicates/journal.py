@@ -84,7 +84,7 @@ class KeptFile(Record):
 
     @property
     def real(self) -> bytes:
-        """Its absolute path."""
+        """The absolute path."""
         return join(self.top.rstrip(b"/"), self.path)
 
 

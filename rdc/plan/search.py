@@ -53,8 +53,8 @@ MOST_WIDTH = 8
 
 
 class BlockQuestion(Record):
-    """Asks for fingerprints of `width` bytes of the blocks of `size` bytes in some ranges. The last block of
-    a range may be shorter."""
+    """A request for fingerprints, of `width` bytes each, of the blocks of `size` bytes in some ranges. The
+    last block of a range may be shorter."""
 
     ranges: array[int]
     """Two numbers per range: its offset in the file and its length, in bytes."""
@@ -464,15 +464,14 @@ LargeGapQuestion: TypeAlias = _Everywhere | _Nearby
 
 
 class LargeGapSearch:
-    """Asks about all large gaps of one file, one step of the ladder after another."""
+    """A search that asks about all large gaps of one file, one step of the ladder after another."""
 
     def __init__(self, rounds: int) -> None:
         self._steps = LARGE_GAP_LADDERS[max(0, min(rounds, len(LARGE_GAP_LADDERS) - 1))]
         self.large_gaps: list[LargeGap] = []
 
     def mask_displacements(self) -> None:
-        """From the last asked step on, the search masks x86 displacements. One more step follows, if there
-        was one."""
+        """Mask x86 displacements from the last asked step on. One more step follows, if there was one."""
         self._steps = (CODE_STEP,) if self._steps else ()
 
     def questions(self) -> Iterator[LargeGapQuestion]:
@@ -651,7 +650,7 @@ class GapSearch:
         return list(map(attrgetter("request"), self._asked))
 
     def mask_displacements(self) -> None:
-        """From now on, fingerprints are those of machine code with masked x86 displacements."""
+        """Expect fingerprints of machine code with masked x86 displacements from now on."""
         self._large_gaps.mask_displacements()
 
     def take(self, fingerprints: bytes, search: Search, find: Find, near: Near) -> bool:

@@ -1,4 +1,4 @@
-"""How a session is asked for, and its answering side, which takes the role that the dialler asks for."""
+"""The request for a session, and the answering side, which takes the role that the dialler asks for."""
 
 from __future__ import annotations
 

@@ -511,8 +511,8 @@ def rank_similar(
     options: SimilarOptions = SimilarOptions(),  # noqa: B008
     reporter: Reporter = silent,
 ) -> list[SimilarFile]:
-    """At most `limit` files that resemble the one file of `query` by at least `options.threshold`, best
-    first.
+    """Return at most `limit` files that resemble the one file of `query` by at least `options.threshold`,
+    best first.
 
     Among equally similar files, those that contain more of it come first. The file itself is left out.
     """

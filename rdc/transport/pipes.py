@@ -231,7 +231,8 @@ class Process(Protocol):
         """Return the exit status, negative for a signal; None while the child runs."""
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """As `poll`, after at most `timeout` seconds; None: once the child has ended."""
+        """Wait for the child's end, for at most `timeout` seconds (None: without limit), and return its exit
+        code as `poll` does."""
 
     def terminate(self) -> None: ...
     def kill(self) -> None: ...
@@ -244,10 +245,11 @@ def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
 
 
 class _Child:
-    """What of subprocess.Popen a remote shell needs. To load subprocess, with the regular expressions and
-    locales that it loads, took longer than to start a child, and each remote sync waited for it.
+    """A child process, started without subprocess: loading that module, with the regular expressions and
+    locales that it loads, took longer than starting a child, and each remote sync waited for it.
 
-    The child has the signals back that Python ignores, and no descriptors of ours but its three.
+    The signals that Python ignores have their default actions in the child. It inherits no descriptors but
+    its three.
     """
 
     def __init__(self, argv: Sequence[str], stdin: int, stdout: int) -> None:

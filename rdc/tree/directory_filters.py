@@ -596,8 +596,8 @@ class _Emptied(FilterList):
 
 
 class UnboundFilters(RuleMatcher):
-    """By itself it excludes what the rules exclude in every tree: it knows no rule files and no absolute
-    paths."""
+    """The rules without a tree: excludes what they exclude in every tree, and knows no rule files and no
+    absolute paths."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         super().__init__(provable_rules(source_rules(rules)))

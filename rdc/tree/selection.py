@@ -96,7 +96,8 @@ class Selection:
                         yield join(directory, name[:-1])
 
     def _covered(self) -> set[bytes]:
-        """With recursion a selected directory has everything that other names select in it."""
+        """Return the directories whose recursive selection includes everything that other names select in
+        them."""
         covered: set[bytes] = set()
         if self._both:
             # A directory comes before those below it.

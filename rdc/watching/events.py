@@ -306,7 +306,7 @@ class TreeEvents:
             self._ring()
 
     def take(self) -> Batch:
-        """Everything touched since the last call."""
+        """Return everything touched since the last call."""
         with self._lock:
             batch = Batch(
                 frozenset(self._directories), frozenset(self._trees), tuple(self._moves), self._overflow
@@ -333,7 +333,7 @@ class TreeEvents:
     # In other threads
 
     def _mounts_changed(self) -> None:
-        """Only ring: the user of the batch checks that the tree's top is still there."""
+        """Ring, and do nothing else: the user of the batch checks that the tree's top is still there."""
         with self._lock:
             self._ring()
 

@@ -171,7 +171,10 @@ class Origin:
         return problem
 
     def _unmounted(self) -> str | None:
-        """With --delete, a mount that disappeared below must not look like deleted files."""
+        """Return why the source cannot be followed because a mount below it disappeared; None: it can.
+
+        With --delete, such a mount's content must not look like deleted files.
+        """
         missed = self._mounts.missed() if self._mounts is not None and self._options.delete else None
         if missed is None:
             return None

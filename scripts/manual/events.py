@@ -275,7 +275,7 @@ def events_section(verb: str) -> str:
 
 
 def _note(verb: str, event: str, field: str) -> str:
-    """What docs/notes says of a field: for this verb's event, for the event, or for every event."""
+    """Return the note about a field: for this verb's event, for the event, or for every event."""
     table = notes("events")
     for section in (table.get(f"{verb}-{event}", {}), table.get(event, {}), table["fields"]):
         if field in section:

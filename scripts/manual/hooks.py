@@ -1,4 +1,5 @@
-"""What MkDocs calls while it builds the manual: pages and tables made from the code, and links to documents.
+"""The functions that MkDocs calls while it builds the manual: pages and tables made from the code, and links
+to documents.
 
 A page asks for a table with a comment such as <!-- generated: exit-codes -->. Documents that stand beside
 their code (rdc/**/*.md) become pages below formats/.

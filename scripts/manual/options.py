@@ -73,7 +73,7 @@ def example(verb: str, option: Option) -> str:
 
 
 def more_about(verb: str, option: Option) -> str:
-    """What is said of an option beyond its help text: in docs/notes for this verb, else where it is
+    """Return the text about an option beyond its help: from docs/notes for this verb, else from where it is
     declared."""
     table = notes("options")
     text = table.get(verb, {}).get(option.key) or option.note or table["all"].get(option.key, "")

@@ -185,7 +185,7 @@ def session() -> rdc.SyncReport:
 
 
 def descent() -> str:
-    """What the two sides of a real session say to each other, in bytes."""
+    """Draw the messages of both sides in a real session, with their bytes."""
     report = session()
     costs = {cost.name: cost for cost in report.by_kind}
     drawing = Drawing(930, 118 + 34 * len(DESCENT), "The conversation about one changed file")

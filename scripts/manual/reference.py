@@ -110,7 +110,7 @@ def api(names: str) -> str:
 
 
 def dependency_table() -> str:
-    """What rdc is built from, and what its tests need."""
+    """Return the table of the packages that rdc is built from and that its tests need."""
     project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["test"]]
     rows = []

@@ -53,7 +53,7 @@ def names_of(spelled: str) -> list[str]:
 
 
 def row(spelled: str) -> Row:
-    """What rdc does about one option. Raises MissingNoteError if its tables do not know the option."""
+    """Return what rdc does about one option. Raises MissingNoteError if its tables do not know the option."""
     names = names_of(spelled)
     if names[0] == "--no-OPTION":
         return Row(spelled, State.DIFFERS, "for the options that rdc can turn off; others are rejected", None)
@@ -73,7 +73,7 @@ def _option(name: str) -> Option | None:
 
 
 def _advice(name: str) -> str:
-    """What rdc says where it is given this option, which it lacks."""
+    """Return rdc's advice for this option, which it does not support."""
     try:
         parse_sync([name, "a", "b", "c"])
     except UsageError as error:

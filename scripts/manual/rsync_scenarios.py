@@ -56,7 +56,7 @@ def all_names() -> list[str]:
 
 
 def counts() -> Counter[Outcome]:
-    """How many scenarios about the command line have each outcome."""
+    """Count the scenarios about the command line by their outcome."""
     found: Counter[Outcome] = Counter()
     for group in groups():
         found[group.outcome] += len(group.names)

@@ -96,7 +96,7 @@ CHROMIUM = (
 
 
 def in_terminal(line: str, machines: Machines, columns: int) -> str:
-    """What `line` prints into a terminal of `columns` columns, as ANSI text."""
+    """Return what `line` prints into a terminal of `columns` columns, as ANSI text."""
     child, terminal = pty.fork()
     if child == 0:
         environ = {**machines.environ(HERE), "TERM": "xterm-256color", "COLUMNS": str(columns)}
@@ -213,7 +213,8 @@ def moments(program: Path) -> dict[str, str]:
 
 
 def _moment(command: str, text: str, key: str, machines: Machines) -> str:
-    """What a terminal shows when `text` is there; with a key, what it shows when the command has ended."""
+    """Return what a terminal shows once `text` appears; with a key, what it shows when the command has
+    ended."""
     environ = {**machines.environ(HERE), "TERM": "xterm-256color", "PS1": "$ "}
     environ.pop("NO_COLOR")
     environ.pop("COLUMNS")

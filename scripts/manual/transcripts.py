@@ -153,7 +153,7 @@ class Machines:
         return text if "listen" in text or "[modules" not in text else f'listen = ":{self.port}"\n{text}'
 
     def shown(self, text: str) -> str:
-        """What was printed, as the page shows it."""
+        """Return what was printed, in the form in which the page shows it."""
         if self.port:
             text = text.replace(f"localhost:{self.port}", "backup.example.org")
             text = text.replace(f":{self.port}", ":8730")
@@ -207,8 +207,8 @@ class Machines:
 
 
 def _printed(terminal: int, process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    """What a process and its children print, until it has ended and nothing more is there. TimeoutExpired
-    after SECONDS."""
+    """Yield what a process and its children print, until it has ended and nothing more arrives. Raises
+    TimeoutExpired after SECONDS."""
     end = time.monotonic() + SECONDS
     printed = select.poll()  # select.select takes only descriptors below 1,024
     printed.register(terminal, select.POLLIN)
@@ -296,7 +296,8 @@ def comparable(text: str) -> str:
 
 
 def differences(page: str, program: Path) -> list[tuple[str, str]]:
-    """What a page shows and what its commands print, where these differ. The second try is a slow one."""
+    """Return what a page shows and what its commands print, wherever these differ. The second try is a slow
+    one."""
     found: list[tuple[str, str]] = []
     for patience in (PATIENCE, 10 * PATIENCE):
         ran = [

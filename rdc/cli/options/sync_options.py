@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 _OUTPUT = (
     Option(
         ("-v", "--verbose"),
-        "print each changed entry; twice: unchanged ones, too",
+        "print each changed entry; -vv: unchanged ones, too",
         common=True,
         note="""As in rsync, a file of which only permissions or times changed is named by `-vv` and
             `-i`, not by `-v`. Unchanged entries are not listed where `-c`, `-I`, `-H`, `-A` or `-X`
@@ -78,7 +78,7 @@ _OUTPUT = (
     ),
     Option(
         ("-i", "--itemize-changes"),
-        "print each change with rsync's 11-character code; twice: all entries",
+        "print each change with rsync's 11-character code; -ii: all entries",
         common=True,
         note="The code is rsync's. A moved file is one line: `*renaming   old -> new`.",
         rsync="""`-ii` lists no unchanged entries beside `-c`, `-I`, `-H`, `-A`, `-X` and `-U`; beside
@@ -129,7 +129,7 @@ _OUTPUT = (
     ),
     Option(
         ("-P",),
-        "show progress; the same as --partial --progress",
+        "show progress; partial files are always kept",
         common=True,
         example="-P src/ host:backup/",
         rsync="the same as `--progress`, since `--partial` is always on",

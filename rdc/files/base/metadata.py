@@ -586,7 +586,7 @@ def difference_from(expected: Identity | None, found: os.stat_result | None) -> 
 
 
 class EntryCheck:
-    """For one tree and one run. Threads may share it."""
+    """Checks whether entries changed, for one tree and one run. Threads may share it."""
 
     def __init__(self, fields: ComparedFields = ALL_FIELDS) -> None:
         self.fields = fields

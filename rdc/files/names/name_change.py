@@ -449,8 +449,11 @@ class Link(_Exchange):
         return self.original.describe_change()
 
     def _unlike_departed(self, *, stalled: bool) -> str | None:
-        """If a process also wants to write to the original file, it may have opened it under this name. Then
-        two writers each have a file of their own, and both files stay."""
+        """Return what changed since the duplicate left its name; None if nothing did.
+
+        If a process also wants to write to the original file, it may have opened it under this name. Then two
+        writers each have a file of their own, and both files stay.
+        """
         if not self.duplicate.is_at(self.displaced, self.directory.fd):
             return "another file in its place"
         if stalled and self.original.describe_rewrite() is not None:

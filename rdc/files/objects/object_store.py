@@ -225,8 +225,8 @@ class _Listing:
 
 
 class ObjectLister:
-    """For one walk over one bucket. It raises what the store's library raises, and ValueError for what no
-    store lists."""
+    """Lists one bucket for one walk. It raises the errors of the store's library, and ValueError for an
+    answer that no store gives."""
 
     def __init__(
         self,

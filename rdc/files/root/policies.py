@@ -126,7 +126,7 @@ class LinkView(Protocol):
 
     @property
     def top(self) -> Confined:
-        """Nothing outside of it is read."""
+        """The directory that confines the tree: nothing outside of it is read."""
 
     def begin(self, on_problem: Reporter, excluded: Callable[[bytes, bool], bool]) -> None:
         """Forget all links that were followed, before a new walk."""

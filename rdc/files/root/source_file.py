@@ -83,7 +83,7 @@ class SourceFile(Closing):
 
     @property
     def metadata(self) -> Metadata:
-        """Its metadata when it was opened, consistent with `identity`."""
+        """The file's metadata when it was opened, consistent with `identity`."""
         return Metadata(self._mode, self.identity.mtime_ns, *self._owner)
 
     def fileno(self) -> int:

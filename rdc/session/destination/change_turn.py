@@ -412,7 +412,7 @@ class Audience(Protocol):
 
 
 class _FarAudience:
-    """For a session whose user is at the source: all events go there as messages."""
+    """The audience of a session whose user is at the source: all events go there as messages."""
 
     def events(self) -> EventRelay:
         return EventRelay(None)

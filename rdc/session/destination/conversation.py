@@ -225,7 +225,7 @@ class DestinationTurn:
         round_: int,
         fetch: Callable[[int], Conversation[int]],
     ) -> Conversation[int]:
-        """After the comparison: renames, fetches the remaining contents, makes hard links, and deletes.
+        """Rename, fetch the remaining contents, make hard links, and delete, once all is compared.
 
         `entries`, `read_errors`: of the source. `fetch`: fetches and commits what is outstanding. Returns
         the round to go on with.
@@ -322,7 +322,7 @@ class DestinationTurn:
         XattrSetter(self._applying, attributes).run(top, within=within)
 
     def finish(self, round_: int) -> Conversation[int]:
-        """After all changes: ends what is kept to be undone, and tells the source what may go there.
+        """End the undo's record after all changes, and tell the source which files it may remove.
 
         Returns the round to go on with.
         """
@@ -360,7 +360,7 @@ class DestinationTurn:
         self.landing.abandon()
 
     def finish_turn(self) -> None:
-        """After all changes of a turn: remembers what was learned, and reports what failed."""
+        """Store what was learned about the file system, after all changes of a turn."""
         self._context.storage.finish()
 
     def account(self, code: ExitCode) -> Done:

@@ -1,4 +1,4 @@
-"""How directories are brought up to date: what is known of each, directories as entries, one by one."""
+"""Brings directories up to date: what is known of each, directories as entries, one by one."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ class LateDirectories:
         """The paths of these directories."""
 
     def touch(self, path: bytes) -> None:
-        """Something is about to change in the directory at `path`."""
+        """Prepare the directory at `path` for a change in it."""
         if path in self.paths or (not path and not self._has_top) or self._chosen.keeps_own(path):
             return
         self.paths.add(path)
@@ -693,7 +693,7 @@ class DirectoryChanges:
         return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
     def _moved(self, directory: ComparedDirectory, comparison: Comparison) -> Mapping[int, Sequence[bytes]]:
-        """By row: names of local files that may have the new content of that row's file."""
+        """Return, by row, names of local files that may have the new content of that row's file."""
         if self._options.dry_run:
             return {}
         return rotated(directory.listing, directory.existing, comparison, self._storage.preserved)

@@ -343,8 +343,8 @@ class Junction(Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Since when both hosts wait for a change at the source, by time.monotonic(); None: they do not.
-        Each of them then sends signs of life unasked."""
+        """The time.monotonic() since which both hosts wait for a change at the source; None: they do not
+        wait. While they wait, each of them sends signs of life unasked."""
 
     def from_source(self, received: Received) -> Iterator[Received]: ...
 

@@ -75,7 +75,7 @@ class CompressionPolicy:
         self._seconds = 0.0
 
     def limit(self, bandwidth: int) -> None:
-        """At most this many bytes a second are to be sent; 0: as many as the link takes."""
+        """Send at most this many bytes a second from now on; 0: as many as the link takes."""
         self._limit = bandwidth
 
     def note_delay(self, carried: int, seconds: float) -> None:

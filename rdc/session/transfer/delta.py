@@ -425,7 +425,8 @@ class DeltaFiles(Transfer):
 
 
 class StaleAnswers:
-    """By file, one for each request that was sent. Only nodes come in several messages a request."""
+    """The answers that still arrive but are no longer of use: by file, one for each request that was sent.
+    Only the answer to a request of nodes comes in several messages."""
 
     def __init__(self) -> None:
         self.files: dict[int, deque[int | None]] = {}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _Reached(FollowedLinks):
-    """Where paths lead through the links that were followed. It shows nothing by itself."""
+    """The places that paths lead to through the links that were followed. Listings are shown as they are."""
 
     def shown(self, root: object, path: bytes, listed: Listed) -> Listed:
         return listed

@@ -1,4 +1,4 @@
-"""Which user and group of this machine each owner at the source becomes.
+"""Maps each owner at the source to a user and a group of this machine.
 
 Only the side that applies owners maps them, so no source chooses an id that the user's maps do not give.
 """

@@ -1,4 +1,4 @@
-"""Where the paths of a session lead: anywhere on this machine, or below a directory that confines a peer."""
+"""Resolves the paths of a session: anywhere on this machine, or below a directory that confines a peer."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class _SingleFile(Record):
 
     @property
     def key(self) -> tuple[int, bytes]:
-        """Its directory and its name, which no other entry has."""
+        """The number of the entry's directory, and the entry's name: no other entry has both."""
         return _number(os.fstat(self.root.fileno())), self.name
 
 

@@ -98,7 +98,7 @@ class FarServer:
         return _Forked(self._socket, process, stdin, stdout)
 
     def start(self, argv: Sequence[str], stdin: int, stdout: int) -> Process:
-        """As `start_process`, by a fork where that is the same."""
+        """Start a process as `start_process` does, but by a fork if the result is the same."""
         here = (os.getpid(), os.geteuid()) == self._owner and _fixed() == self._fixed
         process = _started_by(argv) if here and self._can_serve else None
         return (
@@ -119,7 +119,7 @@ def _started_by(argv: Sequence[str]) -> FarProcess | None:
 
 @dataclass(frozen=True, slots=True)
 class ForcedCommand:
-    """What a remote shell runs instead of the client's command, like sshd with a forced command."""
+    """The command that a remote shell runs instead of the client's, as sshd does with a forced command."""
 
     words: tuple[str, ...]
     environ: dict[str, str]

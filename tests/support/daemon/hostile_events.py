@@ -39,7 +39,7 @@ Python keeps for the next ones; it grows by nothing that counts events."""
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What was done to the daemon, which lives."""
+    """The counts of what was done to the daemon, which must survive it."""
 
     events: int
     failed_reloads: int
@@ -50,7 +50,8 @@ class Told:
 
 
 class HostileEvents:
-    """`daemon` has a module `data`; `place` is for what is fetched from it."""
+    """Sends hostile events to `daemon`, which has a module `data`. `place`: a directory for what is fetched
+    from it."""
 
     def __init__(self, daemon: Daemon, place: Path, seed: int) -> None:
         self._daemon = daemon

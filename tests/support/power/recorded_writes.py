@@ -49,7 +49,8 @@ def built_recorder(place: Path) -> Path:
 
 
 def recording_environment(library: Path, top: Path, log: Path) -> dict[str, str]:
-    """What to add to the environment of a process whose changes below `top` are to be recorded in `log`."""
+    """Return what to add to the environment of a process whose changes below `top` are to be recorded in
+    `log`."""
     return {
         "LD_PRELOAD": str(library),
         "RECORD_TOP": os.path.realpath(top),

@@ -1,4 +1,4 @@
-"""What is lost where the kernel has nothing that Linux alone has, and the tests of it.
+"""The features that are lost where the kernel has none of Linux's own calls, and the tests of these features.
 
 A pytest plugin that leaves these tests out; scripts/soak without_linux uses it.
 tests/end_to_end/systems/test_without_linux.py holds that losses are named and harmless.

@@ -1,4 +1,4 @@
-"""What a sync must leave at the destination, computed from two tree values."""
+"""The model of a sync: computes from two tree values what it must leave at the destination."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ CONTROL = "user.oddities"
 
 @dataclass(frozen=True)
 class Oddities:
-    """What is odd about a file system. The default of each field is what Linux promises.
+    """The oddities of a file system. The default of each field is what Linux promises.
 
     A field with the name of an error says that the calls fail so; empty: they work. The kernel never asks
     again for some calls that failed with ENOSYS, such as those of xattrs and flags.
@@ -104,7 +104,7 @@ class OddMount:
         os.setxattr(self.point, CONTROL, json.dumps(asdict(oddities)).encode())
 
     def count(self) -> int:
-        """How many calls have changed anything so far."""
+        """Return how many calls have changed anything so far."""
         return int(os.getxattr(self.point, CONTROL))
 
 

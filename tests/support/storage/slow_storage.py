@@ -17,7 +17,7 @@ __all__ = ["SlowRun", "SlowStorage"]
 
 @dataclass(frozen=True, slots=True)
 class SlowRun:
-    """How a run ended, and what the preloaded library counted."""
+    """The result of a run, and the counts of the preloaded library."""
 
     code: int
     output: str
@@ -30,7 +30,7 @@ class SlowRun:
 
 
 class SlowStorage:
-    """`place` is an empty directory for the library."""
+    """Builds the preloaded library in `place`, an empty directory, and runs rdc with it."""
 
     def __init__(self, place: Path) -> None:
         self._counts = place / "counts"

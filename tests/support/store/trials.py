@@ -221,7 +221,7 @@ def _check_damage(store: Path, path: Path, kept: dict[int, dict[str, bytes]]) ->
 
 
 def _readable(store: Path, number: int) -> dict[str, bytes]:
-    """What a sync restores of a damaged snapshot."""
+    """Return what a sync restores of a damaged snapshot."""
     out = store.parent / "out"
     shutil.rmtree(out, ignore_errors=True)
     try:

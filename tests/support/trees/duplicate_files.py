@@ -22,7 +22,7 @@ def make(top: Path, **files: bytes) -> list[bytes]:
 
 
 def names_in(found: Duplicates) -> list[list[bytes]]:
-    """Of each group, without directories."""
+    """Return the names of each group's files, without their directories."""
     return [[os.path.basename(file.path_bytes) for file in group.files] for group in found]
 
 

@@ -111,7 +111,8 @@ NAMES = (b"a", b"a-", b"a.b", b"a0", b"B", b"\xff", b"new\nline", b"x" * 255)
 
 
 def some_name(rng: random.Random) -> bytes:
-    """Odd ones now and then, so that orders by name and by path differ; else many."""
+    """Return a name: now and then an odd one, so that orders by name and by path differ; otherwise one of
+    many."""
     return rng.choice(NAMES) if rng.random() < 0.2 else b"%x" % rng.randrange(1 << 16)
 
 
@@ -166,7 +167,7 @@ def drop(rows: Rows, path: bytes) -> None:
 
 
 def changed(rng: random.Random, before: Rows, edits: int) -> Rows:
-    """What could have become of a tree."""
+    """Return the tree after some random edits."""
     rows = Rows(before)
     for _ in range(edits):
         path = rng.choice(sorted(rows)) if rows else b"new"
@@ -208,7 +209,8 @@ def _another(rng: random.Random, before: Rows, edits: int) -> Rows:
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[Rows, Rows]:
-    """What is wanted, and what is held: something else, another version, or the same names."""
+    """Draw a wanted and a held tree: the held one is something else, another version, or has the same
+    names."""
     rng, wanted = draw(randoms), draw(trees())
     change: Callable[[random.Random, Rows, int], Rows] = draw(
         st.sampled_from((changed, changed, _metadata_only, _another))
@@ -220,7 +222,7 @@ def pairs(draw: st.DrawFn) -> tuple[Rows, Rows]:
 
 
 def flat_tree(directories: int, files: int) -> Rows:
-    """So many directories of so many files each."""
+    """Return a tree of `directories` directories with `files` files each."""
     rows = Rows()
     for i in range(directories):
         where = b"directory-%05d" % i

@@ -41,8 +41,8 @@ def place_of_nobody() -> Iterator[Path]:
 
 
 def as_nobody(work: Callable[[], T]) -> T:
-    """What `work` returns or raises when it is done without privileges: in a forked process where this one is
-    root."""
+    """Return what `work` returns, or raise what it raises, without privileges: in a forked process if this
+    one is root's."""
     if os.geteuid() != 0:
         return work()
     # Whoever runs the tests may keep this checkout to themselves: what is imported later must be here now.

@@ -96,7 +96,7 @@ class Scene:
     missing: bool = False
     """There is no source: the session ends with a refusal."""
     prepare: Callable[[Path], None] = lambda place: None
-    """What is done to the source beside writing `wanted`."""
+    """The changes made to the source besides writing `wanted`."""
     diallers: tuple[Role, ...] = (Role.SOURCE, Role.DESTINATION)
 
     @property

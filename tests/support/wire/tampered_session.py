@@ -72,7 +72,7 @@ class Scene:
 
 
 def _many() -> Scene:
-    """By manifest: many small files of which some changed, and some moved."""
+    """Make a scene that is sent by manifest: many small files, some of which changed and some moved."""
     old = {f"d{row % 9}/f{row:03}": _text(row, 300 + 40 * row) for row in range(260)}
     new = {name: _edited(text, row) if row % 5 == 0 else text for row, (name, text) in enumerate(old.items())}
     for row in range(0, 24, 3):
@@ -88,7 +88,8 @@ def _many() -> Scene:
 
 
 def _large() -> Scene:
-    """By descent: text, noise, code with moved targets, and a table of relocations."""
+    """Make a scene that is sent by descent: text, noise, code with moved targets, and a table of
+    relocations."""
     program = list(enumerate(functions(1, 1_800)))
     table = [
         b"%b%b" % ((4096 + 24 * row).to_bytes(8, "little"), bytes((8,)) + bytes(15)) for row in range(4_000)
@@ -116,7 +117,8 @@ def _large() -> Scene:
 
 
 def _listed() -> Scene:
-    """By listing: all compared by content, names of one file, new files in a message together."""
+    """Make a scene that is sent by listing: all files compared by content, names of one file, new files
+    together in one message."""
     old = {f"f{row}": _text(row, 2_000) for row in range(40)}
     new = {name: _edited(text, row) if row % 4 == 0 else text for row, (name, text) in enumerate(old.items())}
     wanted = tree({**new, **{f"n/{row}": _noise(row, 900) for row in range(20)}, "a": _text(50, 50_000)})
@@ -125,7 +127,7 @@ def _listed() -> Scene:
 
 
 def _whole() -> Scene:
-    """Over a fast line: all that changed comes whole."""
+    """Make a scene over a fast line: every changed file is sent whole."""
     scene = _many()
     return replace(scene, options=SyncOptions(delete=True, fsync=False, line=1 << 30))
 
@@ -193,7 +195,7 @@ def _owned(frame: Frame) -> Frame:
 
 
 def _fields(rng: random.Random, frame: Frame) -> bytes:
-    """Another value in one field, be it allowed or not."""
+    """Return the payload with another value in one field, valid or not."""
     payload, head, content = bytes(frame.payload), b"", b""
     try:
         values = msgpack.unpackb(payload, use_list=True)
@@ -235,7 +237,7 @@ def _value(rng: random.Random, value: object) -> object:
 
 
 def _column(rng: random.Random, data: bytes) -> bytes:
-    """As packed integers: one of them another, one more, or one less."""
+    """Return a column of packed integers with one of them changed, one more, or one less."""
     width = data[0] if data else 0
     if width not in {1, 2, 4, 8} or (len(data) - 1) % width:
         return _bytes(rng, data)

@@ -43,7 +43,6 @@ from rdc.store.pack_file import (
 )
 from rdc.store.snapshots import (
     SNAPSHOT_BYTES,
-    ListedSnapshot,
     Snapshot,
     decode_snapshot,
     encode_snapshot,
@@ -51,7 +50,7 @@ from rdc.store.snapshots import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 VERSION = 1
 
@@ -130,6 +129,15 @@ def decode_head(data: bytes, shown: bytes) -> StoreHead:
         raise damaged(shown, "sizes of chunks", str(error)) from error
     key = blake3(id_, derive_key_context="rdc store 1 chunk keys").digest()
     return StoreHead(id_, params, key, data)
+
+
+class ReadableSnapshots(Record):
+    """The snapshots of a store. One that is damaged costs what it has, and no other one."""
+
+    snapshots: tuple[Snapshot, ...]
+    """Those that can be read, in order of their numbers."""
+    errors: Mapping[int, FileError]
+    """Why the others cannot be read, by their numbers."""
 
 
 class PackStore:
@@ -230,9 +238,16 @@ class PackStore:
 
     # Snapshots.
 
-    def listed(self) -> Sequence[ListedSnapshot]:
-        """Return what names the snapshots, in order of their numbers. Raises FileError."""
-        return [self.snapshot(number) for number in self.numbers()]
+    def readable(self) -> ReadableSnapshots:
+        """Return the snapshots that can be read, and why the others cannot be. Raises FileError if they
+        cannot be listed."""
+        found, errors = list[Snapshot](), dict[int, FileError]()
+        for number in self.numbers():
+            try:
+                found.append(self.snapshot(number))
+            except FileError as error:
+                errors[number] = error
+        return ReadableSnapshots(tuple(found), errors)
 
     def numbers(self) -> list[int]:
         """Return the numbers of all snapshots, in order. Raises FileError."""

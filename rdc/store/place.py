@@ -246,7 +246,9 @@ class PackStore:
             try:
                 found.append(self.snapshot(number))
             except FileError as error:
-                errors[number] = error
+                # One that is gone was forgotten since it was listed.
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    errors[number] = error
         return ReadableSnapshots(tuple(found), errors)
 
     def numbers(self) -> list[int]:

@@ -640,6 +640,8 @@ def unite(
     keep_base: int = 67108864,
     watch: bool = False,
     rescan: int = 600,
+    xattrs: bool = False,
+    acls: bool = False,
 ) -> UniteReport:
     """Bring two directories together that both changed, as `rdc unite` does. One may be on another machine.
 

@@ -321,7 +321,7 @@ def _goes_to_stderr(words: Words) -> bool:
 
 
 def _informed(style: TerminalStyle, flag: str, given: str) -> TerminalStyle:
-    """`style` with one flag of --info, such as `stats2`."""
+    """Return `style` with one flag of --info, such as `stats2`."""
     name = flag.lower().rstrip("0123456789")
     digits = flag[len(name) :]
     if name not in _LEVELS or len(digits) > 1:

@@ -128,7 +128,7 @@ def list_objects(
     entered: set[bytes] = set()
 
     def enter(directory: bytes, below: bytes) -> bool:
-        """Each directory is listed once, whichever URL leads to it."""
+        """Return whether to list a directory: each is listed once, whichever URL leads to it."""
         check_stop(stop)
         if directory in entered or filters.excluded(below.rstrip(b"/"), True):
             return False

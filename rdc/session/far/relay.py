@@ -113,7 +113,7 @@ class Hop:
             self.link.refuse(error)
 
     def named(self, error: RdcError) -> RdcError:
-        """`error`, which ended this hop, with the name of the host."""
+        """Return `error`, which ended this hop, with the name of the host."""
         shown = self._host.explained(error, self._wire)
         if shown is not error:
             return shown
@@ -458,7 +458,8 @@ class Relay:
             )
 
     def _seconds(self) -> float | None:
-        """Seconds until a sign of life, the end by the time limit, or a look at the stop signal is due."""
+        """Return the seconds until a sign of life, the end by the time limit, or a look at the stop signal is
+        due."""
         now = time.monotonic()
         due = [] if self._stop is None else [STOP_SECONDS]
         if self._timeout:

@@ -309,8 +309,8 @@ def _duplicate_columns(one: DirectorySummary | TypeSummary) -> tuple[str, str, s
 
 
 def _worth_showing(report: ScanReport) -> list[DirectorySummary]:
-    """Directories with duplicates, most first, without those whose duplicates nearly all lie in one directory
-    below."""
+    """Return the directories with duplicates, most first, without those whose duplicates nearly all lie in
+    one directory below."""
     found: list[DirectorySummary] = []
     for one in report.directories:
         if not one.duplicate_bytes:

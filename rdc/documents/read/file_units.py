@@ -188,7 +188,7 @@ class UnitList(Record):
     """The slice that these files are of; None for all."""
 
     def kind(self, row: int) -> FileKind:
-        """Return what a file holds."""
+        """Return the kind of a file's content."""
         found = kind_of(self.files.shown(row), self.format)
         if found is FileKind.LINES_OR_TEXT:
             return FileKind.LINES if row in self.lines else FileKind.TEXT

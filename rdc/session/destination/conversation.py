@@ -203,7 +203,7 @@ class DestinationTurn:
 
     @property
     def compared(self) -> GuardedChanges | DirectoryChanges:
-        """Return what takes the compared directories."""
+        """The taker of the compared directories."""
         return self._guarded or self.directories
 
     def pass_guard(self, entries: int | None) -> bool:

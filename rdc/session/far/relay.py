@@ -86,7 +86,7 @@ class Hop:
         return came or self.connection.bytes_sent - self.link.queued > before
 
     def descriptors(self, *, reads: bool) -> dict[int, int]:
-        """Return what to poll after an exchange that moved nothing."""
+        """Return the descriptors to poll after an exchange that moved nothing."""
         reads = reads and not self.link.ended and self.connection.buffered < INBOUND_BYTES
         return self._wire.descriptors(reads=reads, writes=bool(self.link.queued))
 
@@ -511,7 +511,8 @@ class Relay:
 
     @contextlib.contextmanager
     def _blaming(self, hop: Hop) -> Iterator[None]:
-        """Return what is raised is the host's doing."""
+        """Open a context whose RdcErrors are put down to the host of `hop`, unless another one is to blame
+        already."""
         try:
             yield
         except RdcError:

@@ -57,7 +57,7 @@ class Site(Protocol):
 
     @property
     def title(self) -> str:
-        """Return what messages call `top`; empty where it is the whole machine."""
+        """The name of `top` in messages; empty where it is the whole machine."""
 
 
 class _Anywhere:

@@ -285,7 +285,7 @@ def _compressed(level: LevelSummary) -> str:
 
 
 def _left_out(report: ScanReport) -> str:
-    """Return what a screen has no room for."""
+    """Return the lines about what a screen has no room for."""
     kinds = {
         "types": any(one.duplicate_bytes for one in report.types),
         "like directories": bool(report.overlaps),

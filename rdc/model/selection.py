@@ -13,6 +13,7 @@ from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELEC
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import TypeGuard
 
 
 _NO_NAMES = frozenset((b"", b".", b".."))
@@ -283,7 +284,7 @@ class DirectoryRules(Checked, Record):
     """True if the files of the directories above the root count, too. A served directory bounds them."""
 
 
-def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
+def are_plain(rules: Sequence[FilterRule | DirectoryRules]) -> TypeGuard[Sequence[FilterRule]]:
     """Return whether action and pattern say everything of all rules."""
     return all(
         type(rule) is FilterRule and (rule.modifiers is _NO_MODIFIERS or rule.modifiers == _NO_MODIFIERS)

@@ -264,6 +264,41 @@ class TerminalOutput(Output):
             self._talk(line + "\n")
 
 
+class ListOutput(TerminalOutput):
+    """Prints all results at the end, then a summary."""
+
+    def __init__(
+        self,
+        data: Callable[[str], None],
+        talk: Callable[[str], None],
+        bar: Bar | None,
+        *,
+        binary: Callable[[bytes], None],
+        flush: Callable[[], None],
+        results: Callable[[Any], Iterable[str | bytes]],
+        last_line: Callable[[Any], str] | None,
+    ) -> None:
+        """Take `binary`, which writes bytes to stdout, and `flush`, which flushes it. `results` returns what
+        stdout gets of a report, `last_line` the summary; None: without it."""
+        super().__init__(data, talk, bar)
+        self._binary = binary
+        self._flush = flush
+        self._results = results
+        self._last_line = last_line
+
+    def finish(self, report: Any) -> None:
+        self.close()
+        for text in self._results(report):
+            if isinstance(text, bytes):
+                self._binary(text)
+            else:
+                self._data(text)
+        if self._last_line is not None and (last := self._last_line(report)):
+            # The list precedes the summary if both go to one terminal.
+            self._flush()
+            self._talk(last + "\n")
+
+
 def _without_path(message: str, path: bytes) -> str:
     """Return what a message says of the entry at `path`."""
     before, colon, said = message.partition(f"{printable(path)}: ")

@@ -447,7 +447,7 @@ def read_files(
 
 def find_similar(
     read: ReadFiles,
-    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008 - frozen
     reporter: Reporter = silent,
     *,
     more_pairs: bool = False,
@@ -508,7 +508,7 @@ def rank_similar(
     query: ReadFiles,
     read: ReadFiles,
     limit: int,
-    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008 - frozen
     reporter: Reporter = silent,
 ) -> list[SimilarFile]:
     """Return at most `limit` files that resemble the one file of `query` by at least `options.threshold`,

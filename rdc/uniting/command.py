@@ -80,6 +80,23 @@ UNITE_OPTIONS = (
                 in it is synced. `.git`, `.hg`, `.svn`, `.jj` and `.bzr` are always treated so.""",
                 example="--unit=photos.lrdata ~/photos /mnt/photos",
             ),
+            Option(
+                ("-X", "--xattrs"),
+                "sync extended attributes (user.*), too; both directories on this machine",
+                note="""Each side's change goes to the other. If both sides changed the attributes of an entry
+                differently, that is a conflict. What both had is remembered from a run with this option on,
+                and a run without it that changes something forgets it: then an entry without attributes gets
+                those of the other side, and different ones are a conflict. Where a file system keeps none,
+                they take no part.""",
+                example="-X ~/photos /mnt/photos",
+            ),
+            Option(
+                ("-A", "--acls"),
+                "sync POSIX ACLs, too; both directories on this machine",
+                note="""As with `-X`. The mode and the attributes of an entry with an access ACL are one: what
+                both sides changed differently of them is one conflict.""",
+                example="-A /srv/team /mnt/team",
+            ),
             Option(("--no-fsync",), "do not fsync: faster, but a power failure may lose what this run wrote"),
             Option(
                 ("--watch",),
@@ -214,10 +231,6 @@ _LATER = "rdc unite does not support it yet"
 REFUSED = {
     "--hard-links": f"{_LATER}; hard links are copied as separate files",
     "-H": f"{_LATER}; hard links are copied as separate files",
-    "--acls": f"{_LATER}",
-    "-A": f"{_LATER}",
-    "--xattrs": f"{_LATER}",
-    "-X": f"{_LATER}",
     "--owner": f"{_LATER}; files belong to whoever runs it",
     "--delete": "deletions of each side go to the other anyway; what is new is never deleted",
     "--update": "times decide nothing in rdc unite; --prefer=newer resolves conflicts by time",
@@ -329,6 +342,9 @@ def read_unite(words: Words) -> UniteRequest:
         raise UsageError("--rescan needs --watch")
     left, right = words.operands
     check_places(left, right)
+    for key in ("--xattrs", "--acls"):
+        if words.has(key):
+            check_attributes(left, right, key)
     return UniteRequest(
         left,
         right,
@@ -356,6 +372,18 @@ def check_places(left: str, right: str) -> None:
         raise UsageError(
             f"{left} and {right} are both on other machines: run rdc unite at one of the two hosts"
         )
+
+
+def check_attributes(left: str, right: str, option: str) -> None:
+    """Raise UsageError for attributes of a directory on another machine."""
+    from rdc.model.location import parse_location
+
+    for place in (left, right):
+        if parse_location(place).host is not None:
+            raise UsageError(
+                f"{place} is on another machine, and {option} of rdc unite is for two directories of this"
+                " one: mount it, or leave the option out"
+            )
 
 
 def _read_options(words: Words) -> UniteOptions:
@@ -388,6 +416,8 @@ def _read_options(words: Words) -> UniteOptions:
         ring=words.has("--ring"),
         keep_undo=keep,
         fsync=not words.has("--no-fsync"),
+        xattrs=words.has("--xattrs"),
+        acls=words.has("--acls"),
         watch=words.has("--watch"),
         rescan=_read_number(words, "--rescan", WATCH_SECONDS, RESCAN_SECONDS),
     )

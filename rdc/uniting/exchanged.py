@@ -374,7 +374,7 @@ def rows_of(
         proves = keeps_inodes and row.kind != SYMLINK and not several
         rows[path] = Row(
             row.kind, row.content, row.mode, row.mtime_ns, number + 1 if proves else 0, None, stamp,
-            Doubt.NONE, several,
+            Doubt.NONE, several, b"",
         )  # fmt: skip
     rows.update(told.rows)
     for path in (*rows, *told.barred):
@@ -497,7 +497,7 @@ def unpack_told(page: bytes, count: int) -> Told:
             content = new_content(stamps[at].size, mtimes[at])
         rows[path] = Row(
             kind, content, modes[at], mtimes[at], inodes[at], None, stamps[at], Doubt(doubts[at]),
-            bool(several[at]),
+            bool(several[at]), b"",
         )  # fmt: skip
     barred = columns.paths()
     reasons = columns.parts(len(barred), MESSAGE_BYTES)
@@ -542,7 +542,7 @@ def _plans(columns: _Columns) -> tuple[OpenPlan, ...]:
 
 def barred_row(reason: str) -> Row:
     """Return the row of an entry that takes no part."""
-    return Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False)
+    return Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False, b"")
 
 
 def tree_digest(listing: Listing) -> bytes:

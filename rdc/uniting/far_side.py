@@ -565,7 +565,7 @@ class _FarSide:
     def _new_row(self, action: Action) -> Row:
         stamp = Stamp(action.size, action.mode, action.listed_mtime_ns, 0, 0)
         return Row(
-            action.kind, action.target, action.mode, action.mtime_ns, 0, None, stamp, Doubt.NONE, False
+            action.kind, action.target, action.mode, action.mtime_ns, 0, None, stamp, Doubt.NONE, False, b""
         )
 
     def _put(self, path: bytes, row: Row) -> None:

@@ -19,6 +19,7 @@ _ABOUT = {
     "kind": "file, directory or symlink at the other side",
     "unit": "both sides changed something in it",
     "mode": "both sides changed its permissions",
+    "attributes": "both sides changed its extended attributes",
 }
 
 

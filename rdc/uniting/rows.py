@@ -167,6 +167,9 @@ class Row(NamedTuple):
     """How sure it is that `content` is that of the ancestor."""
     is_linked: bool
     """A file with several names: a rename would leave the others behind."""
+    attributes: bytes
+    """The digest of the set of its extended attributes (rdc.uniting.attributes); b"": it has none, or they
+    take no part."""
 
 
 class Ancestor(NamedTuple):
@@ -179,6 +182,8 @@ class Ancestor(NamedTuple):
     mtime_ns: int
     """0 unless it is a file."""
     stamps: tuple[Stamp, Stamp]
+    attributes: bytes | None
+    """As in Row; None: nothing was agreed about them."""
 
     def inode(self, side: int) -> int:
         """Return the inode number that the entry had at `side`; 0: unknown."""

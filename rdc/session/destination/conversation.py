@@ -15,7 +15,7 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
-from rdc.files.base.store_guard import comes_last, head_of
+from rdc.files.base.store_guard import head_at
 from rdc.lean.records import Record, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
@@ -136,7 +136,7 @@ class DestinationTurn:
         if copies:
             from rdc.session.destination.store_landing import StoreLanding
 
-            self._copy = StoreLanding(root, events, fsync=options.is_durable)
+            self._copy = StoreLanding(root, events, fsync=options.is_durable, store=context.start.only)
         self.landing = FileCommits(
             root,
             self.manifest,
@@ -147,7 +147,7 @@ class DestinationTurn:
             before_writing=context.storage.before_writing,
             xattrs=attributes,
             delays=options.delay_updates,
-            comes_last=comes_last if copies else None,
+            comes_last=None if self._copy is None else self._copy.comes_last,
             on_identity=on_identity,
         )
         unarrived = Unarrived(root, self.manifest, self.landing, earlier=earlier)
@@ -440,7 +440,7 @@ class WholeTurn(DestinationTurn):
         unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))
-        if start.store is not None and head_of(self._root.fileno()) is None:
+        if start.store is not None and head_at(self._root.fileno(), start.only) is None:
             self._events.report(Problem(ExitCode.OK, b"", WHOLE_STORE))
         if destination_root.alternates is not None:
             for line in destination_root.alternates.missing:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import msgpack
@@ -342,8 +343,8 @@ class Tampering:
         seen: list[Frame] = []
 
         class Listening(Connection):
-            def __init__(self, dials: bool, *rest: object, **named: object) -> None:
-                super().__init__(dials, *rest, **named)  # type: ignore[arg-type]
+            def __init__(self, dials: bool, *rest: Any, **named: Any) -> None:
+                super().__init__(dials, *rest, **named)
                 if dials is (victim is dialler):
                     self._frames_in = Tampered(rng, at, count, seen)
 

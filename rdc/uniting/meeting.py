@@ -78,7 +78,7 @@ class Again(Record):
 
 
 class Ends(Record):
-    """Which directories are united."""
+    """The two directories that are united."""
 
     shown: tuple[bytes, bytes]
     """Both as the user wrote them."""

@@ -262,7 +262,7 @@ class World:
             case SetFields(path, row, mode, mtime_ns):
                 assert disk[path].kind == row.kind, (step, disk)
                 disk[path] = replace(disk[path], mode=mode, mtime=mtime_ns, ctime=self.tick())
-            case SetAttributes(path, row, before, wanted, _, _):
+            case SetAttributes(path, row, before, wanted, _, _, _):
                 assert disk[path].kind == row.kind, (step, disk)
                 assert before is None or disk[path].attributes == before, (step, disk)
                 disk[path] = replace(disk[path], attributes=wanted, ctime=self.tick())

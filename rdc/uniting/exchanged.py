@@ -273,7 +273,7 @@ def tell(
     changed: dict[bytes, Row] = {}
     # What cannot be listed has a row of its own, and below it nothing can be said.
     barred = {path: why for path, why in barred.items() if not any(map(barred.__contains__, _above(path)))}
-    rows = {path: row for path, row in rows.items() if path not in barred}
+    rows = taking_part(rows, barred)
     linked = list(linked)
     known: dict[Stamp, int] = {}  # by what no step leaves as it was
     for path, row in rows.items():
@@ -295,6 +295,14 @@ def tell(
         barred,
         tuple(_translated(plan, known, common, side) for plan in plans),
     )
+
+
+def taking_part(rows: Mapping[bytes, Row], barred: Mapping[bytes, str]) -> dict[bytes, Row]:
+    """Return the rows of entries that are neither barred nor below such a directory."""
+    found = {path: row for path, row in rows.items() if path not in barred}
+    if any(path in rows and rows[path].kind == DIRECTORY for path in barred):
+        found = {path: row for path, row in found.items() if not any(map(barred.__contains__, _above(path)))}
+    return found
 
 
 def _above(path: bytes) -> Iterator[bytes]:

@@ -435,8 +435,8 @@ class _FarSide:
         if self._sets is not None:
             from rdc.uniting.exchanged_sets import pack_sets
 
-            rows = self._listed.rows.items()
-            found = {path: row.attributes for path, row in rows if row.attributes}
+            rows = exchanged.taking_part(self._listed.rows, self._listed.barred)
+            found = {path: row.attributes for path, row in rows.items() if row.attributes}
             yield from send_page(Subject.SETS, pack_sets(found, self._sets), round_)
 
     def _known_entries(self) -> int:
@@ -602,6 +602,12 @@ class _FarSide:
         options = SyncOptions(owner=False, group=False, fsync=self._fsync)
         self._files = FilesEnd(
             self._steps.root(self._side), self._invited.secret, self._invited.signer, options
+        )
+        copied = {step.new: step.row for step in first if isinstance(step, CopyHere)}
+        self._steps.expect(
+            (self._side, SetAttributes(each.path, row, None, each.wanted, row.mode, False, True))
+            for each in self._given or ()
+            if (row := copied.get(each.path)) is not None
         )
         self._steps.do([(self._side, step) for step in first])
 

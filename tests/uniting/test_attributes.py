@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rdc
-from rdc.errors import ExitCode, ProtocolError, UsageError
+from rdc.errors import ExitCode, FileChangedError, ProtocolError, UsageError
 from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes
+from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, pack_attributes
 from rdc.uniting import attributes
@@ -48,6 +49,20 @@ from tests.uniting.remote_runs import unite_in_turns
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
     return Pair(tmp_path)
+
+
+class Machines(Pair):
+    """The same as between two machines. The answerer is the right side, or the left one."""
+
+    near = LEFT
+    trips = bytes = 0
+
+    def unite(self, **options: Any) -> rdc.UniteReport:
+        self.events = []
+        chosen = replace(QUICK, **options)
+        found = unite_in_turns(self.left, self.right, chosen, self.events.append, near=self.near)
+        self.trips, self.bytes = found.trips, found.bytes
+        return found.report
 
 
 def give(path: Path, **values: str) -> None:
@@ -297,6 +312,33 @@ def test_an_entry_whose_attributes_cannot_be_read_takes_no_part(
     assert (pair.texts("f"), sets(pair, "f")) == (["edited here"] * 2, [{"tag": "2"}] * 2)
 
 
+@pytest.mark.parametrize("near", [LEFT, RIGHT])
+def test_a_directory_that_has_just_changed_takes_no_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: int
+) -> None:
+    pair = Machines(tmp_path)
+    pair.near = near
+    for name in ("d/f", "f"):
+        pair.both(name, "text")
+    give(pair.left / "d/f", tag="1")
+    pair.unite(xattrs=True)
+    give(pair.left / "f", tag="1")
+    read = read_directory_attributes
+
+    def replaced(root: Root, path: bytes, *words: Any) -> Iterator[tuple[int, bytes, object]]:
+        if path == b"d" and os.fstat(root.fileno()).st_ino == pair.left.stat().st_ino:
+            raise FileChangedError(path, "another directory is there")
+        yield from read(root, path, *words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(attributes, "read_directory_attributes", replaced)
+        pair.unite(xattrs=True)
+    assert sets(pair, "d/f") == sets(pair, "f") == [{"tag": "1"}] * 2
+    give(pair.left / "d/f")
+    pair.unite(xattrs=True)
+    assert sets(pair, "d/f") == [{}, {}]
+
+
 def test_an_undo_brings_attributes_back_and_is_not_repeated(pair: Pair) -> None:
     pair.both("d/f", "text")
     give(pair.right / "d/f", tag="1")
@@ -331,20 +373,6 @@ def test_a_run_without_them_loads_nothing_of_them(pair: Pair) -> None:
 
 
 # Two machines
-
-
-class Machines(Pair):
-    """The same as between two machines. The answerer is the right side, or the left one."""
-
-    near = LEFT
-    trips = bytes = 0
-
-    def unite(self, **options: Any) -> rdc.UniteReport:
-        self.events = []
-        chosen = replace(QUICK, **options)
-        found = unite_in_turns(self.left, self.right, chosen, self.events.append, near=self.near)
-        self.trips, self.bytes = found.trips, found.bytes
-        return found.report
 
 
 @pytest.mark.parametrize("near", [LEFT, RIGHT])

@@ -476,6 +476,8 @@ class _FarSide:
         elif subject is Subject.GIVE:
             self._take_given(page)
         elif subject is Subject.HAVE:
+            if self._sets is None:
+                raise ProtocolError("attributes of both sides where none take part")
             self._have = page
         elif subject is Subject.STEPS:
             self._begin(exchanged.checked("steps", exchanged.unpack_order, page))

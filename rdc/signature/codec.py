@@ -266,21 +266,30 @@ one by one."""
 
 def encode_short(signatures: ShortSignatures) -> list[bytes]:
     """Encode each row as `encode_signature` would encode its tree."""
-    params, digests, lengths = signatures.params, signatures.digests, array("I", signatures.lengths)
+    # long because it runs once for each file, where calls cost more than the work
+    params, digests, roots = signatures.params, signatures.digests, signatures.roots
+    lengths = array("I", signatures.lengths).tobytes()
+    least, most = params.min_size, params.max_size
     ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
     encoded = []
     at = 0
-    for row, count in enumerate(signatures.counts):
+    for row, (count, size) in enumerate(zip(signatures.counts, signatures.sizes, strict=True)):
         end = at + count
         if count > 1 and any(map(eq, ranks[at:end], ranks[at + 1 : end])):
             encoded.append(encode_signature(signatures.tree(row, at)))
         else:
-            traits = signatures.traits_of(row)
-            size = signatures.sizes[row]
-            head = SIGNATURE_STRUCT.pack(MAGIC, VERSION, params.min_size, params.max_size, size, len(traits))
-            own = digests[at * DIGEST_BYTES : end * DIGEST_BYTES], lengths[at:end].tobytes()
+            traits = traits_at(signatures.traits, row)
             encoded.append(
-                b"".join((head, traits, signatures.root_of(row), COUNTS_STRUCT.pack(count, 0), *own))
+                b"".join(
+                    (
+                        SIGNATURE_STRUCT.pack(MAGIC, VERSION, least, most, size, len(traits)),
+                        traits,
+                        roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES],
+                        COUNTS_STRUCT.pack(count, 0),
+                        digests[at * DIGEST_BYTES : end * DIGEST_BYTES],
+                        lengths[4 * at : 4 * end],
+                    )
+                )
             )
         at = end
     return encoded

@@ -464,6 +464,21 @@ class StoreLock:
             self._fd = os.open(LOCK_NAME, _READ, dir_fd=directory)
             _locked_in_time(self._fd, fcntl.LOCK_SH, LOCK_SECONDS)
 
+    @classmethod
+    def at(cls, directory: int, entry: bytes) -> StoreLock:
+        """Return the lock of the store that is the entry of an open directory, or may become one; b"": of
+        that directory itself."""
+        if not entry:
+            return cls(directory)
+        try:
+            fd = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        except OSError:
+            return cls(-1)
+        try:
+            return cls(fd)
+        finally:
+            os.close(fd)
+
     def is_alone(self) -> bool:
         """Turn it into an exclusive lock. Return whether nobody else holds one by then."""
         if self._fd < 0:

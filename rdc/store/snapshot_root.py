@@ -10,6 +10,9 @@ import os
 from array import array
 from collections import OrderedDict
 from itertools import islice
+from struct import Struct
+
+from blake3 import blake3
 
 from rdc.errors import FileChangedError, FileError, UsageError, printable
 from rdc.files.base.paths import changed, check_path, join
@@ -59,6 +62,10 @@ _ALL_LINKS = (1 << 32) - 1
 
 CACHED_DIRECTORIES = 512
 """Most directories whose rows stay known by name, with CACHED_ROWS rows in total."""
+
+
+_NAMED = Struct("<QB")
+"""What the name of a content covers besides its keys: its size and their level."""
 
 
 class _Shown(Record):
@@ -292,7 +299,7 @@ class SnapshotRoot(Root):
         """Return the error of an entry whose part of the store is damaged."""
         return FileError(path, f"{printable(self.shown(path))}: cannot be restored: {error}")
 
-    def read_part(self, path: bytes, read: Callable[[], bytes]) -> bytes:
+    def read_part(self, path: bytes, read: Callable[[], T]) -> T:
         """Return what `read` returns, with errors that name the entry."""
         try:
             return read()
@@ -406,10 +413,29 @@ class SnapshotFile(ContentFile):
             return b""
         if self.rate is not None:
             self.rate.take(length)
-        stream = self._stream
-        if stream is None:
-            stream = self._stream = self._root.stream_of(self.path, self._ref)
+        stream = self._opened(self._ref)
         return self._root.read_part(self.path, lambda: stream.pread(offset, length))
+
+    def _opened(self, ref: FileRef) -> StoredStream:
+        if self._stream is None:
+            self._stream = self._root.stream_of(self.path, ref)
+        return self._stream
+
+    def pieces(self, size: int) -> Iterator[bytes | memoryview]:
+        if self._ref is None or self.rate is not None:
+            yield from super().pieces(size)
+            return
+        parts = self._opened(self._ref).parts(size)
+        while piece := self._root.read_part(self.path, lambda: next(parts, b"")):
+            yield piece
+
+    @property
+    def content_name(self) -> bytes | None:
+        """The digest of the keys: what is read was compared with them."""
+        if self._ref is None:
+            return None
+        content = self._ref.content
+        return blake3(_NAMED.pack(content.size, content.level) + content.keys).digest()
 
     def rest(self) -> None:
         """Rest as SourceFile does. Nothing changes it."""

@@ -127,6 +127,27 @@ class StoredStream:
             offset = stop
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
+    def parts(self, most: int) -> Iterator[bytes | memoryview]:
+        """Yield the stream from front to back, at most `most` bytes at a time, and at least half of that
+        except at its end. What lies in one frame is not copied. Raises FileError."""
+        offset = 0
+        few: list[bytes | memoryview] = []
+        held = 0
+        while offset < self.size:
+            start, part = self._part_at(offset, self.size)
+            view = memoryview(part)[offset - start :]
+            offset += len(view)
+            while view:
+                piece = view[: most - held]
+                view = view[len(piece) :]
+                few.append(piece)
+                held += len(piece)
+                if 2 * held >= most:
+                    yield few[0] if len(few) == 1 else b"".join(few)
+                    few, held = [], 0
+        if few:
+            yield b"".join(few)
+
     def _part_at(self, offset: int, end: int) -> tuple[int, bytes | memoryview]:
         """Return neighbouring chunks of one frame, from the one with the byte at `offset` to the one before
         `end` at most, and their offset."""

@@ -8,7 +8,6 @@ its own next run has to know.
 
 from __future__ import annotations
 
-import os
 import time
 from bisect import bisect_left
 from contextlib import ExitStack
@@ -42,6 +41,7 @@ from rdc.uniting.describe import (
 )
 from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, Action, Order, Outcome
 from rdc.uniting.file_systems import SideStorage, kept_of
+from rdc.uniting.guards import room_of
 from rdc.uniting.merging import TEXT_BYTES, TEXTS_BYTES
 from rdc.uniting.pages import FilesEnd, decode_page, do_late_steps, rest_of, send_page
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, decode_rules, encode_rules
@@ -268,7 +268,7 @@ class _FarSide:
         told |= Told.KEEPS_INODES if self._root.stable.inode else 0
         told |= 0 if self._invited.rights.delete else Told.NO_DELETIONS
         told |= 0 if self._invited.rights.replace else Told.NO_CHANGES
-        free = os.fstatvfs(self._root.fileno())
+        room = room_of(self._root)
         return Met(
             self._state.id or b"",
             tuple(generation + digest for generation, digest in known.marks),
@@ -277,8 +277,8 @@ class _FarSide:
             tree,
             entries,
             self._known_entries(),
-            free.f_bavail * free.f_frsize,
-            free.f_favail if free.f_files else None,
+            room.bytes,
+            room.entries,
             self._root.label,
             others,
             self._keeps(),

@@ -40,7 +40,7 @@ from rdc.uniting.describe import (
     was_undone,
 )
 from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, SET, Action, Agreed, Order
-from rdc.uniting.guards import check_room, check_share
+from rdc.uniting.guards import Room, check_room, check_share, room_of
 from rdc.uniting.meeting import MEETINGS, Again, Ends, Meeting, NearMeeting, ends_of
 from rdc.uniting.merging import TEXT_BYTES
 from rdc.uniting.pages import (
@@ -374,15 +374,8 @@ class RemoteRun(NearMeeting):
             raise TrustError(
                 f"{shown}: the run would change entries there, which it does not allow; nothing was done"
             )
-        check_room(plan, self._far, self._shown[self._far], met.free_bytes, met.free_entries)
-        free = os.fstatvfs(self._root.fileno())
-        check_room(
-            plan,
-            self._near,
-            self._shown[self._near],
-            free.f_bavail * free.f_frsize,
-            free.f_favail if free.f_files else None,
-        )
+        check_room(plan, self._far, self._shown[self._far], Room(met.free_bytes, met.free_entries))
+        check_room(plan, self._near, self._shown[self._near], room_of(self._root))
 
     def _read_texts(self, plan: Plan, round_: int) -> Conversation[int]:
         """Get the other side's versions of what may be merged."""

@@ -93,6 +93,16 @@ def test_a_restored_tree_is_the_one_that_was_put(source: Path, store: Path, tmp_
     assert state_of(tmp_path / "out") == state_of(source)
 
 
+def test_equal_files_of_a_snapshot_are_copied_at_the_destination(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    for number in range(3):
+        (tmp_path / "tree" / f"{number}").write_bytes(NOISE)
+    put_tree(tmp_path / "tree", tmp_path / "st")
+    report = restore(f"{tmp_path}/st/@1/", tmp_path / "out")
+    assert state_of(tmp_path / "out") == state_of(tmp_path / "tree")
+    assert (report.literal_bytes, report.reused_bytes) == (len(NOISE), 2 * len(NOISE))
+
+
 def test_only_what_differs_is_written(source: Path, store: Path, tmp_path: Path) -> None:
     before = state_of(source)
     untouched = (source / "docs" / "2.txt").stat()

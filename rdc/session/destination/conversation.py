@@ -15,7 +15,7 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
-from rdc.files.base.store_guard import comes_last, head_of
+from rdc.files.base.store_guard import head_at
 from rdc.lean.records import Record, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
@@ -136,7 +136,7 @@ class DestinationTurn:
         if copies:
             from rdc.session.destination.store_landing import StoreLanding
 
-            self._copy = StoreLanding(root, events, fsync=options.is_durable)
+            self._copy = StoreLanding(root, events, fsync=options.is_durable, store=context.start.only)
         self.landing = FileCommits(
             root,
             self.manifest,
@@ -147,7 +147,7 @@ class DestinationTurn:
             before_writing=context.storage.before_writing,
             xattrs=attributes,
             delays=options.delay_updates,
-            comes_last=comes_last if copies else None,
+            comes_last=None if self._copy is None else self._copy.comes_last,
             on_identity=on_identity,
         )
         unarrived = Unarrived(root, self.manifest, self.landing, earlier=earlier)
@@ -203,7 +203,7 @@ class DestinationTurn:
 
     @property
     def compared(self) -> GuardedChanges | DirectoryChanges:
-        """Return what takes the compared directories."""
+        """The taker of the compared directories."""
         return self._guarded or self.directories
 
     def pass_guard(self, entries: int | None) -> bool:
@@ -440,7 +440,7 @@ class WholeTurn(DestinationTurn):
         unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))
-        if start.store is not None and head_of(self._root.fileno()) is None:
+        if start.store is not None and head_at(self._root.fileno(), start.only) is None:
             self._events.report(Problem(ExitCode.OK, b"", WHOLE_STORE))
         if destination_root.alternates is not None:
             for line in destination_root.alternates.missing:
@@ -690,7 +690,7 @@ class WholeTurn(DestinationTurn):
             self._links = self._xattrs = None
 
     def _link_paths(self, file: int) -> Iterator[bytes]:
-        """Paths that will become hard links to a file."""
+        """Yield the paths that will become hard links to a file."""
         if self._links is not None:
             yield from (self.manifest.entry(name).path for name in self._links.names(file))
 

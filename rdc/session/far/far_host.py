@@ -79,7 +79,7 @@ class FarHost(Protocol):
         """Return a connection, which the caller closes. Raises RdcError."""
 
     def explained(self, error: RdcError, wire: Wire) -> RdcError:
-        """`error`, which ended the session on `wire`, or a clearer one."""
+        """Return `error`, which ended the session on `wire`, or a clearer one."""
 
     def traffic(self, connection: Connection, wire: Wire) -> Traffic:
         """Return the bytes so far."""

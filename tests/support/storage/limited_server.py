@@ -47,7 +47,7 @@ def _check(name: str) -> None:
         _refuse(name)
 
 
-class Passing(mfusepy.Operations):  # type: ignore[misc]
+class Passing(mfusepy.Operations):  # type: ignore[misc] # mfusepy has no types
     """Passes each call on to the directory, as far as it is not odd."""
 
     use_ns = True
@@ -286,7 +286,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc]
             os.utime(target, follow_symlinks=False)
 
 
-class Mount(mfusepy.FUSE):  # type: ignore[misc]
+class Mount(mfusepy.FUSE):  # type: ignore[misc] # mfusepy has no types
     """Also passes what the library leaves out: flags of a rename, and times that are to stay."""
 
     def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:

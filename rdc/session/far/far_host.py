@@ -126,7 +126,7 @@ class ThisHost:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Starts this rdc again. Its directory may be private, so that no other Python finds it: the child
+        """Start this rdc again. Its directory may be private, so that no other Python finds it: the child
         searches for modules where this process does, but not in a working directory."""
         start = (
             "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from rdc.__main__ import main; main()"

@@ -143,7 +143,7 @@ class Terms(Record):
 
 @contextlib.contextmanager
 def opened_hops(source: FarHost, destination: FarHost, terms: Terms) -> Iterator[tuple[Hop, Hop]]:
-    """Dials both hosts, one after the other, and asks each for its role. Both connections close at the end.
+    """Dial both hosts, one after the other, and ask each for its role. Both connections close at the end.
 
     A host whose dial may ask for a password comes first: the other one would not wait for a person. What
     this machine says to a host is what the other host speaks as well: the first host therefore hears nothing

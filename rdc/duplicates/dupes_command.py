@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.listing import Listing
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     CHOOSE,
@@ -21,7 +20,7 @@ from rdc.cli.options.shared_options import (
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, json_output, perform, short_help
+from rdc.cli.verb import HelpText, json_output, list_output, perform, short_help
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.limits import SELECTED_LIST_BYTES
 from rdc.model.duplicates import (
@@ -273,13 +272,13 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         from rdc.duplicates.report import duplicates_summary, listed_duplicates
 
         listed = _page_writer(parsed, words) if form == "--html" else partial(listed_duplicates, form=form)
-        output = Listing(environment, listed, duplicates_summary, quiet=quiet)
+        output = list_output(environment, listed, duplicates_summary, quiet=quiet)
     return perform(output, lambda: _find(parsed, options, output)).exit
 
 
 def _page_writer(parsed: Words, words: Sequence[str]) -> Callable[[DuplicateReport], Iterable[str]]:
-    """Return what writes the page of --html and lists nothing. Raises RdcError, before anything is searched,
-    if the page may not be written."""
+    """Return a function that writes the page of --html and lists nothing. Raises RdcError, before anything is
+    searched, if the page may not be written."""
     import shlex
 
     from rdc.duplicates.page_report import DUPLICATES_PAGE, duplicates_page

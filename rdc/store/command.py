@@ -50,7 +50,7 @@ _OTHER_NAMES = {
     "diff": "to compare two snapshots, write: rdc check STORE/@17/ STORE/@18/",
     "copy": "to copy the whole store, write: rdc sync STORE/ DST/",
 }
-"""What does the work of verbs that restic and borg have."""
+"""The rdc commands that do the work of restic's and borg's verbs."""
 
 OPTIONS = (
     OptionGroup(

@@ -64,7 +64,7 @@ CHUNK_MEAN = 64 << 10
 larger."""
 
 LOCK_SECONDS = 60.0
-"""How long a put or a restore waits for a gc that removes packs, which takes moments."""
+"""The time that a put or a restore waits for a gc that removes packs, which takes moments."""
 
 _LOOK_SECONDS = 0.05
 _NO_LOCKS = {errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL}
@@ -144,7 +144,7 @@ class PackStore:
     """An open store. Close it with `close`, or use it as a context manager."""
 
     where_missing = "a pack is missing or damaged: restore it from a copy of the store"
-    """What to do about a chunk that no pack has."""
+    """The advice about a chunk that no pack has."""
 
     def __init__(self, directory: int, label: bytes) -> None:
         """Take over the descriptor of the directory at `label`. Raises RdcError if it is no store."""

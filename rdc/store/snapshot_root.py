@@ -65,7 +65,7 @@ CACHED_DIRECTORIES = 512
 
 
 _NAMED = Struct("<QB")
-"""What the name of a content covers besides its keys: its size and their level."""
+"""The part of a content's name besides its keys: its size and their level."""
 
 
 class _Shown(Record):
@@ -110,7 +110,7 @@ class SnapshotRoot(Root):
 
     @property
     def lists_ahead(self) -> bool:
-        """Nothing waits that threads could share."""
+        """False: no calls wait that threads could share."""
         return False
 
     # Directories.
@@ -512,7 +512,7 @@ def is_in_snapshot(
 
 
 class ChosenSnapshot(Record):
-    """What a path into a store means."""
+    """The meaning of a path into a store."""
 
     number: int
     """The snapshot's number."""

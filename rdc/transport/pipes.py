@@ -238,13 +238,35 @@ class Process(Protocol):
     def kill(self) -> None: ...
 
 
+class SignalledProcess:
+    """Sends signals to a process by its id, but none after its end: the id may be another one's by then."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def poll(self) -> int | None:
+        """Return the exit status, negative for a signal; None while the process runs."""
+        raise NotImplementedError
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+
+
 def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
     """Start `argv` with these descriptors, which the caller closes, and this process's stderr. OSError or
     ValueError if it cannot be started."""
     return _Child(argv, stdin, stdout)
 
 
-class _Child:
+class _Child(SignalledProcess):
     """A child process, started without subprocess: loading that module, with the regular expressions and
     locales that it loads, took longer than starting a child, and each remote sync waited for it.
 
@@ -254,7 +276,7 @@ class _Child:
 
     def __init__(self, argv: Sequence[str], stdin: int, stdout: int) -> None:
         self._code: int | None = None
-        self._pid = os.posix_spawnp(
+        pid = os.posix_spawnp(
             argv[0],
             list(argv),
             os.environ,
@@ -265,6 +287,7 @@ class _Child:
             ],
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
         )
+        super().__init__(pid)
 
     def poll(self) -> int | None:
         return self._ended(os.WNOHANG)
@@ -301,17 +324,6 @@ class _Child:
             ended.poll(timeout * 1000)
         finally:
             os.close(ending)
-
-    def terminate(self) -> None:
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: int) -> None:
-        if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, number)
 
 
 def _inherited() -> list[int]:

@@ -139,7 +139,7 @@ def running(item: pytest.Item) -> Iterator[None]:
 @contextmanager
 def optional_programs() -> Iterator[None]:
     """Open a context in which a test may try programs that it can do without."""
-    global _optional  # noqa: PLW0603
+    global _optional  # noqa: PLW0603 - one test runs at a time
     before, _optional = _optional, True
     try:
         yield

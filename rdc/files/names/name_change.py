@@ -48,7 +48,7 @@ from rdc.files.facts.xattrs import write_attributes
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.lean.records import replace
-from rdc.model.preserved import ACCESS_ACL, Attributes, bits_before_acl, real_time
+from rdc.model.preserved import ACCESS_ACL, AttributeKinds, Attributes, bits_before_acl, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def seal_like(copy: Replacement, metadata: Metadata, attributes: Attributes, *, 
         metadata = replace(metadata, mode=metadata.mode & (~others | bits_before_acl(acl)))
     shed_acl(copy.fileno())
     copy.seal(metadata, owner=owner)
-    write_attributes(copy.fileno(), attributes)
+    if attributes or copy.root.storage.facts.keeps.attributes & AttributeKinds.USER:
+        write_attributes(copy.fileno(), attributes)
 
 
 # The changes

@@ -408,7 +408,7 @@ class Runner(Generic[T]):
     @property
     def value(self) -> T:
         """Return what the conversation returned; valid once `over` is set."""
-        return self._value  # type: ignore[return-value]
+        return self._value  # type: ignore[return-value] # T may be None itself, so no check tells them apart
 
     @property
     def waits(self) -> bool:

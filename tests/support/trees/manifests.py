@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -45,15 +46,22 @@ class Rows(dict[bytes, Entry]):
         shown = dict(list(self.items())[:5])
         return f"Rows({len(self)}: {dict.__repr__(shown)[:1000]} ...)"
 
-    def __or__(self, other: dict[bytes, Entry]) -> Rows:  # type: ignore[override]
+    def __or__(self, other: dict[bytes, Entry]) -> Rows:  # type: ignore[override] # two of these are one again
         return Rows({**self, **other})
 
 
-def entry(path: bytes, kind: Kind = Kind.FILE, **fields: int | bytes) -> Entry:
+def entry(path: bytes, kind: Kind = Kind.FILE, **fields: Any) -> Entry:
     """An entry with usual metadata where nothing else is said."""
-    values = {"mode": 0o644, "mtime_ns": NOW, "uid": 0, "gid": 0, "size": 0, "target": b""} | fields
+    values: dict[str, Any] = {
+        "mode": 0o644,
+        "mtime_ns": NOW,
+        "uid": 0,
+        "gid": 0,
+        "size": 0,
+        "target": b"",
+    } | fields
     size, target = values.pop("size"), values.pop("target")
-    return Entry(path, kind, size, Metadata(**values), target)  # type: ignore[arg-type]
+    return Entry(path, kind, size, Metadata(**values), target)
 
 
 def parent_of(path: bytes) -> bytes:
@@ -61,7 +69,7 @@ def parent_of(path: bytes) -> bytes:
 
 
 def walk_order(path: bytes) -> tuple[tuple[bytes, ...], bytes]:
-    """Sorts entries as a walk finds them: by directory in pre-order, then by name."""
+    """Sort entries as a walk finds them: by directory in pre-order, then by name."""
     *directories, name = path.split(b"/")
     return tuple(directories), name
 

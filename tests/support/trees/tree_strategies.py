@@ -153,7 +153,7 @@ def _touched(draw: st.DrawFn, node: Node) -> Node:
 
 
 @st.composite
-def pairs(draw: st.DrawFn, source: st.SearchStrategy[Tree] = trees()) -> tuple[Tree, Tree]:  # noqa: B008
+def pairs(draw: st.DrawFn, source: st.SearchStrategy[Tree] = trees()) -> tuple[Tree, Tree]:  # noqa: B008 - a strategy has no state
     """Draw a source and a destination: the latter is something else, or another version of the source."""
     wanted = draw(source)
     held = draw(st.one_of(edited(wanted), source))

@@ -57,10 +57,11 @@ def as_nobody(work: Callable[[], T]) -> T:
     with open(read_end, "rb") as pipe:
         answer = pipe.read()
     os.waitpid(child, 0)
+    value: T
     value, error = pickle.loads(answer)  # noqa: S301 - our own child's
     if error is not None:
         raise error
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _answer(work: Callable[[], T], pipe: int) -> None:

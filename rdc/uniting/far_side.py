@@ -335,7 +335,7 @@ class _FarSide:
         return OwnMemory(self._pair, ids, self._state.inode, rows=rows)
 
     def _related(self) -> Related:
-        """What both sides have in common, as far as either knows."""
+        """Return what both sides have in common, as far as either knows."""
         meet = self._meet
         far = Known(
             tuple((mark[:-MARK_DIGEST_BYTES], mark[-MARK_DIGEST_BYTES:]) for mark in meet.marks),

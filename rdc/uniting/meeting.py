@@ -80,7 +80,7 @@ class Again(Record):
 
 
 class Ends(Record):
-    """Which directories are united."""
+    """The two directories that are united."""
 
     shown: tuple[bytes, bytes]
     """Both as the user wrote them."""

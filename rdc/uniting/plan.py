@@ -168,7 +168,7 @@ class Plan(Record):
 
 
 class Choice(Record):
-    """How a conflict is solved: the entry of the side `winner` goes to the other side."""
+    """The solution of a conflict: the entry of the side `winner` goes to the other side."""
 
     winner: int
     copy: bytes | None = None

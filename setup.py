@@ -36,7 +36,7 @@ class BuildModules(build_ext):
 
 
 def module(package: str, name: str, *flags: str) -> Extension:
-    """The one C module of a package: all C files below its folder."""
+    """Return the one C module of a package: all C files below its folder."""
     return Extension(
         f"rdc.{package}.{name}",
         sorted(glob(f"rdc/{package}/**/*.c", recursive=True)),

@@ -1,4 +1,4 @@
-"""How much of rdc one has to hold in mind, counted.
+"""Counts how much of rdc one has to keep in mind.
 
 Prints sizes of the source, in how many files an option and a message are named, what one more file of a sync
 runs (modules, functions and calls of rdc: a sync of 14 files less one of 4, a tenth of it a file), and what a

@@ -56,7 +56,7 @@ class Cost:
 
 
 def timed(mount: Path, target: Path, words: tuple[str, ...]) -> Cost:
-    """Runs a command that makes or changes `target`/image."""
+    """Run a command that makes or changes `target`/image."""
     free = free_bytes(mount)
     cost = run(words)
     new = free - free_bytes(mount)
@@ -64,7 +64,7 @@ def timed(mount: Path, target: Path, words: tuple[str, ...]) -> Cost:
 
 
 def updated(kind: str, mount: Path, contender: Contender, size: int) -> Cost:
-    """What four changed bytes cost beside a snapshot or a reflinked copy of the old version."""
+    """Measure the cost of four changed bytes beside a snapshot or a reflinked copy of the old version."""
     source, target = mount / "source", mount / "target"
     content = random.Random(1).randbytes(size)
     source.mkdir()
@@ -88,7 +88,7 @@ def updated(kind: str, mount: Path, contender: Contender, size: int) -> Cost:
 
 
 def copied(mount: Path, contender: Contender, size: int) -> Cost:
-    """What a first copy on the same file system costs."""
+    """Measure the cost of a first copy on the same file system."""
     source, target = mount / "source", mount / "target"
     source.mkdir()
     (source / "image").write_bytes(random.Random(1).randbytes(size))

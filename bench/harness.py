@@ -1,4 +1,5 @@
-"""What the benchmarks share: to run and cost a command, turns, medians, tables, and made corpora.
+"""The shared parts of benchmarks: running commands and measuring their costs, turns, medians, tables, and
+made corpora.
 
 A benchmark is a module whose docstring states its question, metrics, corpora and command, and whose `main`
 prints its figures. Corpora and scratch directories are arguments, never fixed places.
@@ -59,7 +60,7 @@ MIB = 1 << 20
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command took, the processes that it waited for included."""
+    """The cost of a command, including the processes that it waited for."""
 
     cpu: float
     """User and system seconds."""

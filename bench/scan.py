@@ -37,7 +37,7 @@ from bench.harness import RDC, Table, arguments, big_file, in_turns, machine, me
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool reports. None: it does not say."""
+    """The figures that a tool reports. None: it does not report that figure."""
 
     duplicate_files: int | None = None
     """Files beyond the first of each group of identical ones, without empty files."""

@@ -139,7 +139,7 @@ def chunk_names(data: bytes, mean: int) -> array[int]:
 
 
 def describe(data: bytes) -> Described | None:
-    """The samples of a file. None: it has no features."""
+    """Return the samples of a file. None: it has no features."""
     truth = NATIVE.features(data, 4)
     features = truth if len(data) < 65_536 else NATIVE.features(data, 1)
     if not features:
@@ -296,7 +296,7 @@ def recall_of(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
 
 
 def false_candidates(trees: list[Path], rng: random.Random) -> dict[str, Any]:
-    """How many of a million pairs of unrelated files pass as similar. Unrelated: they have no window in
+    """Count how many of a million pairs of unrelated files pass as similar. Unrelated: they have no window in
     common."""
     report: dict[str, Any] = {}
     for kind, (low, high) in (("2-20 KB", SMALL), ("64 KiB and more", LARGE)):
@@ -407,7 +407,7 @@ class OpenedDatabase:
 
 
 def catalog_cost(files: int, rng: random.Random) -> dict[str, Any]:
-    """Times of the first query to a catalog of this many small files, and of a later one."""
+    """Return the times of the first query to a catalog of this many small files, and of a later one."""
     from rdc.catalog.database import Database
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:

@@ -1,4 +1,4 @@
-"""What a start of rdc costs in CPU time: `rdc --version`, and a local sync of one file.
+"""The CPU time of a start of rdc: `rdc --version`, and a local sync of one file.
 
 Question:  do both stay within their budgets, 40 ms and 70 ms of CPU? Which of two trees starts faster?
 Metrics:   user and system time of the process in milliseconds (wait4), the median of N runs. One run before
@@ -43,7 +43,7 @@ def start(case: str, tree: Path | None, place: Path) -> float:
 
 
 def interval(differences: list[float]) -> tuple[float, float]:
-    """The 95 % interval of their median, by 2,000 resamples."""
+    """Return the 95 % interval of their median, by 2,000 resamples."""
     chance = random.Random(1)
     medians = sorted(statistics.median(chance.choices(differences, k=len(differences))) for _ in range(2000))
     return medians[50], medians[1949]

@@ -1,4 +1,5 @@
-"""How many documents a second of CPU time `rdc similar --text` searches, from Parquet and from JSONL.
+"""The number of documents that `rdc similar --text` searches in a second of CPU time, from Parquet and from
+JSONL.
 
 Documents are the text of the pages that scripts/fetch_documents.py fetched, in a shuffled order: 20,000 of at
 most 40,000 characters. Parquet is written as pyarrow does by default.
@@ -24,7 +25,7 @@ DOCUMENTS, MOST = 20_000, 40_000
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The texts of the pages, without markup."""
+    """Yield the texts of the pages, without markup."""
     with path.open() as file:
         while lines := [json.loads(line)["text"] for line in islice(file, 1000)]:
             column = TextColumn.join(lines)

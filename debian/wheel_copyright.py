@@ -15,7 +15,7 @@ APACHE = "On Debian systems, this text is in /usr/share/common-licenses/Apache-2
 
 
 def paragraphs(path: str) -> str:
-    """A Files paragraph and its License paragraph, in the form of DEP 5."""
+    """Return a Files paragraph and its License paragraph, in the form of DEP 5."""
     with zipfile.ZipFile(path) as wheel:
         names = wheel.namelist()
         found = next(name for name in names if name.endswith(".dist-info/METADATA"))
@@ -42,7 +42,7 @@ def paragraphs(path: str) -> str:
 
 
 def holders(texts: dict[str, str]) -> list[str]:
-    """The lines that name who holds the copyright and since when."""
+    """Return the lines that name the holders of the copyright, with the years."""
     found: list[str] = []
     for line in "\n".join(texts.values()).splitlines():
         matched = re.match(r"\s*Copyright (?:\([cC]\) )?(\d{4}.*)", line)
@@ -52,12 +52,12 @@ def holders(texts: dict[str, str]) -> list[str]:
 
 
 def author(metadata: Message) -> str:
-    """Who made it, where no licence names anybody."""
+    """Return the author, for a package whose licence names nobody."""
     return str(metadata["Author"] or metadata["Author-email"])
 
 
 def indented(text: str) -> list[str]:
-    """The text, in which the Apache License is a reference."""
+    """Return the text of the licence; the Apache License becomes a reference to its copy in Debian."""
     if re.search(r"Apache License\s+Version 2\.0, January 2004", text):
         before = text.partition("Apache License")[0].rstrip()
         text = "\n".join(filter(None, [before, "Apache License, Version 2.0.", APACHE]))

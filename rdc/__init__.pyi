@@ -36,21 +36,21 @@ from rdc.library.deltas import DeltaError as DeltaError
 from rdc.library.deltas import delta as delta
 from rdc.library.deltas import patch as patch
 from rdc.library.deltas import signature_delta as signature_delta
-from rdc.library.duplicates import dedupe as _dedupe  # noqa: F401
-from rdc.library.duplicates import dupes as _dupes  # noqa: F401
-from rdc.library.scans import merge as _merge  # noqa: F401
-from rdc.library.scans import scan as _scan  # noqa: F401
+from rdc.library.duplicates import dedupe as _dedupe
+from rdc.library.duplicates import dupes as _dupes
+from rdc.library.scans import merge as _merge
+from rdc.library.scans import scan as _scan
 from rdc.library.scans import scan_parts as scan_parts
 from rdc.library.similar import document_parts as document_parts
 from rdc.library.similar import document_slice as document_slice
-from rdc.library.similar import merge_documents as _merge_documents  # noqa: F401
-from rdc.library.similar import similar as _similar  # noqa: F401
-from rdc.library.similar import similar_documents as _similar_documents  # noqa: F401
+from rdc.library.similar import merge_documents as _merge_documents
+from rdc.library.similar import similar as _similar
+from rdc.library.similar import similar_documents as _similar_documents
 from rdc.library.stores import clean_store as clean_store
 from rdc.library.stores import forget_snapshots as forget_snapshots
 from rdc.library.stores import snapshots as snapshots
 from rdc.library.stores import store_pack as store_pack
-from rdc.library.stores import store_put as _store_put  # noqa: F401
+from rdc.library.stores import store_put as _store_put
 from rdc.library.stores import verify_store as verify_store
 from rdc.library.streams import BinaryReader as BinaryReader
 from rdc.library.streams import chunks as chunks
@@ -61,14 +61,14 @@ from rdc.library.streams import sign_file as sign_file
 from rdc.library.texts import NearDuplicate as NearDuplicate
 from rdc.library.texts import NearDuplicates as NearDuplicates
 from rdc.library.texts import near_duplicates as near_duplicates
-from rdc.library.trees import check as _check  # noqa: F401
+from rdc.library.trees import check as _check
 from rdc.library.trees import forget_united as forget_united
-from rdc.library.trees import sync as _sync  # noqa: F401
-from rdc.library.trees import undo as _undo  # noqa: F401
+from rdc.library.trees import sync as _sync
+from rdc.library.trees import undo as _undo
 from rdc.library.trees import undoable_syncs as undoable_syncs
-from rdc.library.trees import unite as _unite  # noqa: F401
+from rdc.library.trees import unite as _unite
 from rdc.library.trees import unite_status as unite_status
-from rdc.library.trees import watch as _watch  # noqa: F401
+from rdc.library.trees import watch as _watch
 from rdc.model.duplicates import Action as Action
 from rdc.model.duplicates import DedupeOptions as DedupeOptions
 from rdc.model.duplicates import DedupeReport as DedupeReport
@@ -640,6 +640,8 @@ def unite(
     keep_base: int = 67108864,
     watch: bool = False,
     rescan: int = 600,
+    xattrs: bool = False,
+    acls: bool = False,
 ) -> UniteReport:
     """Bring two directories together that both changed, as `rdc unite` does. One may be on another machine.
 

@@ -1,4 +1,4 @@
-"""From bytes to chunks: parameters, the streaming chunker, and chunk digests."""
+"""Cuts bytes into chunks: parameters, the streaming chunker, and chunk digests."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def chunks(source: Buffer | Iterable[Buffer], params: ChunkParams) -> Iterator[C
 
 
 def cuts(data: Buffer, params: ChunkParams) -> array[int]:
-    """Ends of the chunks of `data`, typecode 'Q'. The last is len(data); empty data has none."""
+    """Return the ends of the chunks of `data`, typecode 'Q'. The last is len(data); empty data has none."""
     from array import array
 
     from rdc.kernel import Cutter

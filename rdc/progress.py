@@ -99,7 +99,7 @@ class Reporter(Protocol):
 
 
 def silent(event: Event, /) -> None:
-    """A Reporter that ignores every event."""
+    """Ignore the event; a Reporter."""
 
 
 class StopSignal(Protocol):

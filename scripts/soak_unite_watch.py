@@ -63,7 +63,7 @@ class Ledger:
             self._written.setdefault(name, set()).add(text)
 
     def interrupted(self) -> None:
-        """A run may have been interrupted: what was written before is in doubt."""
+        """Note that a run may have been interrupted: what was written before is in doubt."""
         for name, texts in self._written.items():
             self._doubtful.setdefault(name, set()).update(texts)
 
@@ -139,7 +139,8 @@ def one_round(place: Path, seed: int) -> int:
 
 
 def check(watching: UniteWatching, ledger: Ledger) -> int:
-    """What differs must be a conflict or below one, and has to be named as one; the rest is equal."""
+    """Check that every difference is a conflict, or below one, and is reported as one; all else must be
+    equal."""
     quick = rdc.UniteOptions(fsync=False)
     told = {event["path"] for event in watching.named("conflict")}
     rdc.unite(watching.left, watching.right, quick)

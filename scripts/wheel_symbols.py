@@ -19,7 +19,7 @@ _WHERE = (
 
 
 def python_symbols(python: str) -> frozenset[str]:
-    """What the interpreter offers to its modules."""
+    """Return the symbols that the interpreter offers to its modules."""
     said = subprocess.run([python, "-c", _WHERE], check=True, capture_output=True, text=True).stdout
     found: set[str] = set()
     for place in map(Path, json.loads(said)):

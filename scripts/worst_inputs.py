@@ -75,7 +75,7 @@ class Recipe:
 
 
 def ratio(library: ctypes.CDLL, data: bytes, min_size: int, max_size: int, turns: int = TURNS) -> float:
-    """The time to cut `data`, as a multiple of the scalar hash's."""
+    """Return the time to cut `data`, as a multiple of the scalar hash's."""
     kernel, scalar = [], []
     for _ in range(turns):
         cutter = Cutter(min_size, max_size)
@@ -150,7 +150,8 @@ def mutated(recipe: Recipe, rng: random.Random) -> Recipe:
 
 
 def family(recipe: Recipe) -> object:
-    """What recipes of one kind share. Only the worst of a kind is kept, or mutants of one fill the list."""
+    """Return the key that recipes of one kind share. Only the worst of a kind is kept, or mutants of one fill
+    the list."""
     orders = tuple((s.order, len(s.pattern).bit_length()) for s in recipe.sections)
     return recipe.as_leads, recipe.min_size, orders
 

@@ -103,7 +103,7 @@ class Database:
         """Return the function's result. None if it failed or there is no catalog yet."""
         return self._attempt(work, create=False)
 
-    def write(self, work: Callable[[sqlite3.Connection], None]) -> bool:
+    def write(self, work: Callable[[sqlite3.Connection], object]) -> bool:
         """Run the function in one transaction. Returns False if nothing was written."""
 
         def transaction(connection: sqlite3.Connection) -> bool:

@@ -127,7 +127,7 @@ class SimilarFiles:
         return len(self._known())
 
     def query(self, query: SimilarityQuery, limit: int = 8, min_matches: int = 4) -> list[SimilarFile]:
-        """At most `limit` (1 to 1,016) files that share at least `min_matches` (1 to 12) traits with
+        """Return at most `limit` (1 to 1,016) files that share at least `min_matches` (1 to 12) traits with
         `query`. Order: most shared traits, nearest size, same name, nearest directory."""
         (found,) = self.query_many([query], limit, min_matches)
         return found

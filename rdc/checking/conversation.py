@@ -155,7 +155,8 @@ class Check:
         far_is_source: bool,
         boundary: MountBoundary | None,
     ) -> None:
-        """`closed`: takes the far end's problems from now on. `boundary`: this end's, with -x."""
+        """Take `closed`, which records the far end's problems from now on, and `boundary`: this end's, with
+        -x."""
         self._context = context
         self._options = options
         self._closed = closed

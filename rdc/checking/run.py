@@ -175,10 +175,10 @@ class CheckRun(SyncRun):
         )
 
     def staged_clones(self) -> None:
-        """A check writes nothing, not even a clone without a name."""
+        """Make no clones: a check writes nothing, not even a clone without a name."""
 
     def check_nesting(self) -> None:
-        """A check changes nothing, so one tree may contain the other."""
+        """Accept any nesting: a check changes nothing, so one tree may contain the other."""
 
     def opening(self, role: Role) -> Conversation[None]:
         yield Pace(self.options.bandwidth, self.options.timeout)

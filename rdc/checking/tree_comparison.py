@@ -115,7 +115,7 @@ class TreeComparison:
         self._expected[path] = announced
 
     def restore_permissions_later(self, path: bytes) -> None:
-        """A check changes no permissions."""
+        """Do nothing: a check changes no permissions."""
 
     def note_difference(self) -> None:
         """Entries beyond a mount point do not count."""
@@ -299,7 +299,7 @@ def _common(tree: TreeComparison, row: int | None) -> int | None:
 
 
 def _groups(links: LinkTable, mapped: Callable[[int], int | None]) -> dict[int, frozenset[int]]:
-    """By row, all rows that name the same file; without those whose file has one name only."""
+    """Return, by row, all rows that name the same file. Rows whose file has only one name are left out."""
     names: dict[int, list[int]] = {}
     for file, first in links:
         names.setdefault(first, [first]).append(file)

@@ -20,8 +20,9 @@ from rdc.lean.typed import Protocol, TypeVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
+    from typing import Any
 
     from rdc.model.options import Option
     from rdc.report.output import Output
@@ -161,6 +162,32 @@ def json_output(environment: Environment, **start: bool | bytes) -> Output:
     from rdc.report.json_output import JsonOutput
 
     return JsonOutput(environment.data, environment.flush, environment.clock, **start)
+
+
+def list_output(
+    environment: Environment,
+    results: Callable[[Any], Iterable[str | bytes]],
+    summary: Callable[[Any], str],
+    *,
+    quiet: bool,
+) -> Output:
+    """Return the output of a verb that prints a list of what it found.
+
+    `results` returns what stdout gets of a report, `summary` the last line. `quiet`: without progress and
+    without that line.
+    """
+    # Loaded by these verbs alone: the far side of a session, which prints nothing, runs in this module, too.
+    from rdc.report.output import ListOutput
+
+    return ListOutput(
+        environment.data,
+        environment.talk,
+        environment.progress(quiet=quiet),
+        binary=environment.binary,
+        flush=environment.flush,
+        results=results,
+        last_line=None if quiet else summary,
+    )
 
 
 def perform(output: Output, job: Callable[[], R]) -> R:

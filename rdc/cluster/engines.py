@@ -117,14 +117,14 @@ def _unreachable(kind: str, address: str, error: Exception) -> RdcError:
 
 
 def local_processes(number: int) -> ProcessPoolExecutor:
-    """Processes that start afresh: a fork would copy the locks of threads of this one, such as a progress
-    bar's."""
+    """Return a pool of processes that are spawned, not forked: a fork would copy the locks of this process's
+    threads, such as a progress bar's."""
     return _Processes(number, mp_context=get_context("spawn"), initializer=_begin)
 
 
 class _Processes(ProcessPoolExecutor):
-    """Ctrl-C reaches all processes of a terminal. The first one ends the others, in order: a process that
-    ended by itself while it began would leave the pool waiting."""
+    """A pool whose processes ignore Ctrl-C, which reaches all processes of a terminal. The first process ends
+    the others, in order: one that ended by itself while it started would leave the pool waiting."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         # A process that begins in here inherits the mask for good.
@@ -136,7 +136,7 @@ class _Processes(ProcessPoolExecutor):
 
 
 def _begin() -> None:
-    """If the first process was killed, the others end by themselves: a pool leaves them waiting."""
+    """Let this process end when its parent is killed: a pool would leave it waiting."""
     threading.Thread(target=_end_with_parent, name="rdc parent", daemon=True).start()
 
 

@@ -40,8 +40,8 @@ _NAME = re.compile(rb"\.rdcparts-[0-9a-f]{16}(\.run|-\d+\.list)")
 
 
 class RunMarker:
-    """Is there from `begin` to `end`. A run that begins in the same directory ends the one before it. The
-    lists of slices lie beside it, and go with it."""
+    """A file that exists from `begin` to `end` of a run. A run that begins in the same directory ends the
+    previous one. The lists of slices lie beside the file and are deleted with it."""
 
     def __init__(self, directory: bytes) -> None:
         self._directory = directory

@@ -47,7 +47,8 @@ class _Registration(Record, frozen=False, eq=False):
 
 
 class EventLoop:
-    """Invariant: a descriptor is in the selector exactly while it is in `_registered`."""
+    """Calls back when a registered descriptor is ready. Invariant: a descriptor is in the selector exactly
+    while it is in `_registered`."""
 
     def __init__(self, selector: selectors.BaseSelector, log: Log) -> None:
         self._selector = selector
@@ -121,7 +122,7 @@ GONE = {
 
 
 def bind(addresses: tuple[Address, ...]) -> list[socket.socket]:
-    """Listening sockets. RdcError (10) names an address that is in use."""
+    """Return sockets that listen at `addresses`. Raises RdcError (10), which names an address in use."""
     bound: list[socket.socket] = []
     try:
         for address in addresses:
@@ -349,8 +350,8 @@ class Arrivals:
             self._forget(arrival)
 
     def forsake(self) -> None:
-        """In a session's process: close this process's copies, so other peers' connections end when the
-        daemon closes them."""
+        """Close this process's copies of the sockets; called in a session's process. Other peers' connections
+        then end when the daemon closes them."""
         for arrival in self._arrivals.values():
             arrival.transport.forsake()
 
@@ -423,8 +424,8 @@ class Arrivals:
             transport.exchange(memoryview(connection.data_to_send()), False, 0)
 
     def _bid_farewell(self, arrival: _Arrival) -> None:
-        """The refusal has left. Now the peer closes, or its time runs out. A close with unread input would
-        reset the connection, and the reset can overtake the refusal."""
+        """Wait for the peer to close, or for its time to run out, now that the refusal is sent. A close with
+        unread input would reset the connection, and the reset can overtake the refusal."""
         self._release(arrival)
         arrival.farewell = True
         arrival.deadline = time.monotonic() + FAREWELL_SECONDS

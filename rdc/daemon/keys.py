@@ -91,7 +91,7 @@ def make_identity(
 
 
 def own_certificate(directory: Path) -> Certificate:
-    """This machine's certificate. TrustError if there is none."""
+    """Return this machine's certificate. Raises TrustError if there is none."""
     path = directory / "identity.pem"
     found = read_key_file(path, private=True)
     if found is None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import Environment, OptionGroup, Words
-from rdc.cli.listing import Listing
 from rdc.cli.options.shared_options import (
     CLUSTER,
     OVERWRITE,
@@ -22,7 +21,7 @@ from rdc.cli.options.shared_options import (
     read_rules,
     read_slicing,
 )
-from rdc.cli.verb import json_output, keep_freed_memory, perform, reporting, stop_requests
+from rdc.cli.verb import json_output, keep_freed_memory, list_output, perform, reporting, stop_requests
 from rdc.errors import ExitCode, UsageError
 from rdc.files.own.output_file import Claims, claim_outputs, write_output
 from rdc.files.own.output_file import Output as FileOutput
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from rdc.model.selection import DirectoryRules, FilterRule
     from rdc.progress import Reporter
+    from rdc.report.output import Output
 
 
 # The options of `rdc similar --text` and of a merge of its parts: their table, and what they become.
@@ -318,10 +318,10 @@ def print_documents(
     return report.exit
 
 
-def _listing(output: DocumentOutput, environment: Environment) -> Listing:
+def _listing(output: DocumentOutput, environment: Environment) -> Output:
     from rdc.documents.report import documents_summary, listed_documents
 
-    return Listing(environment, listed_documents, documents_summary, quiet=output.quiet)
+    return list_output(environment, listed_documents, documents_summary, quiet=output.quiet)
 
 
 def _keep_freed_memory() -> None:

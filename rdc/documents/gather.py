@@ -49,8 +49,7 @@ class JoinedSlices:
     """Adds up whole parts, or all slices of one search."""
 
     def __init__(self, parts: Sequence[Part], opened: OpenParts) -> None:
-        """`opened`: the same parts.
-
+        """Join `parts`; `opened`: the same parts.
         Raises UsageError if a slice is missing, given twice or of another search, and PartError for
         ranges that no search writes. Both name the part.
         """

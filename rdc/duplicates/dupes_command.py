@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.listing import Listing
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     CHOOSE,
@@ -21,7 +20,7 @@ from rdc.cli.options.shared_options import (
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, json_output, perform, short_help
+from rdc.cli.verb import HelpText, json_output, list_output, perform, short_help
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.limits import SELECTED_LIST_BYTES
 from rdc.model.duplicates import (
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 # The options of `rdc dupes` that remove duplicates: their table, and the request they are read into.
 
 REMOVAL_GROUP = OptionGroup(
-    "Remove duplicates",
+    "Remove duplicates (only shown, unless --apply is given)",
     (
         Option(("--delete",), "delete all files of each group but one", common=True),
         Option(("--move",), "move all but one to DIR, with their paths", "DIR", common=True),
@@ -59,7 +58,8 @@ REMOVAL_GROUP = OptionGroup(
         Option(("-n", "--dry-run"), "change nothing, even with --apply"),
         Option(
             ("--keep",),
-            "which file stays: first (default), newest, oldest, shortest-path, longest-path or in:DIR",
+            "which file stays: first (of PATHs as given; the default), newest, oldest,"
+            " shortest-path, longest-path or in:DIR",
             "RULE",
             common=True,
         ),
@@ -157,14 +157,14 @@ OPTIONS = (
             Option(("--empty",), "include empty files"),
             Option(
                 ("--across",),
-                "list only files that are identical across PATHs, not within one PATH",
+                "list only groups with files of more than one PATH",
                 common=True,
                 note="""A group has files of at least two PATHs. When duplicates are removed, all files below
                 the PATH of the one that stays are kept.""",
             ),
             Option(
                 ("--reference",),
-                "list only files that DIR has, too; DIR itself is never changed",
+                "list only files that DIR has, too: all of them are duplicates, and DIR is never changed",
                 "DIR",
                 common=True,
                 note="""Each group begins with the file of DIR. `--delete`, `--move` and `--symlink` remove
@@ -223,11 +223,11 @@ _INTRODUCTION = """\
 Usage: rdc dupes [OPTIONS] PATH...
 
 Examples:
-  rdc dupes photos/                       groups of identical files, largest waste first
-  rdc dupes --min-size=1M a/ b/ c.iso     large files in several places
+  rdc dupes photos/                       groups of identical files, those that waste most first
+  rdc dupes --min-size=1M a/ b/ c.iso     files of 1 MiB or more, in two directories and one file
   rdc dupes -0 --sort=path mail/          NUL-separated, for scripts
   rdc dupes --delete --keep=oldest photos/
-                                          show what would be deleted; with --apply, delete it
+                                          show which files would go; with --apply, delete them
 
 Files are compared by size, then by their first and last blocks, then by their whole content. Hard links of
 one file count as one file, and symbolic links are not followed. Nothing is changed without --apply. One file
@@ -272,13 +272,13 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         from rdc.duplicates.report import duplicates_summary, listed_duplicates
 
         listed = _page_writer(parsed, words) if form == "--html" else partial(listed_duplicates, form=form)
-        output = Listing(environment, listed, duplicates_summary, quiet=quiet)
+        output = list_output(environment, listed, duplicates_summary, quiet=quiet)
     return perform(output, lambda: _find(parsed, options, output)).exit
 
 
 def _page_writer(parsed: Words, words: Sequence[str]) -> Callable[[DuplicateReport], Iterable[str]]:
-    """Return what writes the page of --html and lists nothing. Raises RdcError, before anything is searched,
-    if the page may not be written."""
+    """Return a function that writes the page of --html and lists nothing. Raises RdcError, before anything is
+    searched, if the page may not be written."""
     import shlex
 
     from rdc.duplicates.page_report import DUPLICATES_PAGE, duplicates_page

@@ -183,7 +183,8 @@ class SharedPlaces:
     """
 
     def __init__(self, members: Sequence[Inode], changing: Sequence[bool]) -> None:
-        """`changing`: for each member, whether this run may make it refer to other extents."""
+        """Compare the extents of `members`. `changing`: for each member, whether this run may make it refer
+        to other extents."""
         ranges = [_ranges(inode) for inode in members]
         few = sum(map(len, ranges)) <= EXTENTS_COMPARED
         cuts = {cut for one in ranges for pair in one for cut in pair} if few else set()

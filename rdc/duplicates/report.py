@@ -129,7 +129,7 @@ class DedupeTerminal(TerminalOutput):
         talk: Callable[[str], None],
         bar: Bar | None = None,
     ) -> None:
-        """`data` writes whole lines to stdout, `talk` to stderr."""
+        """Take `data`, which writes whole lines to stdout, and `talk`, which writes them to stderr."""
         super().__init__(data, talk, bar, quiet=style.quiet)
         self._style = style
         self._files_by_folder: dict[bytes, int] = {}

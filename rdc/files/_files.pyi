@@ -191,12 +191,14 @@ def get_xattr(directory: int, entry: bytes, attribute: bytes, /) -> bytes:
 # Many ranges of one open file, for rdc.files.root.source_file.
 
 def read_ranges(fd: int, rows: ReadableBuffer, /) -> bytes | None:
-    """The ranges, 64-bit numbers of this machine, offset and length by turns, one behind another; None where
-    the file ends before one does, or cannot be read. Raises ValueError for more than 1 GiB, or where a range
-    ends beyond any file. Releases the interpreter's lock, as the other does."""
+    """Return the bytes of all ranges, joined; None if the file ends before a range does, or cannot be read.
+
+    `rows`: offset and length of each range in turn, 64-bit numbers in this machine's byte order. Raises
+    ValueError for more than 1 GiB, or if a range ends beyond the largest possible file. Releases the
+    interpreter's lock, as `read_ranges_into` does."""
 
 def read_ranges_into(fd: int, rows: ReadableBuffer, memory: WriteableBuffer, /) -> bool:
-    """The same into memory of just their size; whether they could be read."""
+    """Read the same ranges into `memory`, which has exactly their size; return whether they could be read."""
 
 # Reading a directory, for rdc.files.root.lister; rdc.files.root.lister is the definition.
 
@@ -236,6 +238,5 @@ def list_directories(
     """
 
 def open_directory(directory: int, path: bytes, /) -> int:
-    """A descriptor for reading of the directory `path` (not empty) below `directory`; no link is followed.
-
+    """Open the directory `path` (not empty) below `directory` for reading; follow no link.
     Raises OSError."""

@@ -6,7 +6,7 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 from typing_extensions import Buffer
 
 def built() -> tuple[str, ...]:
-    """The variants compiled in, fastest first; "c" is always the last."""
+    """Return the variants compiled in, fastest first; "c" is always the last."""
 
 def usable() -> tuple[str, ...]:
     """Return those of built() that this CPU can run."""

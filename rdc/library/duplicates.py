@@ -74,7 +74,7 @@ def dupes(
 
 
 def _silent(event: DedupeEvent, /) -> None:
-    """A DedupeReporter that ignores every event."""
+    """Ignore the event; a DedupeReporter."""
 
 
 @public

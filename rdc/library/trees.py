@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def _ignore(event: object, /) -> None:
-    """A reporter that ignores every event."""
+    """Ignore the event."""
 
 
 _ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"
@@ -391,6 +391,8 @@ def unite(
         raise UsageError(
             "one of LEFT and RIGHT must be on this machine: run rdc unite at one of the two hosts"
         )
+    if options.acls and not (one.host is None and other.host is None):
+        raise UsageError("`acls` is for two directories of this machine; leave it out")
     if options.watch:
         from rdc.uniting.watch import watch_united
 

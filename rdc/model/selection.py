@@ -13,6 +13,7 @@ from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELEC
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import TypeGuard
 
 
 _NO_NAMES = frozenset((b"", b".", b".."))
@@ -63,8 +64,8 @@ def check_name(name: bytes) -> None:
 
 
 def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[SelectedPaths, ...]:
-    """Return what SRC operands select, in their order. `relative`: they keep the path that the user wrote, or
-    what is behind "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
+    """Return the paths that SRC operands select, in their order. `relative`: they keep the path that the user
+    wrote, or the part after "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
     return _joined(_relative(path) if relative else _plain(path) for path in paths)
 
 
@@ -283,7 +284,7 @@ class DirectoryRules(Checked, Record):
     """True if the files of the directories above the root count, too. A served directory bounds them."""
 
 
-def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
+def are_plain(rules: Sequence[FilterRule | DirectoryRules]) -> TypeGuard[Sequence[FilterRule]]:
     """Return whether action and pattern say everything of all rules."""
     return all(
         type(rule) is FilterRule and (rule.modifiers is _NO_MODIFIERS or rule.modifiers == _NO_MODIFIERS)

@@ -142,7 +142,8 @@ class SyncOptions(Record):
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
     checksum: bool = option(False, COMPARING,
-        Option(("-c", "--checksum"), "compare by content, not by size and modification time", common=True,
+        Option(("-c", "--checksum"),
+            "compare contents, not sizes and modification times; reads every file", common=True,
             note="Without it, a file of equal size and time is taken as equal."),
         wire=item(0), needs=(Need.COMPARING,), watch=False, check=True)
     """Compare content by root digest instead of by size and mtime."""
@@ -276,7 +277,7 @@ class SyncOptions(Record):
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
         Option(("--delete",),
-            "delete entries that SRC lacks, except excluded ones; last of all, never after an error",
+            "delete entries that SRC lacks, except excluded ones: at the end, and only if all else arrived",
             common=True,
             rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
             note="""Entries are deleted at the very end. Nothing is deleted after a read error, or if new
@@ -301,7 +302,7 @@ class SyncOptions(Record):
     source."""
     max_delete: int | None = option(None, DELETING,
         Option(("--max-delete",),
-            "delete at most N entries (or N% of DST); then stop with exit code 25", "N", common=True,
+            "delete at most N entries (or N% of DST), leave the others; exit code 25", "N", common=True,
             example="--delete --max-delete=100 src/ backup/", rsync="which entries stay is not defined",
             note="""`N%` is a share of the entries of DST right before the first deletion, new ones
             included; with `-n`, of the present ones. Entries that a filter rule protects do not count. The
@@ -390,7 +391,7 @@ class SyncOptions(Record):
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
         Option(("--keep-undo",),
-            "keep replaced and deleted data for rdc undo, such as 10G at most or for 30d",
+            "keep what is replaced or deleted for rdc undo, for 30d or up to 10G",
             "SIZE|DAYS", common=True, example="--delete --keep-undo=30d src/ backup/",
             note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
             takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a
@@ -476,9 +477,9 @@ class SyncOptions(Record):
     them."""
     alternates: Alternates | None = option(None, ALTERNATES,
         Option(("--link-dest",),
-        "hard-link files that are unchanged in DIR, relative to DST, instead of copying them", "DIR",
-        common=True, example="--link-dest=../monday src/ backup/tuesday/", note="""DIR is a copy made before,
-        such as the backup of yesterday. A file with the size, time
+        "hard-link files that are the same in DIR instead of copying them; a relative DIR starts at DST",
+        "DIR", common=True, example="--link-dest=../monday src/ backup/tuesday/", note="""DIR is a copy made
+        before, such as the backup of yesterday. A file with the size, time
             and metadata that it has in DIR becomes a hard link, so it takes no room. The metadata of a link
             are those of the file in DIR, so a later run without `--link-dest` that changes them changes
             both. With other metadata it is copied, as a clone where the file systems can share blocks. Any
@@ -787,7 +788,7 @@ class SyncOptions(Record):
     """True: always, False: never, None: where it helps (not within one process)."""
     bandwidth: int = option(0, CONNECTION,
         Option(("--bwlimit",),
-            "send at most RATE per second: a number of KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
+            "send at most RATE per second, each way: in KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
             note="""The limit applies to each side. A number without a letter is in KiB, and 0 means no
             limit."""),

@@ -72,7 +72,7 @@ class Comparison(Record):
     """Rows of files without a difference whose content has to be compared: Change.CHECK."""
 
     def __bool__(self) -> bool:
-        """True if there is work besides extraneous entries."""
+        """Return whether there is work besides extraneous entries."""
         return bool(self.decisions or self.touched or self.checked)
 
 
@@ -634,7 +634,7 @@ bytes of memory."""
 def rotated(
     wanted: Listing, existing: Listing, comparison: Comparison, preserved: Preserved
 ) -> dict[int, tuple[bytes, ...]]:
-    """Returns, by row of `wanted`, names of files in `existing` that may have its content, best first.
+    """Return, by row of `wanted`, names of files in `existing` that may have its content, best first.
 
     Candidates are files of `existing` whose own name now has other content or is gone. A file with the wanted
     size and mtime most likely is the wanted content. Otherwise a numbered name may continue the file with the

@@ -53,8 +53,8 @@ MOST_WIDTH = 8
 
 
 class BlockQuestion(Record):
-    """Asks for fingerprints of `width` bytes of the blocks of `size` bytes in some ranges. The last block of
-    a range may be shorter."""
+    """A request for fingerprints, of `width` bytes each, of the blocks of `size` bytes in some ranges. The
+    last block of a range may be shorter."""
 
     ranges: array[int]
     """Two numbers per range: its offset in the file and its length, in bytes."""
@@ -464,15 +464,14 @@ LargeGapQuestion: TypeAlias = _Everywhere | _Nearby
 
 
 class LargeGapSearch:
-    """Asks about all large gaps of one file, one step of the ladder after another."""
+    """A search that asks about all large gaps of one file, one step of the ladder after another."""
 
     def __init__(self, rounds: int) -> None:
         self._steps = LARGE_GAP_LADDERS[max(0, min(rounds, len(LARGE_GAP_LADDERS) - 1))]
         self.large_gaps: list[LargeGap] = []
 
     def mask_displacements(self) -> None:
-        """From the last asked step on, the search masks x86 displacements. One more step follows, if there
-        was one."""
+        """Mask x86 displacements from the last asked step on. One more step follows, if there was one."""
         self._steps = (CODE_STEP,) if self._steps else ()
 
     def questions(self) -> Iterator[LargeGapQuestion]:
@@ -651,7 +650,7 @@ class GapSearch:
         return list(map(attrgetter("request"), self._asked))
 
     def mask_displacements(self) -> None:
-        """From now on, fingerprints are those of machine code with masked x86 displacements."""
+        """Expect fingerprints of machine code with masked x86 displacements from now on."""
         self._large_gaps.mask_displacements()
 
     def take(self, fingerprints: bytes, search: Search, find: Find, near: Near) -> bool:
@@ -708,7 +707,7 @@ class BlockSearch(GapSearch):
     """Searches for all gaps of one file."""
 
     def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
-        """`rounds`: how many times `questions` may return any."""
+        """Prepare the search. `rounds`: how many times `questions` may return any."""
         super().__init__(list(gaps_of(parts, bases)), LADDERS[max(0, min(rounds, len(LADDERS) - 1))])
         self._parts = parts
         self._rounds = max(0, rounds)
@@ -739,7 +738,7 @@ class BundleSearch(GapSearch):
     """Searches for each file of a bundle in its old version."""
 
     def __init__(self, layout: BundleLayout, old: Sequence[int], width: int, rounds: int) -> None:
-        """Prepares the search. The first answers to take are the fingerprints of `layout.likes`, of `width`
+        """Prepare the search. The first answers to take are the fingerprints of `layout.likes`, of `width`
         bytes.
 
         `old`: bytes of the old versions in bundle order. `rounds`: how many times `questions` may return any.

@@ -191,7 +191,7 @@ def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -
 
 
 def _by_size(decision: Decision) -> Decision:
-    """With --size-only a file of equal size counts as equal content."""
+    """Return the decision with --size-only, which takes a file of equal size for equal content."""
     contents = (Change.CONTENT, Change.CHECK)
     by_time = decision.change in contents and not decision.difference & Difference.SIZE
     return replace(decision, change=Change.METADATA) if by_time else decision

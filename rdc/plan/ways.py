@@ -1,4 +1,4 @@
-"""Which way a changed file comes soonest: whole, packed or not, or by delta.
+"""Choose the way in which a changed file arrives soonest: whole, packed or not, or by delta.
 
 A pure function of what is known of the line and of the sizes of the files. `whole_up_to` returns the size in
 bytes up to which files come whole. Above it a delta ends sooner: it reads both versions and takes more round

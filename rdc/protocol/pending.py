@@ -41,7 +41,7 @@ class PendingRequests:
         self._ordinals = 0
 
     def __len__(self) -> int:
-        """Number of requests that still need an answer."""
+        """Return the number of requests that still need an answer."""
         return len(self._pending)
 
     @property
@@ -79,7 +79,7 @@ class PendingRequests:
 
 
 def _ordinals(request: Message) -> int:
-    """Number of files or nodes that a request names; a whole tier is one."""
+    """Return the number of files or nodes that a request names; a whole tier is one."""
     named = getattr(request, request.place.asks or "", ())
     return len(named) or 1 if isinstance(named, tuple) else 1
 
@@ -99,7 +99,7 @@ class _Pending(ABC):
 
     @abstractmethod
     def wanted(self) -> str:
-        """Return what the request asks for."""
+        """Return the content that the request asks for, as text for messages."""
 
     def refusal(self) -> Illegal:
         """Return the refusal of an answer to anything else."""

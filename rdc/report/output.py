@@ -22,7 +22,7 @@ _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
 
 def size_text(count: int) -> str:
-    """`count` bytes with three or four digits and a decimal unit: `999 B`, `48.0 KB`, `1.2 GB`."""
+    """Return `count` bytes with three or four digits and a decimal unit: `999 B`, `48.0 KB`, `1.2 GB`."""
     if count < 1000:
         return f"{count} B"
     value = float(count)
@@ -35,7 +35,7 @@ def size_text(count: int) -> str:
 
 
 def binary_text(count: int) -> str:
-    """`count` bytes with a binary unit: `999 B`, `46.9 KiB`, `1.1 GiB`."""
+    """Return `count` bytes with a binary unit: `999 B`, `46.9 KiB`, `1.1 GiB`."""
     if count < 1024:
         return f"{count} B"
     value = float(count)
@@ -86,8 +86,8 @@ def null_names(names: Iterable[bytes]) -> bytes:
 
 
 def csv_name(name: bytes) -> str:
-    """Two cells: the name as quoted text, and its bytes in base64 if the text differs from the name. It
-    differs if it has escapes or the prefix that `plain_text` adds."""
+    """Return two cells: the name as quoted text, and its bytes in base64 if the text differs from the name.
+    It differs if it has escapes or the prefix that `plain_text` adds."""
     import base64
 
     shown = plain_text(printable(name))
@@ -97,7 +97,7 @@ def csv_name(name: bytes) -> str:
 
 
 def plain_text(text: str) -> str:
-    """`text` as a cell that a spreadsheet does not execute. File names may begin like a formula.
+    """Return `text` as a cell that a spreadsheet does not execute. File names may begin like a formula.
 
     Such text gets a prefix, and so does text that begins with the prefix, so that the cell can be decoded.
     """
@@ -178,9 +178,12 @@ class TerminalOutput(Output):
         unseen: bool = False,
         dials: bool = False,
     ) -> None:
-        """`data` writes whole lines to stdout, `talk` to stderr. `quiet`: only problems and results, neither
-        notices nor a summary. `unseen`: neither is a terminal, and a run that went well without a notice has
-        no summary, which cron would mail. `dials`: the job begins with a connection to another machine."""
+        """Take `data`, which writes whole lines to stdout, and `talk`, which writes them to stderr.
+
+        `quiet`: only problems and results, neither notices nor a summary. `unseen`: neither is a terminal,
+        and a run that went well without a notice has no summary, which cron would mail. `dials`: the job
+        begins with a connection to another machine.
+        """
         self._write_data = data
         self._talk = talk
         self._bar = bar
@@ -259,6 +262,41 @@ class TerminalOutput(Output):
         self.reported = True
         if self._bar is None or not self._bar.line(line):
             self._talk(line + "\n")
+
+
+class ListOutput(TerminalOutput):
+    """Prints all results at the end, then a summary."""
+
+    def __init__(
+        self,
+        data: Callable[[str], None],
+        talk: Callable[[str], None],
+        bar: Bar | None,
+        *,
+        binary: Callable[[bytes], None],
+        flush: Callable[[], None],
+        results: Callable[[Any], Iterable[str | bytes]],
+        last_line: Callable[[Any], str] | None,
+    ) -> None:
+        """Take `binary`, which writes bytes to stdout, and `flush`, which flushes it. `results` returns what
+        stdout gets of a report, `last_line` the summary; None: without it."""
+        super().__init__(data, talk, bar)
+        self._binary = binary
+        self._flush = flush
+        self._results = results
+        self._last_line = last_line
+
+    def finish(self, report: Any) -> None:
+        self.close()
+        for text in self._results(report):
+            if isinstance(text, bytes):
+                self._binary(text)
+            else:
+                self._data(text)
+        if self._last_line is not None and (last := self._last_line(report)):
+            # The list precedes the summary if both go to one terminal.
+            self._flush()
+            self._talk(last + "\n")
 
 
 def _without_path(message: str, path: bytes) -> str:

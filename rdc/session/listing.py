@@ -92,10 +92,10 @@ class _ListRun(SyncRun):
         super().__init__(source, Location(None, b"."), plain, reporter, NoCatalog(), stop, selected)
 
     def staged_clones(self) -> None:
-        """Nothing is written."""
+        """Make no clones: nothing is written."""
 
     def check_nesting(self) -> None:
-        """Nothing is changed, so any place may be listed."""
+        """Accept any place: nothing is changed, so all may be listed."""
 
     def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
         yield from self.opening(Role.SOURCE)

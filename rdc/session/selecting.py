@@ -1,4 +1,4 @@
-"""How one side says which paths of the source take part: Selected messages, right after Open."""
+"""One side tells the other which paths of the source are synced, in Selected messages right after Open."""
 
 from __future__ import annotations
 

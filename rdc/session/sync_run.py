@@ -82,7 +82,8 @@ class SyncRun:
         stop: StopSignal | None = None,
         selected: Sequence[SelectedPaths] | None = None,
     ) -> None:
-        """`selected`: what of the source takes part; `source` then only says where they are."""
+        """Take `selected`: the paths of the source that are synced; `source` then only says where they
+        are."""
         self.source = source
         self._selected = selected
         self.stop = stop

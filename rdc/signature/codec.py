@@ -266,21 +266,30 @@ one by one."""
 
 def encode_short(signatures: ShortSignatures) -> list[bytes]:
     """Encode each row as `encode_signature` would encode its tree."""
-    params, digests, lengths = signatures.params, signatures.digests, array("I", signatures.lengths)
+    # long because it runs once for each file, where calls cost more than the work
+    params, digests, roots = signatures.params, signatures.digests, signatures.roots
+    lengths = array("I", signatures.lengths).tobytes()
+    least, most = params.min_size, params.max_size
     ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
     encoded = []
     at = 0
-    for row, count in enumerate(signatures.counts):
+    for row, (count, size) in enumerate(zip(signatures.counts, signatures.sizes, strict=True)):
         end = at + count
         if count > 1 and any(map(eq, ranks[at:end], ranks[at + 1 : end])):
             encoded.append(encode_signature(signatures.tree(row, at)))
         else:
-            traits = signatures.traits_of(row)
-            size = signatures.sizes[row]
-            head = SIGNATURE_STRUCT.pack(MAGIC, VERSION, params.min_size, params.max_size, size, len(traits))
-            own = digests[at * DIGEST_BYTES : end * DIGEST_BYTES], lengths[at:end].tobytes()
+            traits = traits_at(signatures.traits, row)
             encoded.append(
-                b"".join((head, traits, signatures.root_of(row), COUNTS_STRUCT.pack(count, 0), *own))
+                b"".join(
+                    (
+                        SIGNATURE_STRUCT.pack(MAGIC, VERSION, least, most, size, len(traits)),
+                        traits,
+                        roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES],
+                        COUNTS_STRUCT.pack(count, 0),
+                        digests[at * DIGEST_BYTES : end * DIGEST_BYTES],
+                        lengths[4 * at : 4 * end],
+                    )
+                )
             )
         at = end
     return encoded
@@ -394,7 +403,7 @@ class NodeRecords(Record):
 
 
 def reference_column(level: Level, key: bytes, width: int, rows: range | None = None) -> bytes:
-    """References of the records `rows` of a level (default: all), `width` bytes each.
+    """Return references to the records `rows` of a level (default: all), `width` bytes each.
 
     Width 1 to 8: SipHash-2-4 of the digest under the session's 16-byte `key`, cut to `width` bytes. Width 32:
     the digest itself.
@@ -414,8 +423,8 @@ def root_reference(root: bytes, key: bytes, width: int) -> bytes:
 
 
 def group_references(roots: bytes | bytearray, key: bytes, width: int, group: int) -> bytes:
-    """References of groups of `group` roots each. `roots` has DIGEST_BYTES per root. With `group` > 1, each
-    reference is made of the BLAKE3 digest of the group's roots in order."""
+    """Return references to groups of `group` roots each. `roots` has DIGEST_BYTES per root. With `group` > 1,
+    each reference is made of the BLAKE3 digest of the group's roots in order."""
     digests = bytes(roots)
     if group > 1:
         whole, rest = divmod(len(digests), group * DIGEST_BYTES)

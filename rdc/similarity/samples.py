@@ -170,7 +170,7 @@ class Draws:
         return ((self.word() >> 12) + 0.5) * 2.0**-52
 
     def normals(self, count: int) -> list[float]:
-        """Numbers of the standard normal distribution, by Marsaglia's polar method."""
+        """Return random numbers of the standard normal distribution, by Marsaglia's polar method."""
         found: list[float] = []
         while len(found) < count:
             x, y = 2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0
@@ -259,7 +259,7 @@ class Samples(Record):
 
 
 def minhash(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> Samples:
-    """Samples by `k` independent functions, 1 to 65,536.
+    """Return samples by `k` independent functions, 1 to 65,536.
 
     The variance of an estimate is J (1 - J) / k. Time grows with features times `k`: it suits short sets. All
     samples of an empty set are 2^32 - 1. Raises ValueError for a bad column.
@@ -277,7 +277,8 @@ def minhash(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> S
 def one_permutation(
     features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1, *, fill: bool = True
 ) -> Samples:
-    """Samples by one product a feature: the smallest feature in each of `k` bins (Li, Owen, Zhang 2012).
+    """Return samples by one product a feature: the smallest feature in each of `k` bins (Li, Owen, Zhang
+    2012).
 
     With `fill`, an empty bin takes the smallest image of all features under a function of its own, marked
     as such. So each sample is equal with probability J exactly, whatever the sizes of both sets, and sets
@@ -379,8 +380,8 @@ _HALF = (1 << 32) - 1
 def weighted_minhash(
     features: Buffer, offsets: Buffer, weights: Buffer, k: int = 128, seed: int = 1
 ) -> Samples:
-    """`k` samples a set, 1 to 65,536, that two sets share with probability (sum of smaller weights) / (sum of
-    larger weights).
+    """Return `k` samples a set, 1 to 65,536, that two sets share with probability (sum of smaller weights) /
+    (sum of larger weights).
 
     `weights`: a double for each feature, 0 or more. A weight of 0 is as good as no feature; of a repeated
     feature the largest weight counts. The samples are the same on every machine. Time grows with features

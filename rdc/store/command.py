@@ -50,7 +50,7 @@ _OTHER_NAMES = {
     "diff": "to compare two snapshots, write: rdc check STORE/@17/ STORE/@18/",
     "copy": "to copy the whole store, write: rdc sync STORE/ DST/",
 }
-"""What does the work of verbs that restic and borg have."""
+"""The rdc commands that do the work of restic's and borg's verbs."""
 
 OPTIONS = (
     OptionGroup(
@@ -97,7 +97,7 @@ OPTIONS = (
         (
             Option(
                 ("--retain",),
-                "keep the newest snapshot of each hour, day, week and so on: 24h,7d,4w",
+                "keep the newest of each of 24 hours, 7 days and so on: 24h,7d,4w",
                 "RULES",
                 common=True,
                 note="""Numbers with h, d, w, m or y, for hours, days, weeks, months and years by local time.
@@ -130,7 +130,7 @@ OPTIONS = (
         (
             Option(
                 ("--read",),
-                "also read PERCENT of the contents, least recently read first",
+                "also read PERCENT of the contents, first what was read longest ago",
                 "PERCENT",
                 common=True,
                 note="""Without it, only the directories of packs and the trees are read: that shows whether
@@ -178,7 +178,7 @@ _EXAMPLES = {
   rdc store put ~/data /mnt/st           add a snapshot of ~/data; create the store if it is missing
 """,
     "list": """\
-  rdc store list /mnt/st                 list snapshots and the space that each uses alone
+  rdc store list /mnt/st                 list snapshots, and what forgetting each would free
 """,
     "": """\
   rdc sync -n --delete /mnt/st/@1/ dst/  show what restoring snapshot 1 would change
@@ -194,11 +194,11 @@ _EXAMPLES = {
   rdc store gc /mnt/st                   free the space that no snapshot uses
 """,
     "verify": """\
-  rdc store verify --read=1% /mnt/st     check all trees and 1% of the contents
+  rdc store verify --read=1% /mnt/st     check that nothing is missing, and read 1% of the contents
 """,
     "pack": """\
-  rdc store pack /mnt/st @17..@18 -o up  write snapshot 18 to one file, for those who have 17
-  rdc sync up/@18/ dst/                  read that file
+  rdc store pack /mnt/st @17..@18 -o up  write what 18 has beyond 17 to the file up
+  rdc sync up/@18/ dst/                  update dst/, which is as in 17, from up
 """,
 }
 """Examples by subverb, in order of use. Those of "" are of other verbs."""
@@ -215,7 +215,7 @@ A snapshot has a path: STORE/@17/, STORE/@latest/ or STORE/@2026-11-28/ (the las
 and STORE/@data/latest/ if there are several series. To restore, sync from that path; only differences are
 written.
 
-A store is a directory on this machine. It is not encrypted: whoever reads it can read every file.
+A store is a directory on this machine, which stores once what snapshots share. It is not encrypted.
 """
 )
 
@@ -425,13 +425,17 @@ def _put(
 
 
 def _list(store: str, output: Output) -> ExitCode:
-    from rdc.library.stores import snapshots
+    from rdc.progress import Problem
+    from rdc.store.listing import list_snapshots
 
     with reporting(output):
         output.start()
-        for snapshot in snapshots(store, alone=True):
+        listed = list_snapshots(os.fsencode(store), alone=True)
+        for snapshot in listed.found:
             output(snapshot)
-    return ExitCode.OK
+        for error in listed.errors:
+            output(Problem(error.code, error.path_bytes, str(error)))
+    return ExitCode.PARTIAL if listed.errors else ExitCode.OK
 
 
 def _forget(store: str, options: ForgetOptions, output: Output) -> ExitCode:

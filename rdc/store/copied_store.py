@@ -14,6 +14,7 @@ import os
 import stat
 
 from rdc.errors import FileError
+from rdc.files.base.paths import join
 from rdc.files.base.store_guard import head_of
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
     from rdc.files.depth import Looking
     from rdc.files.root.lister import Run
-    from rdc.model.entries import Listed
+    from rdc.model.entries import Identity, Listed
 
 _LISTS = (b"snapshots", b"forgotten")
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -39,8 +41,8 @@ class _FirstIndex(SourceFile):
 
     __slots__ = ("_found",)
 
-    def __init__(self, fd: int, found: os.stat_result, shown: bytes) -> None:
-        super().__init__(fd, found, INDEX_NAME, shown)
+    def __init__(self, fd: int, found: os.stat_result, path: bytes, shown: bytes) -> None:
+        super().__init__(fd, found, path, shown)
         self._found = found
 
     @property
@@ -48,7 +50,7 @@ class _FirstIndex(SourceFile):
         return self._found.st_ino
 
     def again(self) -> _FirstIndex:
-        twin = _FirstIndex(os.dup(self._fd), self._found, self._shown)
+        twin = _FirstIndex(os.dup(self._fd), self._found, self.path, self._shown)
         twin.rate = self.rate
         return twin
 
@@ -60,44 +62,73 @@ class _FirstIndex(SourceFile):
 
 
 class CopiedStore(Root):
-    """The directory of a store, as it was when it was opened."""
+    """The directory of a store, or the one above it, with the store as it was when it was opened."""
 
-    def __init__(self, root: Root) -> None:
-        """Show what `root` shows, and share nothing with it. Raises FileError if the store is damaged."""
+    def __init__(self, root: Root, entry: bytes = b"") -> None:
+        """Show what `root` shows, and share nothing with it. `entry`: the store, if it is an entry of `root`;
+        b"": it is the root.
+
+        Raises FileError if the store is damaged, OSError if the entry is no directory.
+        """
         super().__init__(os.dup(root.fileno()), root.label, root.reads, root.writes)
-        self.store_head = head_of(self.fileno())
-        self._lock = StoreLock(self.fileno())
-        self._index = self._open_index()
+        self._entry = entry
+        self._index: _FirstIndex | None = None
         try:
-            with PackStore(os.dup(self.fileno()), self.label) as store:
+            self._store = os.open(entry or b".", _DIRECTORY, dir_fd=self.fileno())
+        except OSError:
+            super().release()
+            raise
+        self._lock = StoreLock(self._store)
+        try:
+            self.store_head = head_of(self._store)
+            self._index = self._open_index()
+            with PackStore(os.dup(self._store), self.shown(entry)) as store:
                 self._numbers = frozenset((*store.numbers(), *store.forgotten_numbers()))
         except BaseException:
             self.release()
             raise
 
+    def _inner(self, path: bytes) -> bytes | None:
+        """Return the path of an entry below the store, b"" for the store; None if it is not in it."""
+        if not self._entry:
+            return path
+        if path == self._entry:
+            return b""
+        return path[len(self._entry) + 1 :] if path.startswith(self._entry + b"/") else None
+
     def release(self) -> None:
         super().release()
         self._lock.close()
+        if self._store >= 0:
+            os.close(self._store)
+            self._store = -1
         if self._index is not None:
             self._index.close()
 
     def _open_index(self) -> _FirstIndex | None:
         try:
-            fd = os.open(INDEX_NAME, _READ, dir_fd=self.fileno())
+            fd = os.open(INDEX_NAME, _READ, dir_fd=self._store)
         except OSError:
             return None
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             os.close(fd)
             return None
-        return _FirstIndex(fd, found, self.shown(INDEX_NAME))
+        path = join(self._entry, INDEX_NAME) if self._entry else INDEX_NAME
+        return _FirstIndex(fd, found, path, self.shown(path))
 
     def open_read(self, path: bytes) -> SourceFile:
-        if path != INDEX_NAME or self._index is None:
+        if self._inner(path) != INDEX_NAME or self._index is None:
             return super().open_read(path)
         index = self._index.again()
         index.rate = self.reads.rate
         return index
+
+    def identity(self, path: bytes) -> Identity:
+        """Return that of the first index for its path: whoever has read it looks whether it changed."""
+        if self._inner(path) != INDEX_NAME or self._index is None:
+            return super().identity(path)
+        return self._index.identity
 
     def list_many(self, todo: Sequence[bytes], *, looking: Looking) -> Run | None:
         """List nothing: each directory is listed for itself."""
@@ -106,9 +137,10 @@ class CopiedStore(Root):
     def restated(self, path: bytes, listed: Listed) -> Listed:
         """Leave out snapshots that came later, and show the index with which the copy began."""
         listed = super().restated(path, listed)
-        if not path:
+        inner = self._inner(path)
+        if inner == b"":
             return self._with_first_index(listed)
-        if path not in _LISTS:
+        if inner not in _LISTS:
             return listed
         names = strings(listed.listing.names)
         kept = [row for row, name in enumerate(names) if not name.isdigit() or int(name) in self._numbers]
@@ -133,12 +165,12 @@ class CopiedStore(Root):
         return replace(listed, listing=listing.packed(), inodes=replace(listed.inodes, inodes=bytes(inodes)))
 
 
-def copied_store(root: Root) -> Root:
-    """Return a store as the source of a copy, and release `root`. A damaged one stays as it is: its files
-    are copied as those of any directory."""
+def copied_store(root: Root, entry: bytes = b"") -> Root:
+    """Return a store, which is `root` or the entry of it, as the source of a copy, and release `root`. A
+    damaged one stays as it is: its files are copied as those of any directory."""
     try:
-        copied = CopiedStore(root)
-    except FileError:
+        copied = CopiedStore(root, entry)
+    except (FileError, OSError):
         return root
     root.release()
     return copied

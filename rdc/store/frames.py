@@ -7,6 +7,7 @@ of its compression (a delta): it stores what a sync would send.
 
 from __future__ import annotations
 
+from _thread import _local
 from enum import IntEnum
 
 from rdc.lean.records import Record
@@ -103,7 +104,9 @@ def _is_dense(content: bytes, level: int) -> bool:
 def _compressed(content: bytes, prefix: bytes, level: int) -> bytes:
     total = len(content) + len(prefix)
     bits = max(_WINDOW_LEAST, total.bit_length())
-    tables = {"hash_log": bits - 2, "chain_log": bits - 3} if prefix and bits > _HASH_WORTH else {}
+    if not prefix:
+        return _plain_compressor(level, bits).compress(content)
+    tables = {"hash_log": bits - 2, "chain_log": bits - 3} if bits > _HASH_WORTH else {}
     parameters = zstandard.ZstdCompressionParameters.from_level(
         level,
         source_size=total,
@@ -113,9 +116,35 @@ def _compressed(content: bytes, prefix: bytes, level: int) -> bytes:
         write_dict_id=False,
         **tables,
     )
-    if not prefix:
-        return zstandard.ZstdCompressor(compression_params=parameters).compress(content)
     return zstandard.ZstdCompressor(compression_params=parameters, dict_data=_raw(prefix)).compress(content)
+
+
+class _Compressors(_local):
+    """The compressors without a prefix of each thread: new memory of such a size costs some per cent of a
+    frame."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[int, int], zstandard.ZstdCompressor] = {}
+        """By level and bits."""
+
+
+_plain = _Compressors()
+
+
+def _plain_compressor(level: int, bits: int) -> zstandard.ZstdCompressor:
+    """Return what compresses contents of less than 2^bits bytes alone."""
+    made = _plain.made
+    known = made.get((level, bits))
+    if known is None:
+        parameters = zstandard.ZstdCompressionParameters.from_level(
+            level,
+            source_size=1 << bits,
+            window_log=min(bits, _WINDOW_MOST),
+            write_checksum=False,
+            write_dict_id=False,
+        )
+        known = made[level, bits] = zstandard.ZstdCompressor(compression_params=parameters)
+    return known
 
 
 def decode(frame: StoredFrame, size: int, prefix: bytes = b"") -> bytes:

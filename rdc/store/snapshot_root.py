@@ -10,6 +10,9 @@ import os
 from array import array
 from collections import OrderedDict
 from itertools import islice
+from struct import Struct
+
+from blake3 import blake3
 
 from rdc.errors import FileChangedError, FileError, UsageError, printable
 from rdc.files.base.paths import changed, check_path, join
@@ -61,6 +64,10 @@ CACHED_DIRECTORIES = 512
 """Most directories whose rows stay known by name, with CACHED_ROWS rows in total."""
 
 
+_NAMED = Struct("<QB")
+"""The part of a content's name besides its keys: its size and their level."""
+
+
 class _Shown(Record):
     """A directory of a snapshot, and its rows by name."""
 
@@ -103,7 +110,7 @@ class SnapshotRoot(Root):
 
     @property
     def lists_ahead(self) -> bool:
-        """Nothing waits that threads could share."""
+        """False: no calls wait that threads could share."""
         return False
 
     # Directories.
@@ -292,7 +299,7 @@ class SnapshotRoot(Root):
         """Return the error of an entry whose part of the store is damaged."""
         return FileError(path, f"{printable(self.shown(path))}: cannot be restored: {error}")
 
-    def read_part(self, path: bytes, read: Callable[[], bytes]) -> bytes:
+    def read_part(self, path: bytes, read: Callable[[], T]) -> T:
         """Return what `read` returns, with errors that name the entry."""
         try:
             return read()
@@ -406,10 +413,29 @@ class SnapshotFile(ContentFile):
             return b""
         if self.rate is not None:
             self.rate.take(length)
-        stream = self._stream
-        if stream is None:
-            stream = self._stream = self._root.stream_of(self.path, self._ref)
+        stream = self._opened(self._ref)
         return self._root.read_part(self.path, lambda: stream.pread(offset, length))
+
+    def _opened(self, ref: FileRef) -> StoredStream:
+        if self._stream is None:
+            self._stream = self._root.stream_of(self.path, ref)
+        return self._stream
+
+    def pieces(self, size: int) -> Iterator[bytes | memoryview]:
+        if self._ref is None or self.rate is not None:
+            yield from super().pieces(size)
+            return
+        parts = self._opened(self._ref).parts(size)
+        while piece := self._root.read_part(self.path, lambda: next(parts, b"")):
+            yield piece
+
+    @property
+    def content_name(self) -> bytes | None:
+        """The digest of the keys: what is read was compared with them."""
+        if self._ref is None:
+            return None
+        content = self._ref.content
+        return blake3(_NAMED.pack(content.size, content.level) + content.keys).digest()
 
     def rest(self) -> None:
         """Rest as SourceFile does. Nothing changes it."""
@@ -486,7 +512,7 @@ def is_in_snapshot(
 
 
 class ChosenSnapshot(Record):
-    """What a path into a store means."""
+    """The meaning of a path into a store."""
 
     number: int
     """The snapshot's number."""
@@ -496,6 +522,8 @@ class ChosenSnapshot(Record):
     """The one entry of it that is meant; None for all."""
     text: bytes
     """The path of `top` as messages name it."""
+    is_numbered: bool
+    """Whether it is named by its number, and not by a date or as the latest."""
 
 
 def choose_snapshot(snapshots: Sequence[ListedSnapshot], found: SnapshotPath, path: bytes) -> ChosenSnapshot:
@@ -521,11 +549,30 @@ def choose_snapshot(snapshots: Sequence[ListedSnapshot], found: SnapshotPath, pa
         b"/".join(inner if is_content else inner[:-1]),
         None if is_content else inner[-1],
         path.rstrip(b"/") if is_content else path.rpartition(b"/")[0],
+        name.isdigit(),
     )
 
 
+def _chosen(store: PackStore, found: SnapshotPath, path: bytes) -> ChosenSnapshot:
+    """Return what `path` means in a store. One that cannot be read hides no other, and is never taken for
+    missing: it may be the latest, or the one that is not found. Raises RdcError."""
+    readable = store.readable()
+    try:
+        one = choose_snapshot(readable.snapshots, found, path)
+    except UsageError as error:
+        if not readable.errors:
+            raise
+        asked = [int(name) for name in (one.removeprefix(b"@") for one in found.names[:2]) if name.isdigit()]
+        known = [number for number in asked if number in readable.errors]
+        raise readable.errors[max(known or readable.errors)] from error
+    later = max(readable.errors, default=0)
+    if later > one.number and not one.is_numbered:
+        raise readable.errors[later]
+    return one
+
+
 def _opened(store: PackStore, found: SnapshotPath, path: bytes) -> tuple[SnapshotRoot, bytes | None]:
-    one = choose_snapshot(store.listed(), found, path)
+    one = _chosen(store, found, path)
     reader = StoreReader(store)
     try:
         tree = SnapshotTree(reader, store.snapshot(one.number))

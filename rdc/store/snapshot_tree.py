@@ -115,7 +115,7 @@ class StoredStream:
         """Return the bytes of a range, which lies in the stream. Raises FileError."""
         parts: list[bytes | memoryview] = []
         end = offset + length
-        # Of a reader from front to back, the chunks of a frame are compared with their keys at once.
+        # If a reader reads from front to back, the chunks of a frame are compared with their keys at once.
         wanted = self.size if offset == self._read_to else end
         self._read_to = end
         while offset < end:
@@ -126,6 +126,27 @@ class StoredStream:
             parts.append(part[offset - start : stop - start])
             offset = stop
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+
+    def parts(self, most: int) -> Iterator[bytes | memoryview]:
+        """Yield the stream from front to back, at most `most` bytes at a time, and at least half of that
+        except at its end. What lies in one frame is not copied. Raises FileError."""
+        offset = 0
+        few: list[bytes | memoryview] = []
+        held = 0
+        while offset < self.size:
+            start, part = self._part_at(offset, self.size)
+            view = memoryview(part)[offset - start :]
+            offset += len(view)
+            while view:
+                piece = view[: most - held]
+                view = view[len(piece) :]
+                few.append(piece)
+                held += len(piece)
+                if 2 * held >= most:
+                    yield few[0] if len(few) == 1 else b"".join(few)
+                    few, held = [], 0
+        if few:
+            yield b"".join(few)
 
     def _part_at(self, offset: int, end: int) -> tuple[int, bytes | memoryview]:
         """Return neighbouring chunks of one frame, from the one with the byte at `offset` to the one before
@@ -143,7 +164,7 @@ class SnapshotTree:
     """The directories of one snapshot. Opening it reads the whole tree once and keeps a place a directory."""
 
     def __init__(self, reader: StoreReader, snapshot: Snapshot) -> None:
-        """Raises FileError if the tree is damaged."""
+        """Read the tree. Raises FileError if it is damaged."""
         self.snapshot = snapshot
         self.reader = reader
         self._stream = StoredStream(reader, snapshot.tree)

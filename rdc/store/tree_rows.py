@@ -210,8 +210,9 @@ def check_record(path: bytes, record: bytes) -> None:
 
 def decode_rows(record: bytes) -> DirectoryRows:
     """Return the directory of a record without the length before it. Raises ValueError."""
+    path, count, names, targets, grouped, sets, set_bytes, files = _checked_head(record)
     parts = Parts(record)
-    path, count, names, targets, grouped, sets, set_bytes, files = _checked_head(parts)
+    parts.take(_HEAD.size)
     path_text = parts.take(path)
     name_text, target_text = parts.take(names), parts.take(targets)
     kinds, modes, sizes, mtimes, uids, gids = (parts.take(width * count) for width in _LISTED_WIDTHS)
@@ -227,10 +228,12 @@ def decode_rows(record: bytes) -> DirectoryRows:
     return DirectoryRows(path_text, listing, groups, attributes, numbers, found)
 
 
-def _checked_head(parts: Parts) -> tuple[int, ...]:
-    """Take the numbers of a record, which has room for what they say. Raises ValueError."""
-    room = parts.left
-    head = _HEAD.unpack(parts.take(_HEAD.size))
+def _checked_head(record: bytes) -> tuple[int, ...]:
+    """Return the numbers of a record, which has room for what they say. Raises ValueError."""
+    room = len(record)
+    if room < _HEAD.size:
+        raise ValueError(f"expected {_HEAD.size} bytes of a record, found {room}")
+    head = _HEAD.unpack_from(record)
     path, count, names, targets, grouped, sets, set_bytes, files = head
     columns = sum(_LISTED_WIDTHS) * count + 4 * count * (grouped + bool(sets)) + _FILE_BYTES * files
     least = _HEAD.size + path + names + targets + set_bytes + columns
@@ -241,17 +244,17 @@ def _checked_head(parts: Parts) -> tuple[int, ...]:
 
 def decode_traits(record: bytes) -> FileTraits:
     """Return the sizes and traits of the files of a record. Raises ValueError."""
-    parts = Parts(record)
-    path, count, names, targets, grouped, sets, set_bytes, files = _checked_head(parts)
+    path, count, names, targets, grouped, sets, set_bytes, files = _checked_head(record)
     if not files:
         return FileTraits((), ())
-    parts.take(path + names + targets)
-    kinds = parts.take(count)
-    parts.take(2 * count)
-    all_sizes = little_endian_integers("Q", parts.take(8 * count))
-    parts.take(16 * count + 4 * count * grouped + set_bytes + (4 * count if sets else 0))
-    packed = parts.take(TRAITS_BYTES * files)
-    sizes = [size for kind, size in zip(kinds, all_sizes, strict=True) if size and kind == Kind.FILE]
+    # The head has shown that all these columns are there. A put reads those of a whole tree.
+    at = _HEAD.size + path + names + targets
+    kinds = record[at : at + count]
+    all_sizes = little_endian_integers("Q", record[at + 3 * count : at + 11 * count])
+    at += sum(_LISTED_WIDTHS) * count + 4 * count * (grouped + bool(sets)) + set_bytes
+    packed = record[at : at + TRAITS_BYTES * files]
+    regular = Kind.FILE
+    sizes = [size for kind, size in zip(kinds, all_sizes, strict=True) if size and kind == regular]
     if len(sizes) != files:
         raise ValueError(f"expected the traits of {len(sizes)} files, found {files}")
     traits = [packed[at : at + TRAITS_BYTES] for at in range(0, len(packed), TRAITS_BYTES)]

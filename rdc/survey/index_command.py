@@ -133,12 +133,12 @@ class IndexTerminal(TerminalOutput):
         self.code = ExitCode.OK
 
     def report(self, event: object, /) -> None:
-        """A Reporter for the walk."""
+        """Print problems of the walk; a Reporter."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._problem(event)
 
     def signed(self, files: int, size: int, *, known: bool) -> None:
-        """`size`: bytes of all these files."""
+        """Count files that were signed. `size`: bytes of all these files."""
         self._files += files
         self._known += files if known else 0
         self._bytes += size

@@ -293,7 +293,8 @@ RECALL = 0.99
 
 
 def least_agreeing(threshold: float) -> int:
-    """Samples of two sketches that must agree, for files that resemble each other by `threshold`."""
+    """Return how many samples of two sketches must agree for files that resemble each other by
+    `threshold`."""
     least = 0
     while probability_of_matches(threshold, least + 1, SKETCH_BYTES, 8) >= RECALL:
         least += 1
@@ -446,7 +447,7 @@ def read_files(
 
 def find_similar(
     read: ReadFiles,
-    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008 - frozen
     reporter: Reporter = silent,
     *,
     more_pairs: bool = False,
@@ -507,11 +508,11 @@ def rank_similar(
     query: ReadFiles,
     read: ReadFiles,
     limit: int,
-    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008 - frozen
     reporter: Reporter = silent,
 ) -> list[SimilarFile]:
-    """At most `limit` files that resemble the one file of `query` by at least `options.threshold`, best
-    first.
+    """Return at most `limit` files that resemble the one file of `query` by at least `options.threshold`,
+    best first.
 
     Among equally similar files, those that contain more of it come first. The file itself is left out.
     """
@@ -578,7 +579,7 @@ class FolderOverlaps(Record):
 
 
 def folder_overlaps(read: ReadFiles, similar: Similar, threshold: float) -> FolderOverlaps:
-    """Pairs of directories that share at least `threshold` of the smaller one's bytes."""
+    """Return the pairs of directories that share at least `threshold` of the smaller one's bytes."""
     return _Overlaps(read).found(similar, threshold)
 
 
@@ -622,7 +623,7 @@ class _Overlaps:
         return boilerplate
 
     def _across(self, first: int, second: int) -> Iterator[tuple[int, int]]:
-        """Pairs two similar files and their copies: those of equal name, and the two files themselves."""
+        """Pair two similar files and their copies: those of equal name, and the two files themselves."""
         ones, others = ([row, *self._traits.copies.of(row)] for row in (first, second))
         if max(len(ones), len(others)) > BOILERPLATE_COPIES:
             return
@@ -632,7 +633,7 @@ class _Overlaps:
                     yield one, other
 
     def _matched(self, rows: list[int]) -> Iterator[tuple[int, int]]:
-        """Pairs these identical files between any two directories, as many as both have."""
+        """Pair these identical files between any two directories, as many as both have."""
         by_folder: dict[bytes, list[int]] = {}
         for row in rows:
             by_folder.setdefault(self._folder(row), []).append(row)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.listing import Listing
 from rdc.cli.options.shared_options import (
     CATALOG_GROUP,
     CHOOSE,
@@ -21,7 +20,7 @@ from rdc.cli.options.shared_options import (
     read_rule_file,
     read_rules,
 )
-from rdc.cli.verb import HelpText, json_output, perform, short_help
+from rdc.cli.verb import HelpText, json_output, list_output, perform, short_help
 from rdc.documents.command import (
     DOCUMENT_GROUP,
     FORMER_DOCUMENT_OPTIONS,
@@ -133,7 +132,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         from rdc.survey.similar_report import listed_similar, similar_summary
 
         results = partial(listed_similar, form=form, folders=options.folders)
-        output = Listing(environment, results, similar_summary, quiet=parsed.has("--quiet"))
+        output = list_output(environment, results, similar_summary, quiet=parsed.has("--quiet"))
     return perform(output, lambda: _find(parsed, options, output)).exit
 
 

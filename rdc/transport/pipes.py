@@ -231,10 +231,33 @@ class Process(Protocol):
         """Return the exit status, negative for a signal; None while the child runs."""
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """As `poll`, after at most `timeout` seconds; None: once the child has ended."""
+        """Wait for the child's end, for at most `timeout` seconds (None: without limit), and return its exit
+        code as `poll` does."""
 
     def terminate(self) -> None: ...
     def kill(self) -> None: ...
+
+
+class SignalledProcess:
+    """Sends signals to a process by its id, but none after its end: the id may be another one's by then."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def poll(self) -> int | None:
+        """Return the exit status, negative for a signal; None while the process runs."""
+        raise NotImplementedError
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
 
 
 def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
@@ -243,16 +266,17 @@ def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
     return _Child(argv, stdin, stdout)
 
 
-class _Child:
-    """What of subprocess.Popen a remote shell needs. To load subprocess, with the regular expressions and
-    locales that it loads, took longer than to start a child, and each remote sync waited for it.
+class _Child(SignalledProcess):
+    """A child process, started without subprocess: loading that module, with the regular expressions and
+    locales that it loads, took longer than starting a child, and each remote sync waited for it.
 
-    The child has the signals back that Python ignores, and no descriptors of ours but its three.
+    The signals that Python ignores have their default actions in the child. It inherits no descriptors but
+    its three.
     """
 
     def __init__(self, argv: Sequence[str], stdin: int, stdout: int) -> None:
         self._code: int | None = None
-        self._pid = os.posix_spawnp(
+        pid = os.posix_spawnp(
             argv[0],
             list(argv),
             os.environ,
@@ -263,6 +287,7 @@ class _Child:
             ],
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
         )
+        super().__init__(pid)
 
     def poll(self) -> int | None:
         return self._ended(os.WNOHANG)
@@ -299,17 +324,6 @@ class _Child:
             ended.poll(timeout * 1000)
         finally:
             os.close(ending)
-
-    def terminate(self) -> None:
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: int) -> None:
-        if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, number)
 
 
 def _inherited() -> list[int]:

@@ -72,8 +72,8 @@ def _context(protocol: int, ring: KeyRing, trusted: Iterable[Certificate]) -> ss
 
 
 def days_until(expiry: float, now: float) -> int | None:
-    """Whole days from `now` to the expiry of a certificate, both in seconds since 1970; None without an
-    expiry."""
+    """Return the whole days from `now` to the expiry of a certificate, both in seconds since 1970; None
+    without an expiry."""
     return None if math.isinf(expiry) else int((expiry - now) // 86_400)
 
 

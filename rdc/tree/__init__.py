@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def filter_list(rules: Sequence[FilterRule | DirectoryRules]) -> FilterList:
     """Return the filters for rules of any kind. Raises UsageError if a bound of rdc.limits is exceeded."""
     if are_plain(rules):
-        return FilterList(rules)  # type: ignore[arg-type]
+        return FilterList(rules)
     from rdc.tree.directory_filters import UnboundFilters
 
     return UnboundFilters(rules)

@@ -138,7 +138,7 @@ class GitIgnore(FilterList):
     """The last line that matches an entry decides. Lines are about paths below the file's directory."""
 
     def __init__(self, data: bytes, directory: bytes) -> None:
-        """Raises UsageError for a line that is too long. `data`: at most RULE_FILE_BYTES."""
+        """Parse `data`, at most RULE_FILE_BYTES. Raises UsageError for a line that is too long."""
         self._below = len(directory) + 1 if directory else 0
         self._ignores: list[bool] = []
         self._lines = RuleTable()
@@ -198,7 +198,8 @@ class RuleFileReader:
     lines would then show in messages."""
 
     def __init__(self, root: Root, *, base: bytes, above: bool) -> None:
-        """`base`: the absolute path of the root. `above`: whether the directories above it may be read."""
+        """Take `base`: the absolute path of the root. `above`: whether the directories above it may be
+        read."""
         self._root = root
         self._base = base
         self._above = above
@@ -228,7 +229,7 @@ class RuleFileReader:
         """Return whether the directory has a regular file of that name that begins with the signature."""
         try:
             found = self._root.perform(join(directory, name), "read it", _opened, reading=True)
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001 - an entry that cannot be opened is no tag
             return False
         if not isinstance(found, int):
             return False
@@ -344,8 +345,8 @@ class DirectoryFilters(FilterList):
         scope: RuleScope,
         keeps: bool = False,
     ) -> None:
-        """`base`: the absolute path of the root. `scope`: where rule files count. `keeps`: they count as they
-        are at the first look."""
+        """Take `base`: the absolute path of the root. `scope`: where rule files apply. `keeps`: a rule file
+        applies as it was when first read."""
         self._reader = reader
         self._role = role
         self._base = base
@@ -595,8 +596,8 @@ class _Emptied(FilterList):
 
 
 class UnboundFilters(RuleMatcher):
-    """By itself it excludes what the rules exclude in every tree: it knows no rule files and no absolute
-    paths."""
+    """The rules without a tree: excludes what they exclude in every tree, and knows no rule files and no
+    absolute paths."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         super().__init__(provable_rules(source_rules(rules)))

@@ -226,7 +226,7 @@ class FilterList:
     """
 
     def __init__(self, rules: Sequence[FilterRule]) -> None:
-        """Raises UsageError for an empty pattern or if a bound of rdc.limits is exceeded."""
+        """Check `rules`. Raises UsageError for an empty pattern or if a bound of rdc.limits is exceeded."""
         self.wild_bytes = check_rule_bounds(rules)
         """Bytes of the patterns that no look-up finds."""
         self._rules = rules
@@ -274,7 +274,8 @@ class FilterList:
 
     @property
     def certain(self) -> FilterList:
-        """Return what these exclude, is not deleted in any tree, if no --delete-excluded is given."""
+        """The rules that certainly exclude: an entry that they exclude is not deleted in any tree, if no
+        --delete-excluded is given."""
         return self
 
     @property
@@ -286,7 +287,8 @@ class FilterList:
         """Forget which rule files were read: from now on they count as they are at the next look."""
 
     def prepare(self, directory: bytes) -> None:
-        """Called before a sync changes anything in `directory`: its rule files count as they are now."""
+        """Read the rule files of `directory` before a sync changes anything there: they apply as they are
+        now."""
 
     def _built(self) -> RuleTable:
         """Make the table. It is made when it is needed: a run has lists that it only checks, or passes on."""
@@ -403,8 +405,8 @@ class RuleMatcher(FilterList):
         at: bytes = b"",
         from_top: bool = False,
     ) -> None:
-        """`base`: the absolute path of the tree's root. `real`: returns where an entry is below it; None: at
-        its own path. `at`: the directory at which a leading '/' anchors, relative to the root; `from_top`:
+        """Take `base`: the absolute path of the tree's root. `real` returns where an entry is below it; None:
+        at its own path. `at`: the directory at which a leading '/' anchors, relative to the root; `from_top`:
         absolute, without its leading '/'. Raises UsageError if a bound of rdc.limits is exceeded."""
         super().__init__(rules)
         top = base.strip(b"/")

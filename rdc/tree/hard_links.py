@@ -83,7 +83,8 @@ _ROW = (1 << 32) - 1
 
 
 class LinkTable:
-    """Pairs of manifest rows: a regular file or special file, and the first row that names the same one.
+    """The hard links of a manifest, as pairs of rows: a regular file or special file, and the first row that
+    names the same one.
 
     Pairs are ordered by the former and take eight bytes each. Names outside the tree, or excluded from it,
     are not considered.

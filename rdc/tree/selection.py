@@ -27,7 +27,7 @@ class Selection:
     """
 
     def __init__(self, selected: Sequence[SelectedPaths], *, recursive: bool = True) -> None:
-        """`selected`: names that `check_name` takes. Raises UsageError for too many directories."""
+        """Take `selected`: names that `check_name` accepts. Raises UsageError for too many directories."""
         self._recursive = recursive
         self.top_counts = False
         """True if the root directory itself takes part, with its metadata."""
@@ -96,7 +96,8 @@ class Selection:
                         yield join(directory, name[:-1])
 
     def _covered(self) -> set[bytes]:
-        """With recursion a selected directory has everything that other names select in it."""
+        """Return the directories whose recursive selection includes everything that other names select in
+        them."""
         covered: set[bytes] = set()
         if self._both:
             # A directory comes before those below it.

@@ -109,7 +109,7 @@ class _TimedLooks:
 
 
 class ListAhead:
-    """For one walk over `root`, which lists each directory once."""
+    """Lists directories ahead of one walk over `root`, which lists each directory once."""
 
     def __init__(self, root: Listable, *, ahead: bool = True) -> None:
         """`ahead`: False if the walk leaves out directories of its stack."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.metadata import found_at, identity_of, metadata_of, would_change
-from rdc.files.base.taking_names import flush
+from rdc.files.base.taking_names import flush, is_refused
 from rdc.files.facts.xattrs import read_entry_attributes
 from rdc.lean.records import replace
 from rdc.limits import DIRECTORIES_KNOWN
@@ -49,9 +49,6 @@ HELD_AT_ONCE = 256
 
 _DIRECTORY = Facts(stat.S_IFDIR, 0, 0, 0)
 """A directory that is not made yet."""
-
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
-"""Errors of files of other users, of files with too many names, and of other mounts below the tree."""
 
 
 class SyncUndo:
@@ -302,13 +299,14 @@ class SyncUndo:
         try:
             os.link(name, b"%d" % number, src_dir_fd=parent, dst_dir_fd=record.saved, follow_symlinks=False)
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            # A file of another user, one with too many names, or one on another mount below the tree.
+            if error.errno != errno.EXDEV and not is_refused(error):
                 raise
             raise self._root.refused(
                 path,
                 "keep an undo of it",
                 expected="a file that can have another name in .rdc-undo",
-                found=os.strerror(error.errno),
+                found=os.strerror(error.errno or 0),
                 advice="it stays as it is; leave out --keep-undo, or run as its owner or as root",
             ) from error
         self._root.check.note_named(identity_of(found), found_at(name, parent), (found.st_mode,))

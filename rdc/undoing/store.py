@@ -18,7 +18,7 @@ from itertools import chain
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.paths import UNDO_NAME
-from rdc.files.base.taking_names import sync_directory_at
+from rdc.files.base.taking_names import is_refused, sync_directory_at
 from rdc.files.own import record_log
 from rdc.files.own.record_log import (
     RecordError,
@@ -69,7 +69,7 @@ class Facts(Record):
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
-        """Return what has to be equal."""
+        """The facts that must be equal for two entries to be the same one."""
         return self.format, self.inode, self.size, self.mtime_ns
 
 
@@ -307,7 +307,6 @@ def decode(items: object) -> Line:
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 _NEW = b"new"
 """The name of a record that is being made."""
 
@@ -515,14 +514,22 @@ class UndoStore(Closing):
             if fsync:
                 sync_directory_at(b".", self._fd)
         except OSError as error:
-            if error.errno in _NO_LINKS:
-                raise RdcError(
-                    f"{printable(self.shown)}: cannot keep anything to undo: the file system has no hard"
-                    " links; leave out --keep-undo",
-                    code=ExitCode.FILE_IO,
-                ) from error
             raise _failed(self.shown, "make a record in it", error) from error
         return record
+
+    def _check_links(self, directory: int) -> None:
+        """Raise RdcError if the file system refuses a second name for a file. Raises OSError."""
+        try:
+            os.link(b"journal", b"kept/probe", src_dir_fd=directory, dst_dir_fd=directory)
+        except OSError as error:
+            if not is_refused(error):
+                raise
+            raise RdcError(
+                f"{printable(self.shown)}: cannot keep anything to undo: expected hard links, found that the"
+                f" file system has none ({os.strerror(error.errno or 0)}); leave out --keep-undo",
+                code=ExitCode.FILE_IO,
+            ) from error
+        os.unlink(b"kept/probe", dir_fd=directory)
 
     def _make(self, number: int, seconds: int, *, fsync: bool) -> StoredSync:
         """Make a record without a number yet. Raises OSError and RdcError."""
@@ -532,9 +539,8 @@ class UndoStore(Closing):
             os.mkdir(b"kept", 0o700, dir_fd=directory)
             journal = os.open(b"journal", _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
             length = os.open(b"length", _WRITE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
-            os.link(b"journal", b"kept/probe", src_dir_fd=directory, dst_dir_fd=directory)
-            os.unlink(b"kept/probe", dir_fd=directory)
-        except OSError:
+            self._check_links(directory)
+        except (OSError, RdcError):
             os.close(directory)
             raise
         log = RecordLog(journal, length, lasting=fsync)

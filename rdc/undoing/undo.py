@@ -314,8 +314,8 @@ class Steps:
 
     @contextmanager
     def _losing_a_name(self, new: Facts | None, name: bytes, directory: Directory) -> Iterator[None]:
-        """Within, the entry `name` goes: it may be a further name that the sync gave a file. Raises
-        OSError."""
+        """Open a context in which the entry `name` is removed: it may be a further name that the sync gave a
+        file. Raises OSError."""
         own = self._own
         if own is None or new is None or not new.ctime_ns:
             yield

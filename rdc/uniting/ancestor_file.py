@@ -33,7 +33,7 @@ from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, SYMLINK, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MAGIC = b"RDCUNIT\x01"
 _CHECK_BYTES = 32
@@ -67,6 +67,17 @@ class Head(Record):
     """The number of the record in .rdc-undo that the run made here; 0: none."""
     listing: bytes = b""
     """The digest of how a walk lists this side if nothing changes (whole_digest); b"": unknown."""
+    attributes: int = 0
+    """The AttributeKinds of which the file has what is agreed; 0: none took part in the run."""
+
+
+class AgreedAttributes(Record):
+    """The extended attributes that both sides have in common."""
+
+    kinds: int
+    """The AttributeKinds that take part: a set of other kinds says nothing about these."""
+    digests: Mapping[bytes, bytes]
+    """The digest of the set of each entry, b"" for none, by path. Of others nothing is agreed."""
 
 
 class OwnAncestor(Record):
@@ -94,6 +105,7 @@ class StoredAncestor:
         self.head, self.count, self._shared = _read_head(_Sections(self._body).take(UNITE_HEAD_BYTES))
         self._table: Table | None = None
         self._listed: bytes | None = None
+        self._states, self._sets = b"", b""
 
     @property
     def shared(self) -> bytes:
@@ -102,15 +114,33 @@ class StoredAncestor:
             sections = _Sections(self._body)
             sections.take(UNITE_HEAD_BYTES)
             most = self.count * (PATH_BYTES + 1) + 1
-            self._shared = _shared_digest(sections.take(most) for _ in range(SHARED_COLUMNS))
+            columns = [sections.take(most) for _ in range(SHARED_COLUMNS)]
+            self._shared = _shared_digest(columns)
         return self._shared
 
     @property
     def table(self) -> Table:
         """The rows as columns, read on first use. Raises DamagedError."""
         if self._table is None:
-            self._table, self._listed = _read(self._body, self.count)
+            self._table, self._listed, self._states, self._sets = _read(
+                self._body, self.count, has_attributes=bool(self.head.attributes)
+            )
         return self._table
+
+    def attributes(self, kinds: int) -> dict[bytes, bytes] | None:
+        """Return the digests of AgreedAttributes; None if nothing of these kinds is agreed. Raises
+        DamagedError."""
+        if not kinds or self.head.attributes != kinds:
+            return None
+        paths, at = self.table.paths, 0
+        found: dict[bytes, bytes] = {}
+        for path, state in zip(paths, self._states, strict=True):
+            if state == _HAS_SET:
+                found[path] = self._sets[at : at + DIGEST_BYTES]
+                at += DIGEST_BYTES
+            elif state == _HAS_NONE:
+                found[path] = b""
+        return found
 
     def listed(self) -> dict[bytes, bytes] | None:
         """Return the digest of each directory as a walk lists it if nothing changes; None: the file lacks
@@ -139,25 +169,49 @@ def encode(head: Head, paths: Sequence[bytes], rows: Sequence[SharedRow], stamps
     return encode_table(head, Spliced([(table, 0, table.size)]), next_digests(table, digests_of(table), {}))
 
 
-def encode_table(head: Head, rows: Spliced, digests: Sequence[bytes]) -> bytes:
+def encode_table(
+    head: Head, rows: Spliced, digests: Sequence[bytes], attributes: AgreedAttributes | None = None
+) -> bytes:
     """Return the bytes of the file. `digests`: of the top and each directory, in order of paths."""
     shared = blake3()
     sections: list[bytes] = []
+    more: list[bytes] = []
     for number, column in enumerate(rows.columns()):
+        if number == 0 and attributes is not None:
+            more = _attribute_columns(column, attributes.digests)
         if number < SHARED_COLUMNS:
             _add_shared(shared, column)
         sections += _section(column)
         del column  # before the next one is made
-    said = {
+    for column in more:
+        _add_shared(shared, column)
+    said: dict[str, object] = {
         "rows": rows.size, "generation": head.generation.hex(), "own": head.own.hex(),
         "other": head.other.hex(), "inode": head.inode, "seconds": head.seconds, "place": head.place.hex(),
         "undo": head.undo, "listing": whole_digest(digests).hex(), "shared": shared.digest().hex(),
     }  # fmt: skip
+    if attributes is not None:
+        said["attributes"] = attributes.kinds
     parts = [MAGIC, *_section(json.dumps(said).encode()), *sections, *_section(b"".join(digests))]
+    for column in more:
+        parts += _section(column)
     check = blake3()
     for part in parts:
         check.update(part)
     return b"".join([*parts, check.digest()])
+
+
+_UNAGREED, _HAS_NONE, _HAS_SET = range(3)
+"""What the ancestor says of the attributes of a row."""
+
+
+def _attribute_columns(paths: bytes, digests: Mapping[bytes, bytes]) -> list[bytes]:
+    """Return what is agreed about each row, and the digests of the sets. `paths`: each followed by NUL."""
+    names = paths.split(b"\0")
+    names.pop()
+    found = [digests.get(name) for name in names]
+    states = bytes([_UNAGREED if each is None else _HAS_SET if each else _HAS_NONE for each in found])
+    return [states, b"".join([each for each in found if each])]
 
 
 def _section(data: bytes) -> tuple[bytes, bytes]:
@@ -188,7 +242,8 @@ def decode(data: bytes) -> OwnAncestor:
     return StoredAncestor(data).read()
 
 
-def _read(body: memoryview, count: int) -> tuple[Table, bytes | None]:
+def _read(body: memoryview, count: int, *, has_attributes: bool) -> tuple[Table, bytes | None, bytes, bytes]:
+    """Return the rows, the digests of directories, and what is agreed about attributes."""
     sections = _Sections(body)
     sections.take(UNITE_HEAD_BYTES)
     names = sections.take(count * (PATH_BYTES + 1))
@@ -211,8 +266,14 @@ def _read(body: memoryview, count: int) -> tuple[Table, bytes | None]:
     listed = None
     if sections.has_more:
         listed = sections.take((1 + kinds.count(DIRECTORY)) * DIGEST_BYTES, exactly=True)
+    states = sets = b""
+    if has_attributes:
+        states = sections.take(count, exactly=True)
+        if states.strip(bytes((_UNAGREED, _HAS_NONE, _HAS_SET))):
+            raise DamagedError("what is agreed about attributes")
+        sets = sections.take(states.count(_HAS_SET) * DIGEST_BYTES, exactly=True)
     sections.end()
-    return Table(paths, kinds, known, digests, targets, modes, mtimes, own), listed
+    return Table(paths, kinds, known, digests, targets, modes, mtimes, own), listed, states, sets
 
 
 def _read_head(data: bytes) -> tuple[Head, int, bytes]:
@@ -223,11 +284,12 @@ def _read_head(data: bytes) -> tuple[Head, int, bytes]:
         head = Head(
             bytes.fromhex(said["generation"]), bytes.fromhex(said["own"]), bytes.fromhex(said["other"]),
             numbers[1], numbers[2], bytes.fromhex(said["place"]), numbers[3],
-            bytes.fromhex(said.get("listing", "")),
+            bytes.fromhex(said.get("listing", "")), said.get("attributes", 0),
         )  # fmt: skip
         shared = bytes.fromhex(said.get("shared", ""))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DamagedError("what the file says of itself") from error
+    numbers.append(head.attributes)
     if not all(type(number) is int and 0 <= number < 1 << 64 for number in numbers):
         raise DamagedError("numbers of 64 bits")
     if [len(head.generation), len(head.own), len(head.other)] != [8, 16, 16] or numbers[0] > UNITE_ROWS:

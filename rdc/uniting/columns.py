@@ -435,9 +435,11 @@ def unknown(number: int) -> bytes:
 class Common:
     """The common ancestor, whose rows are made where a run needs them."""
 
-    def __init__(self, tables: tuple[Table, Table]) -> None:
-        """`tables`: with the left side's stamps, and with those of the right one."""
+    def __init__(self, tables: tuple[Table, Table], attributes: Mapping[bytes, bytes] | None = None) -> None:
+        """`tables`: with the left side's stamps, and with those of the right one. `attributes`: the digest of
+        the extended attributes of each entry, by path; None: they take no part, or nothing was agreed."""
         self._tables = tables
+        self._attributes = attributes or {}
         self._loaded: set[bytes] = set()
         self.rows: dict[bytes, Ancestor] = {}
         """The rows in the directories that were loaded, by path."""
@@ -478,7 +480,8 @@ class Common:
             path, content = left.paths[number], row.target
             if row.kind == FILE:
                 content = row.digest if row.digest is not None else unknown(number)
-            found[path] = Ancestor(row.kind, content, row.mode, row.mtime_ns, (one, other))
+            attributes = self._attributes.get(path)
+            found[path] = Ancestor(row.kind, content, row.mode, row.mtime_ns, (one, other), attributes)
             self.numbers[path] = number
         self.rows.update(found)
         return found

@@ -73,12 +73,29 @@ UNITE_OPTIONS = (
             ),
             Option(
                 ("--unit",),
-                "treat each directory of this NAME as a whole, like .git; repeatable",
+                "treat directories of this NAME as a whole, like .git; repeatable",
                 "NAME",
                 common=True,
                 note="""If both sides changed something in such a directory, that is one conflict, and nothing
                 in it is synced. `.git`, `.hg`, `.svn`, `.jj` and `.bzr` are always treated so.""",
                 example="--unit=photos.lrdata ~/photos /mnt/photos",
+            ),
+            Option(
+                ("-X", "--xattrs"),
+                "sync extended attributes (user.*), too",
+                note="""Each side's change goes to the other. If both sides changed the attributes of an entry
+                differently, that is a conflict. What both had is remembered from a run with this option on,
+                and a run without it that changes something forgets it: then an entry without attributes gets
+                those of the other side, and different ones are a conflict. Where a file system keeps none,
+                they take no part.""",
+                example="-X ~/photos nas:photos",
+            ),
+            Option(
+                ("-A", "--acls"),
+                "sync POSIX ACLs, too; both directories on this machine",
+                note="""As with `-X`. The mode and the attributes of an entry with an access ACL are one: what
+                both sides changed differently of them is one conflict.""",
+                example="-A /srv/team /mnt/team",
             ),
             Option(("--no-fsync",), "do not fsync: faster, but a power failure may lose what this run wrote"),
             Option(
@@ -214,10 +231,6 @@ _LATER = "rdc unite does not support it yet"
 REFUSED = {
     "--hard-links": f"{_LATER}; hard links are copied as separate files",
     "-H": f"{_LATER}; hard links are copied as separate files",
-    "--acls": f"{_LATER}",
-    "-A": f"{_LATER}",
-    "--xattrs": f"{_LATER}",
-    "-X": f"{_LATER}",
     "--owner": f"{_LATER}; files belong to whoever runs it",
     "--delete": "deletions of each side go to the other anyway; what is new is never deleted",
     "--update": "times decide nothing in rdc unite; --prefer=newer resolves conflicts by time",
@@ -266,14 +279,14 @@ SUMMARY = "two-way sync of two directories that both change"
 
 _INTRODUCTION = """\
 Usage: rdc unite [OPTIONS] LEFT RIGHT
-       rdc unite                 list this machine's pairs and their last results
+       rdc unite                 list the pairs and their last results
 
 Examples:
   rdc unite -n ~/work /mnt/work    show what would be done; change nothing
   rdc unite ~/work /mnt/work       apply edits, renames and deletions of each side to the other
-  rdc unite ~/work nas:work        the same over ssh; either machine may connect to the other
+  rdc unite ~/work nas:work        the same over ssh; later runs may start on either machine
   rdc unite --resolve=plan.txt=left ~/work /mnt/work
-                                   resolve a conflict: replace the right plan.txt with the left one
+                                   resolve a conflict: the left plan.txt replaces the right one
 """
 
 _MORE_EXAMPLES = """\
@@ -286,10 +299,10 @@ _MORE_EXAMPLES = """\
 
 _ABOUT = """
 Two-way sync: a change on one side is applied to the other. If both sides changed an entry, that is a
-conflict: both versions stay, everything else is synced, and each run reports the conflict until you resolve
-it. Times decide nothing unless --prefer says so. The directory .rdc-unite on both sides records their common
-state. Without it, as in a first run, nothing is deleted. One directory may be on another machine: host:dir
-over ssh, or rdc://host/module/dir.
+conflict: each side keeps its version, and each run reports it until you resolve it. Times decide nothing
+unless --prefer says so. The directory .rdc-unite on both sides records their common state. Without it, as in
+a first run, nothing is deleted, and differing files are conflicts. One directory may be on another machine:
+host:dir over ssh, or rdc://host/module/dir.
 """
 
 _CLOSING = """
@@ -329,6 +342,8 @@ def read_unite(words: Words) -> UniteRequest:
         raise UsageError("--rescan needs --watch")
     left, right = words.operands
     check_places(left, right)
+    if words.has("--acls"):
+        check_acls(left, right)
     return UniteRequest(
         left,
         right,
@@ -356,6 +371,18 @@ def check_places(left: str, right: str) -> None:
         raise UsageError(
             f"{left} and {right} are both on other machines: run rdc unite at one of the two hosts"
         )
+
+
+def check_acls(left: str, right: str) -> None:
+    """Raise UsageError for ACLs of a directory on another machine."""
+    from rdc.model.location import parse_location
+
+    for place in (left, right):
+        if parse_location(place).host is not None:
+            raise UsageError(
+                f"{place} is on another machine, and --acls of rdc unite is for two directories of this one:"
+                " mount it, or leave the option out"
+            )
 
 
 def _read_options(words: Words) -> UniteOptions:
@@ -388,6 +415,8 @@ def _read_options(words: Words) -> UniteOptions:
         ring=words.has("--ring"),
         keep_undo=keep,
         fsync=not words.has("--no-fsync"),
+        xattrs=words.has("--xattrs"),
+        acls=words.has("--acls"),
         watch=words.has("--watch"),
         rescan=_read_number(words, "--rescan", WATCH_SECONDS, RESCAN_SECONDS),
     )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rdc.progress import Event, StopSignal
+    from rdc.uniting.attributes import AttributeSets
     from rdc.uniting.conflicts import Merged
     from rdc.uniting.plan import Conflict, Intent, Plan
     from rdc.uniting.records import UniteEvent, UniteOptions, UniteReporter
@@ -68,6 +69,9 @@ class Deciding:
         self._rules_now = self._rules_before = NO_RULES
         self._kept = PLAIN
         """What both file systems keep."""
+        self._sets: AttributeSets | None = None
+        """The extended attributes of both sides; None: they take no part."""
+        self._has_acls = False
 
     def _report(self, event: UniteEvent | Event | WatchEvent, /) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
@@ -89,6 +93,8 @@ class Deciding:
             unfinished=unfinished,
             begun=frozenset(begun),
             can_rename=cache(can_rename),
+            attributes=self._sets is not None,
+            guard=self._sets.guard if self._sets is not None and self._has_acls else None,
         )
 
     def _name_holds(self, plan: Plan) -> None:
@@ -150,10 +156,15 @@ class Deciding:
                 # Both modes have to be changes in the next run, too.
                 stamps = _with_former_modes(stamps, base.find(path))
             settled = settled._replace(content=steps.digests.get(path, settled.content))
-            if not is_known_time(settled.mtime_ns) and settled != (original.get(path) or ())[:4]:
+            if path in steps.unset:
+                known = base.find(path)
+                row = known.row if known is not None and steps.unset[path] else None
+                attributes = row.attributes if isinstance(row, Ancestor) else None
+                settled = settled._replace(attributes=attributes)
+            if not is_known_time(settled.mtime_ns) and settled[:4] != (original.get(path) or ())[:4]:
                 # Another machine cannot be told the stamp of an unknown time, so what is news has none.
                 settled = settled._replace(mtime_ns=nearest_time(settled.mtime_ns))
-            rows[path] = Ancestor(*settled, (stamps[LEFT], stamps[RIGHT]))
+            rows[path] = Ancestor(*settled[:4], (stamps[LEFT], stamps[RIGHT]), settled.attributes)
         if failed:
             for path, row in original.items():
                 if under_any(path, failed) and path not in rows and path not in plan.journal_dropped:
@@ -175,7 +186,10 @@ class Deciding:
             changed, copied = steps.changed, steps.bytes
         else:
             items = [items_of(step, side) for side, step in plan.steps]
-            changed = [sum(item.side == side for item in items) for side in SIDES]
+            told = [side for side, step in plan.attributes if step.is_told]
+            changed = [
+                sum(item.side == name for item in items) + told.count(side) for side, name in enumerate(SIDES)
+            ]
             copied = [sum(item.copied for item in items if item.side == side) for side in SIDES]
         code = self._code(conflicts=bool(plan.conflicts))
         return UniteReport(

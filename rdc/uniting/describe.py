@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter
     from rdc.tree.filters import FilterList
     from rdc.tree.walk import WalkedDirectory
-    from rdc.uniting.ancestor_file import Head, StoredAncestor
+    from rdc.uniting.ancestor_file import AgreedAttributes, Head, StoredAncestor
     from rdc.uniting.columns import Table
     from rdc.uniting.file_systems import Kept
 
@@ -108,6 +108,14 @@ class Listing:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._barred[event.path_bytes] = "it cannot be read"
         self._reporter(event)
+
+    def report(self, event: Event, /) -> None:
+        """Report what is not about the listing itself."""
+        self._reporter(event)
+
+    def bar(self, path: bytes, reason: str) -> None:
+        """Have an entry, and all below it, take no part."""
+        self._barred[path] = reason
 
     def leave_links(self) -> None:
         """Have symlinks take no part, as the other side cannot have any. No rows were made so far."""
@@ -251,6 +259,7 @@ class Listing:
                 stamp,
                 Doubt.NONE,
                 kind == FILE and each.links > 1,
+                b"",
             )
 
     def _is_of_this_device(self, device: int, _inode: int) -> bool:
@@ -368,7 +377,7 @@ def node_of(rows: Mapping[bytes, Row], barred: Mapping[bytes, str]) -> Node:
         parent, _, name = path.rpartition(b"/")
         if path and parent in nodes:
             node = nodes[parent].kids[name] = Node(name, nodes[parent])
-            node.row = Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False)
+            node.row = Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False, b"")
     return top
 
 
@@ -426,8 +435,9 @@ class OwnContents:
             return row._replace(content=base.content)
         if before.size == now.size and len(base.content) == DIGEST_BYTES:
             return row._replace(content=digest_of(self._side, path, row) or self._changed(row))
-        if timed and before.mode != now.mode and (before.size, before.inode) == (now.size, now.inode):
-            # The new permissions explain the new change time.
+        others = before.mode != now.mode or base.attributes not in (None, row.attributes)
+        if timed and others and (before.size, before.inode) == (now.size, now.inode):
+            # The new permissions or extended attributes explain the new change time.
             return row._replace(content=base.content, doubt=Doubt.UNLESS_DISPROVED)
         return row._replace(content=self._changed(row))
 
@@ -532,10 +542,12 @@ def encode_next(
     ancestor: StoredAncestor | None,
     replaced_rows: Mapping[bytes, int],
     side: Listing,
+    attributes: AgreedAttributes | None = None,
 ) -> bytes:
     """Return the next ancestor of a side: `added` in place of the rows in the directories `loaded`.
 
     `replaced_rows`: the numbers of these rows in `ancestor`. Without one the rest is as the side lists it.
+    `attributes`: of all rows, where they take part.
     """
     if ancestor is not None:
         table = replaced(ancestor.table, replaced_rows.values(), added)
@@ -544,7 +556,7 @@ def encode_next(
         table = replaced(side.rest(frozenset(added.directories)), (), added)
         before = side.digests
     rest = {path: digest for path, digest in before.items() if path not in loaded}
-    return encode_table(head, table, next_digests(table, digests_of(added), rest))
+    return encode_table(head, table, next_digests(table, digests_of(added), rest), attributes)
 
 
 def describe(
@@ -580,7 +592,11 @@ def drop_undone(base: dict[bytes, Ancestor], side: Listing, number: int) -> None
     """Drop the ancestor's rows that a side is not as any more: an undo is no edit, and nobody repeats it."""
     for path, row in list(base.items()):
         now = side.rows.get(path)
-        if now is None or (row.kind != DIRECTORY and now.stamp != row.stamps[number]):
+        if (
+            now is None
+            or (row.kind != DIRECTORY and now.stamp != row.stamps[number])
+            or row.attributes not in (None, now.attributes)  # which no stamp of a directory shows
+        ):
             del base[path]
 
 

@@ -9,6 +9,7 @@ import os
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.syscalls import file_system_type
+from rdc.lean.records import Record
 from rdc.progress import Problem
 from rdc.uniting.plan import Remove, Write
 from rdc.uniting.renames import MakeDirectory
@@ -67,6 +68,27 @@ def _show_largest(plan: Plan, side: int, reporter: Reporter) -> None:
         reporter(Problem(ExitCode.OK, top, f"{printable(top)}: {count:,} entries"))
 
 
+class Room(Record):
+    """What a file system can take. None: it does not tell."""
+
+    bytes: int | None
+    entries: int | None
+
+
+def room_of(root: Root) -> Room:
+    """Return what the file system of `root` says that it can take. Raises OSError.
+
+    Some say that they have no blocks, or no files, and some have many files of which none is free (a mount of
+    rclone says that of 10^9). Such numbers tell nothing. If it is true that none is free, the first new entry
+    fails, and the run ends with all that was there.
+    """
+    found = os.fstatvfs(root.fileno())
+    return Room(
+        found.f_bavail * found.f_frsize if found.f_blocks else None,
+        found.f_favail if found.f_files and found.f_favail else None,
+    )
+
+
 def check_space(plan: Plan, shown: Sequence[bytes], roots: tuple[Root, Root]) -> None:
     """Raise RdcError if a file system has no room for all that the run writes there.
 
@@ -78,36 +100,34 @@ def check_space(plan: Plan, shown: Sequence[bytes], roots: tuple[Root, Root]) ->
     if devices[LEFT] == devices[RIGHT] and _shares(roots[LEFT]):
         return
     for sides in ((LEFT, RIGHT),) if devices[LEFT] == devices[RIGHT] else ((LEFT,), (RIGHT,)):
-        found = os.fstatvfs(roots[sides[0]].fileno())
-        free, name = found.f_bavail * found.f_frsize, " and ".join(printable(shown[side]) for side in sides)
+        room, name = room_of(roots[sides[0]]), " and ".join(printable(shown[side]) for side in sides)
         files = [
             (side, step)
             for side, step in plan.steps
             if side in sides and isinstance(step, Write) and step.row.kind == FILE
         ]
-        if sum(step.row.stamp.size for _, step in files) > free:
+        if room.bytes is not None and sum(step.row.stamp.size for _, step in files) > room.bytes:
             # Files with holes take less than their length.
             needed = sum(_allocated(roots[1 - side], step) for side, step in files)
-            if needed > free:
-                raise _full(name, f"{needed:,} bytes", f"{free:,}")
+            if needed > room.bytes:
+                raise _full(name, f"{needed:,} bytes", f"{room.bytes:,}")
         made = sum(
             side in sides and isinstance(step, (Write, MakeDirectory)) and _is_new(step)
             for side, step in plan.steps
         )
-        if found.f_files and made > found.f_favail:
-            raise _full(name, f"{made:,} new entries", f"{found.f_favail:,}")
+        if room.entries is not None and made > room.entries:
+            raise _full(name, f"{made:,} new entries", f"{room.entries:,}")
 
 
-def check_room(plan: Plan, side: int, shown: bytes, free_bytes: int | None, free_entries: int | None) -> None:
-    """Raise RdcError if one side has no room for what the run writes there from another machine. None: it
-    cannot be told."""
+def check_room(plan: Plan, side: int, shown: bytes, room: Room) -> None:
+    """Raise RdcError if one side has no room for what the run writes there from another machine."""
     steps = [step for at, step in plan.steps if at == side]
     needed = sum(step.row.stamp.size for step in steps if isinstance(step, Write) and step.row.kind == FILE)
-    if free_bytes is not None and needed > free_bytes:
-        raise _full(printable(shown), f"{needed:,} bytes", f"{free_bytes:,}")
+    if room.bytes is not None and needed > room.bytes:
+        raise _full(printable(shown), f"{needed:,} bytes", f"{room.bytes:,}")
     made = sum(isinstance(step, (Write, MakeDirectory)) and _is_new(step) for step in steps)
-    if free_entries is not None and made > free_entries:
-        raise _full(printable(shown), f"{made:,} new entries", f"{free_entries:,}")
+    if room.entries is not None and made > room.entries:
+        raise _full(printable(shown), f"{made:,} new entries", f"{room.entries:,}")
 
 
 def _shares(root: Root) -> bool:

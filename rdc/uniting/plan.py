@@ -26,6 +26,7 @@ from rdc.uniting.rows import (
     ELSEWHERE,
     FILE,
     LEFT,
+    MODE_BITS,
     NO_STAMP,
     RIGHT,
     SYMLINK,
@@ -70,6 +71,24 @@ class SetFields(NamedTuple):
     mtime_ns: int
 
 
+class SetAttributes(NamedTuple):
+    """A step: give the entry at `path` exactly these extended attributes."""
+
+    path: bytes
+    row: Row
+    """The entry as it was listed, or that of the other side which a step of this run puts there."""
+    before: bytes | None
+    """The digest of the set that it was listed with; None: a step of this run puts it there."""
+    wanted: bytes
+    """The digest of the set that it gets; b"" for none."""
+    mode: int
+    """The mode that it has with them."""
+    is_told: bool
+    """Whether no other step tells of the entry."""
+    replaces: bool
+    """Whether a step of this run replaces a file that has attributes, of which no other one has a copy."""
+
+
 class Remove(NamedTuple):
     """A step: remove the entry at `path`, listed as `row`. A directory is empty by then, or it stays."""
 
@@ -85,7 +104,7 @@ class Conflict(NamedTuple):
 
     path: bytes
     about: str
-    """"content", "kind", "unit" or "mode"."""
+    """"content", "kind", "unit", "mode" or "attributes"."""
     rows: tuple[Row, Row]
 
 
@@ -105,6 +124,8 @@ class Settled(NamedTuple):
     content: bytes
     mode: int
     mtime_ns: int
+    attributes: bytes | None
+    """As in Ancestor."""
 
 
 Intent: TypeAlias = "tuple[Stamp | None, Stamp | None]"
@@ -137,15 +158,17 @@ class Plan(Record):
     """Left and right path of entries that both sides renamed differently. Both names appear."""
     stricter: int
     """Entries whose modes differed without an ancestor: both get the permissions that both have."""
+    attributes: tuple[tuple[int, SetAttributes], ...] = ()
+    """The steps that set extended attributes, after all others: the side of each, and the step."""
 
     @property
     def is_empty(self) -> bool:
         """Return whether no side has anything to do."""
-        return not self.steps
+        return not (self.steps or self.attributes)
 
 
 class Choice(Record):
-    """How a conflict is solved: the entry of the side `winner` goes to the other side."""
+    """The solution of a conflict: the entry of the side `winner` goes to the other side."""
 
     winner: int
     copy: bytes | None = None
@@ -166,6 +189,11 @@ class Rules(Record):
     """The renames in those journals: old and new path."""
     can_rename: CanRename = always
     """Where it is False, a rename of the other side is a deletion and a new entry."""
+    attributes: bool = False
+    """Whether extended attributes take part."""
+    guard: Callable[[bytes], int | None] | None = None
+    """With ACLs: the rights of group and others before an entry has the access ACL of a set; None for a set
+    without one. None: ACLs take no part."""
 
 
 class Undecided(NamedTuple):
@@ -261,6 +289,7 @@ def _plan(base: Node, accepted: Accepted, merge: _Merge) -> Plan:
         journal_dropped=frozenset(merge.uncertain),
         renamed_twice=tuple(accepted.twice),
         stricter=merge.stricter,
+        attributes=tuple((side, step) for side in (LEFT, RIGHT) for step in merge.attributes[side]),
     )
 
 
@@ -319,15 +348,19 @@ def _is_untouched_since(was: Stamp, now: Row | None, before: Ancestor | None) ->
 
 
 def _is_untouched(node: Node, base: Node | None) -> bool:
-    """Return whether nothing at or below `node` is new, edited or of another kind since the ancestor.
-    Deletions and metadata do not count, nor entries that take no part."""
+    """Return whether nothing at or below `node` is new, edited or of another kind since the ancestor, or has
+    other extended attributes. Deletions, modes and times do not count, nor entries that take no part."""
     todo: list[tuple[Node, Node | None]] = [(node, base)]
     while todo:
         at, known = todo.pop()
         row, before = _row_of(at), _ancestor_of(known)
         if row is None or row.kind == BARRED:
             pass
-        elif before is None or before.kind != row.kind or before.content != row.content:
+        elif (
+            before is None
+            or (before.kind, before.content) != (row.kind, row.content)
+            or (before.attributes or b"") != row.attributes  # None: those that it has are not known to both
+        ):
             return False
         todo += [(kid, _kid(known, name)) for name, kid in at.kids.items()]
     return True
@@ -377,6 +410,7 @@ class _Merge:
         self.writes: tuple[list[Write | Remove], list[Write | Remove]] = ([], [])
         self.removals: tuple[list[Remove], list[Remove]] = ([], [])
         self.fields: tuple[list[SetFields], list[SetFields]] = ([], [])
+        self.attributes: tuple[list[SetAttributes], list[SetAttributes]] = ([], [])
         self.conflicts: list[Conflict] = []
         self.holds: list[Hold] = []
         self.settled: dict[bytes, Settled] = {}
@@ -407,6 +441,13 @@ class _Merge:
             ):  # fmt: skip
                 node.row = None
                 self.uncertain.add(path)
+            elif before is not None and before.attributes is not None and not all(
+                was is None or (now is not None and was == now.stamp)
+                for intent in intents
+                for was, now in zip(intent, found, strict=True)
+            ):  # fmt: skip
+                # A step may have set attributes, of which a new change time is all that shows.
+                node.row = before._replace(attributes=None)
 
     def _stamps(self, path: bytes) -> tuple[Stamp, Stamp]:
         left, right = (_row_of(view.find(path)) for view in self._views)
@@ -416,11 +457,11 @@ class _Merge:
         """Return the paths at which the ancestor's row is worth nothing once a part of the plan is done."""
         sides: dict[bytes, int] = {}
         brought: set[bytes] = set()
-        for stage in (self.writes, self.removals, self.fields):
+        for stage in (self.writes, self.removals, self.fields, self.attributes):
             for side in (LEFT, RIGHT):
                 for step in stage[side]:
                     sides[step.path] = sides.get(step.path, 0) | 1 << side
-                    if not isinstance(step, SetFields):
+                    if not isinstance(step, (SetFields, SetAttributes)):
                         brought.add(step.path)
         intents: dict[bytes, Intent] = {}
         for path, mask in sides.items():
@@ -428,10 +469,11 @@ class _Merge:
             intents[path] = left if mask & 1 else None, right if mask & 2 else None
         for path, settled in self.settled.items():
             node = base.find(path)
-            if path in brought or node is None or node.row is None:
+            if path in brought or not isinstance(row := node.row if node is not None else None, Ancestor):
                 continue
             # Content that both sides have already is agreed without a step that would show it.
-            if node.row[:2] != settled[:2] or (path not in sides and node.row[:4] != settled):
+            others = row[:4] != settled[:4] or row.attributes not in (None, settled.attributes)
+            if row[:2] != settled[:2] or (path not in sides and others):
                 intents[path] = NO_INTENT
         intents.update(dict.fromkeys(self.uncertain, NO_INTENT))
         return intents
@@ -500,9 +542,33 @@ class _Merge:
                 self.kept[where] = node.row
             todo += [(kid, where + b"/" + name) for name, kid in node.kids.items()]
 
-    def _settle(self, path: bytes, row: Row, mode: int, mtime_ns: int) -> None:
+    def _settle(
+        self, path: bytes, row: Row, mode: int, mtime_ns: int, attributes: bytes | None = None
+    ) -> None:
         mode, mtime_ns = mode if row.kind != SYMLINK else 0, mtime_ns if row.kind == FILE else 0
-        self.settled[path] = Settled(row.kind, row.content, mode, mtime_ns)
+        self.settled[path] = Settled(row.kind, row.content, mode, mtime_ns, attributes)
+
+    def _write(self, side: int, path: bytes, row: Row, replaced: Row | None, *, returns: bool) -> None:
+        """Put an entry of the other side at `path`, and its attributes afterwards."""
+        before = row
+        if self._rules.attributes and row.kind != SYMLINK:
+            guard = self._rules.guard
+            if guard is not None or row.attributes:
+                # A new entry may have inherited an ACL from its directory.
+                replaces = replaced is not None and bool(replaced.attributes)
+                step = SetAttributes(path, row, None, row.attributes, row.mode, False, replaces)
+                self.attributes[side].append(step)
+            before = self._guarded(row)
+        self.writes[side].append(Write(path, before, replaced, returns))
+
+    def _guarded(self, row: Row) -> Row:
+        """Return a row with the mode that its entry has until it has its ACL."""
+        bits = self._rules.guard(row.attributes) if self._rules.guard is not None else None
+        return row if bits is None else row._replace(mode=row.mode & (~0o77 | bits))
+
+    def _agreed(self, row: Row) -> bytes | None:
+        """Return what both sides agree on of the attributes of an entry that both have as in `row`."""
+        return row.attributes if self._rules.attributes else None
 
     def _one_sided(self, path: bytes, o: Node | None, node: Node, side: int) -> None:
         """Decide an entry that only `side` has."""
@@ -537,8 +603,8 @@ class _Merge:
         for where, row in _paths(node, path):
             if row.kind == BARRED:
                 continue
-            self.writes[1 - side].append(Write(where, row, None, returns))
-            self._settle(where, row, row.mode, row.mtime_ns)
+            self._write(1 - side, where, row, None, returns=returns)
+            self._settle(where, row, row.mode, row.mtime_ns, self._agreed(row))
 
     def _drop(self, path: bytes, o: Node | None, node: Node, side: int) -> None:
         """Remove an entry of `side`, and all below it but what takes no part and the directories above."""
@@ -571,23 +637,99 @@ class _Merge:
         content = left.content
         if left.content != right.content and base is not None and left.content == base.content:
             content = right.content
-        mode, agreed_mode = self._mode(path, base, left, right)
+        if self._has_acl(left, right):
+            mode, agreed_mode, attributes, agreed = self._access(path, base, left, right)
+        else:
+            mode, agreed_mode = self._mode(path, base, left, right)
+            attributes, agreed = self._attributes(path, base, left, right)
         mtime_ns, agreed_mtime_ns = self._mtime(base, left, right, content)
         for side, row, other in ((LEFT, left, right), (RIGHT, right, left)):
             wanted = row.mode if mode is None else mode
+            final = other._replace(
+                mode=wanted,
+                mtime_ns=agreed_mtime_ns,
+                attributes=row.attributes if attributes is None else attributes,
+            )
             if row.content != content:
-                final = other._replace(mode=wanted, mtime_ns=agreed_mtime_ns)
-                self.writes[side].append(Write(path, final, row, returns=False))
+                self._write(side, path, final, row, returns=False)
             else:
-                self._set(path, side, row, wanted, row.mtime_ns if mtime_ns is None else mtime_ns)
-        self._settle(path, left._replace(content=content), agreed_mode, agreed_mtime_ns)
+                time = row.mtime_ns if mtime_ns is None else mtime_ns
+                self._set(path, side, row, wanted, time, final.attributes)
+        self._settle(path, left._replace(content=content), agreed_mode, agreed_mtime_ns, agreed)
 
-    def _set(self, path: bytes, side: int, row: Row, mode: int, mtime_ns: int) -> None:
+    def _set(self, path: bytes, side: int, row: Row, mode: int, mtime_ns: int, attributes: bytes) -> None:
         """Set what differs. Times of directories and anything of symlinks take no part."""
+        if row.kind == SYMLINK:
+            return
         if row.kind != FILE:
             mtime_ns = row.mtime_ns
-        if row.kind != SYMLINK and (row.mode, row.mtime_ns) != (mode, mtime_ns):
-            self.fields[side].append(SetFields(path, row, mode, mtime_ns))
+        is_other = row.attributes != attributes
+        has_acl = is_other and self._has_acl(row, row._replace(attributes=attributes))
+        # The mode comes with the ACL, or once it is gone: before that it would change the old one.
+        first = row.mode if has_acl else mode
+        differs = (row.mode, row.mtime_ns) != (first, mtime_ns)
+        if differs:
+            self.fields[side].append(SetFields(path, row, first, mtime_ns))
+        if is_other:
+            step = SetAttributes(path, row, row.attributes, attributes, mode, not differs, False)
+            self.attributes[side].append(step)
+
+    def _attributes(
+        self, path: bytes, base: Ancestor | None, left: Row, right: Row
+    ) -> tuple[bytes | None, bytes | None]:
+        """Return the attributes that both sides get, None if each keeps its own; and those of the next
+        ancestor, None if nothing is agreed.
+
+        Where nothing is known of before, an entry without attributes gets those of the other side.
+        """
+        one, other = left.attributes, right.attributes
+        if not self._rules.attributes:
+            return None, None
+        known = base.attributes if base is not None else None
+        if one == other:
+            return one, one
+        if one == known or (known is None and not one):
+            return other, other
+        if other == known or (known is None and not other):
+            return one, one
+        choice = self._choice(path, "attributes", left, right)
+        if choice is not None:
+            found = (left, right)[choice.winner].attributes
+            return found, found
+        self.conflicts.append(Conflict(path, "attributes", (left, right)))
+        return None, known
+
+    def _has_acl(self, left: Row, right: Row) -> bool:
+        """Return whether the permissions of an entry are more than a mode at a side."""
+        guard = self._rules.guard
+        return guard is not None and any(guard(row.attributes) is not None for row in (left, right))
+
+    def _access(
+        self, path: bytes, base: Ancestor | None, left: Row, right: Row
+    ) -> tuple[int | None, int, bytes | None, bytes | None]:
+        """Return what `_mode` and `_attributes` do, of an entry whose mode is a part of its access ACL: both
+        are one field."""
+        one, other = (left.mode, left.attributes), (right.mode, right.attributes)
+        known = (base.mode, base.attributes) if base is not None and base.attributes is not None else None
+        winner: Row | None = None
+        if other in (one, known):
+            winner = left
+        elif one == known:
+            winner = right
+        elif (
+            known is None
+            and not (left.stamp.mode ^ right.stamp.mode) & MODE_BITS
+            and not (left.attributes and right.attributes)
+        ):
+            winner = left if left.attributes else right
+        if winner is None:
+            choice = self._choice(path, "mode", left, right)
+            winner = (left, right)[choice.winner] if choice is not None else None
+        if winner is not None:
+            return winner.mode, winner.mode, winner.attributes, winner.attributes
+        self.conflicts.append(Conflict(path, "mode", (left, right)))
+        mode = base.mode if base is not None else left.mode & right.mode
+        return None, mode, None, base.attributes if base is not None else None
 
     def _mode(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> tuple[int | None, int]:
         """Return the mode that both sides get, None if each keeps its own; and the mode of the next
@@ -654,8 +796,11 @@ class _Merge:
             if row.is_linked or not self._rules.can_rename(loser):
                 after = (left, right)[choice.winner]
                 self.renames[loser].append(CopyHere(path, choice.copy, row))
-                self.writes[loser].append(Write(path, after, row, returns=False))
-                self._settle(path, after, after.mode, after.mtime_ns)
+                if self._rules.attributes and (row.attributes or self._rules.guard is not None):
+                    step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False, True)
+                    self.attributes[loser].append(step)
+                self._write(loser, path, after, row, returns=False)
+                self._settle(path, after, after.mode, after.mtime_ns, self._agreed(after))
             else:
                 self.renames[loser].append(Rename(path, choice.copy, row))
                 self._give(path, winning, choice.winner, returns=False)
@@ -682,11 +827,12 @@ class _Merge:
                 kept = self._rules.kept
                 mode = after.mode if kept.modes else before.mode
                 if before.content != after.content:
-                    self.writes[loser].append(Write(where, after._replace(mode=mode), before, returns=False))
+                    self._write(loser, where, after._replace(mode=mode), before, returns=False)
                 else:
                     alike = kept.alike(before.mtime_ns, after.mtime_ns)
-                    self._set(where, loser, before, mode, before.mtime_ns if alike else after.mtime_ns)
-                self._settle(where, after, after.mode, after.mtime_ns)
+                    time = before.mtime_ns if alike else after.mtime_ns
+                    self._set(where, loser, before, mode, time, after.attributes)
+                self._settle(where, after, after.mode, after.mtime_ns, self._agreed(after))
                 todo += [(where + b"/" + name, _kid(old, name), _kid(new, name)) for name in _names(old, new)]
 
 

@@ -124,6 +124,10 @@ class UniteOptions(Record):
     """Whether runs follow, each when a side has changed, until `stop` of `rdc.unite` is set."""
     rescan: int = WATCH_SECONDS
     """With `watch`: seconds after which the sides are compared though no event came; 0 for never."""
+    xattrs: bool = False
+    """Whether extended attributes (user.*) take part."""
+    acls: bool = False
+    """Whether POSIX ACLs take part. Both directories have to be on this machine."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -161,7 +165,7 @@ class UniteConflict(WithPath, Record):
 
     path_bytes: bytes
     about: str
-    """"content", "kind", "unit" or "mode"."""
+    """"content", "kind", "unit", "mode" or "attributes"."""
     left_size: int
     right_size: int
     left_mtime_ns: int

@@ -13,11 +13,11 @@ from contextlib import ExitStack
 
 from rdc.catalog.catalog import user_catalog
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.lean.records import Record
-from rdc.model.preserved import nearest_time
+from rdc.lean.records import Record, replace
+from rdc.model.preserved import AttributeKinds, nearest_time
 from rdc.progress import Problem, Progressed
 from rdc.tree import filter_list
-from rdc.uniting.ancestor_file import DamagedError, Head
+from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head
 from rdc.uniting.columns import EMPTY, Common, table_of
 from rdc.uniting.deciding import Deciding, shared_row
 from rdc.uniting.describe import (
@@ -33,7 +33,7 @@ from rdc.uniting.file_systems import SideStorage, kept_of, opened_here
 from rdc.uniting.guards import check_share, check_space
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
 from rdc.uniting.plan import Planning
-from rdc.uniting.records import UniteConflict, UniteOptions, UnitePair, UniteReport
+from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UnitePair, UniteReport
 from rdc.uniting.rings import check_ring, merged_edges
 from rdc.uniting.rows import (
     LEFT,
@@ -184,6 +184,8 @@ class _Run(Deciding):
         self._edges: frozenset[bytes] | None = None
         """What both sides know of other pairs, in a first meeting."""
         self._filters = filter_list(())
+        self._own_sets: tuple[dict[bytes, bytes], dict[bytes, bytes]] = ({}, {})
+        """The digests of the sets of each side's entries, by path."""
 
     def run(self) -> UniteReport:
         """Run once. Raises RdcError."""
@@ -196,8 +198,15 @@ class _Run(Deciding):
         self._say_first(base)
         self._check_ring(states, first=base.ancestors is None)
         self._find_kept()
+        self._find_attributes()
         sides = self._listings(states)
-        if base.ancestors and not base.plans and not base.notice and _are_as(sides, base.ancestors):
+        if (
+            base.ancestors
+            and not base.plans
+            and not base.notice
+            and _are_as(sides, base.ancestors)
+            and self._attributes_are_as(base)
+        ):
             count = base.ancestors[LEFT].count
             self._keep_rules(pairs)
             return UniteReport(0, 0, 0, 0, count, 0, self._held, False, self._code(conflicts=False))
@@ -207,7 +216,7 @@ class _Run(Deciding):
             self._check_ring(states, first=base.ancestors is None)
         first = base.ancestors is None
         decided = self._decide(sides, base, states)
-        if decided.plan.steps and not self._options.dry_run and self._learn():
+        if not (decided.plan.is_empty or self._options.dry_run) and self._learn():
             decided = self._decide(self._listings(states), base, states)
         plan, described = decided.plan, decided.described
         self._name_holds(plan)
@@ -216,6 +225,9 @@ class _Run(Deciding):
         if self._options.dry_run:
             for side, step in plan.steps:
                 self._report(items_of(step, side))
+            for side, setting in plan.attributes:
+                if setting.is_told:
+                    self._report(UniteItem(SIDES[side], "metadata", setting.path))
         else:
             self._keep_rules(pairs)
             for each in decided.sides:
@@ -227,7 +239,11 @@ class _Run(Deciding):
         if steps is not None:
             ancestors = self._next_rows(plan, described.base, described.views, steps, decided.original)
             entries = unloaded + len(ancestors)
-            if first or ancestors != decided.original or base.plans or base.notice:
+            kinds = self._sets.kinds if self._sets is not None else 0
+            is_news = ancestors != decided.original or any(
+                ancestor.head.attributes != kinds for ancestor in base.ancestors or () if kinds
+            )
+            if first or is_news or base.plans or base.notice:
                 self._commit(ancestors, decided, base, states, pairs)
             for number, pair in enumerate(pairs):
                 if pair is not None:
@@ -239,15 +255,21 @@ class _Run(Deciding):
     ) -> _Decided:
         """Return the plan of two trees as they were listed. Raises RdcError."""
         left, right = base.ancestors or (None, None)
-        common = Common((left.table, right.table) if left and right else (EMPTY, EMPTY))
-        doubts = bool(base.plans or base.notice)
-        if base.ancestors is None:
+        agreed = left.attributes(self._sets.kinds) if left and self._sets is not None else None
+        common = Common((left.table, right.table) if left and right else (EMPTY, EMPTY), agreed)
+        doubts = bool(base.plans or base.notice or self._sets is not None)
+        if base.ancestors is None and self._sets is None:
             doubts = self._options.checksum or not self._kept.is_plain
         loaded = in_doubt(sides, base.ancestors, everything=doubts)
         rows = common.load(loaded)
         for listed in sides:
             listed.load(loaded)
         original = dict(rows)
+        if self._sets is not None:
+            from rdc.uniting.attributes import give_rows
+
+            for listed, own in zip(sides, self._own_sets, strict=True):
+                give_rows(listed, own, rows)
         self._check_emptied(states, common, sides)
         undone = was_undone(self._roots[LEFT], left), was_undone(self._roots[RIGHT], right)
         checksum = self._options.checksum or base.ancestors is not None
@@ -340,6 +362,30 @@ class _Run(Deciding):
     def _find_kept(self) -> None:
         self._kept = kept_of(*(storage.facts.keeps for storage in self._storages))
 
+    def _find_attributes(self) -> None:
+        """Find out which extended attributes take part."""
+        if not (self._options.xattrs or self._options.acls):
+            return
+        from rdc.uniting.attributes import AttributeSets, asked_kinds, kept_kinds, lost_notice
+
+        asked = asked_kinds(self._options)
+        kinds = kept_kinds(asked, self._roots, modes=self._kept.modes)
+        if asked & ~kinds:
+            self._report(lost_notice(asked & ~kinds))
+        self._sets = AttributeSets(kinds) if kinds else None
+        self._has_acls = AttributeKinds.ACL in kinds
+
+    def _attributes_are_as(self, base: Base) -> bool:
+        """Return whether the attributes of both sides are as what was agreed says."""
+        if self._sets is None:
+            return True
+        from rdc.uniting.attributes import are_as
+
+        if base.ancestors is None:
+            return False
+        left = base.ancestors[LEFT]
+        return all(are_as(left, self._sets, own) for own in self._own_sets)
+
     def _learn(self) -> bool:
         """Find out what both file systems keep. Return whether that is not what was known: then the trees are
         listed again."""
@@ -347,7 +393,10 @@ class _Run(Deciding):
         for storage in self._storages:
             storage.learn()
         self._find_kept()
-        return before != [storage.facts for storage in self._storages]
+        if before == [storage.facts for storage in self._storages]:
+            return False
+        self._find_attributes()
+        return True
 
     def _listings(self, states: tuple[RootState, RootState]) -> tuple[Listing, Listing]:
         left, right = (
@@ -357,6 +406,10 @@ class _Run(Deciding):
         for listing in (left, right):
             if not self._kept.links:
                 listing.leave_links()
+        if self._sets is not None:
+            from rdc.uniting.attributes import read_sets
+
+            self._own_sets = read_sets(left, self._sets), read_sets(right, self._sets)
         return left, right
 
     # Guards
@@ -413,25 +466,33 @@ class _Run(Deciding):
     # Doing it
 
     def _do(self, plan: Plan, base: Base, pairs: list[PairDirectory | None]) -> Steps:
-        if plan.steps or plan.journal:
+        if plan.journal or not plan.is_empty:
             self._begin(OpenPlan(base.generation, plan.journal, plan.renames), base, pairs)
         left, right = self._storages
         left.agree(right.facts.keeps)
         right.agree(left.facts.keeps)
         keep = self._options.keep_undo
-        for side in {side for side, _ in plan.steps}:
+        for side in {side for side, _ in (*plan.steps, *plan.attributes)}:
             if keep is not None and cannot_undo(self._roots[side]):
                 self._report(no_undo_notice(self._roots[side]))
         roots = (
             writable(self._roots[LEFT], keep, fsync=self._options.fsync),
             writable(self._roots[RIGHT], keep, fsync=self._options.fsync),
         )
+        if self._has_acls:
+            # Until an entry gets its own ACL, one that it inherits would grant more.
+            left_root, right_root = (
+                root.having(writes=replace(root.writes, sheds_acls=True)) for root in roots
+            )
+            roots = left_root, right_root
         for root in roots:
             if root.writes.undo is not None:
                 self._stack.callback(root.writes.undo.close)
         progress = StepsProgress(plan.steps, self._report)
-        steps = Steps(roots, self._report, self._stop, fsync=self._options.fsync, progress=progress)
-        if plan.steps:
+        steps = Steps(
+            roots, self._report, self._stop, fsync=self._options.fsync, progress=progress, sets=self._sets
+        )
+        if not plan.is_empty:
             steps.run(plan)
         for root in roots:
             if root.writes.undo is not None:
@@ -466,6 +527,10 @@ class _Run(Deciding):
         paths = sorted(rows)
         shared = [shared_row(rows[path]) for path in paths]
         generation = secrets.token_bytes(8)
+        attributes = None
+        if self._sets is not None:
+            digests = {path: row.attributes for path, row in rows.items() if row.attributes is not None}
+            attributes = AgreedAttributes(self._sets.kinds, digests)
         for side, pair in ((LEFT, left), (RIGHT, right)):
             own, other = states[side].id, states[1 - side].id
             head = Head(
@@ -475,7 +540,8 @@ class _Run(Deciding):
             added = table_of(paths, shared, [rows[path].stamps[side] for path in paths])
             ancestor = base.ancestors[side] if base.ancestors else None
             numbers = decided.common.numbers
-            pair.prepare(encode_next(head, added, decided.loaded, ancestor, numbers, decided.sides[side]))
+            listed = decided.sides[side]
+            pair.prepare(encode_next(head, added, decided.loaded, ancestor, numbers, listed, attributes))
         for state in states if self._edges is not None else ():
             state.note_edges(self._edges or ())
         for pair in (left, right):

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from rdc.model.options import KeepUndo
     from rdc.model.preserved import Preserved
     from rdc.progress import StopSignal
-    from rdc.uniting.plan import Plan, Step
+    from rdc.uniting.attributes import AttributeSets
+    from rdc.uniting.plan import Plan, SetAttributes, Step
     from rdc.uniting.records import UniteReporter
 
 SIDES = ("left", "right")
@@ -155,9 +156,15 @@ class Steps:
         *,
         fsync: bool,
         progress: StepsProgress | None = None,
+        sets: AttributeSets | None = None,
     ) -> None:
-        """`roots`: as `writable` returns them."""
+        """`roots`: as `writable` returns them. `sets`: the extended attributes that steps set."""
         self.progress = progress
+        if sets is not None:
+            # Between two machines both roots are one, and stay one.
+            left = _completing(roots[0], partial(self._complete, (0, 1) if roots[0] is roots[1] else (0,)))
+            right = left if roots[0] is roots[1] else _completing(roots[1], partial(self._complete, (1,)))
+            roots = left, right
         self._roots = roots
         self._report = reporter
         self._stop = stop
@@ -174,6 +181,13 @@ class Steps:
         self._identities: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
         self._copies: tuple[dict[bytes, Identity], dict[bytes, Identity]] = ({}, {})
         """The files that were copied in place of a rename, by side and new path."""
+        self.unset: dict[bytes, bool] = {}
+        """Paths whose attributes were not set, and whether they still have those of before."""
+        self._sets = sets
+        self._coming: dict[tuple[int, bytes], SetAttributes] = {}
+        """The attributes of entries that steps are to make, by side and path."""
+        self._top_sets: list[tuple[int, SetAttributes]] = []
+        """The directories that get attributes, each after its mode."""
         self._modes: list[tuple[int, bytes, int, int | None]] = []
         """Directories that get their modes at the end: side, path, mode, and the mode that was listed."""
         self._staged: tuple[dict[bytes, Write | CopyHere], dict[bytes, Write | CopyHere]] = ({}, {})
@@ -190,9 +204,28 @@ class Steps:
 
     def run(self, plan: Plan) -> None:
         """Do all steps. Raises RdcError for what ends the run."""
+        self.expect(plan.attributes)
         with self:
             self.do(plan.steps)
+            self.set_attributes(plan.attributes)
             self.finish()
+
+    def expect(self, steps: Iterable[tuple[int, SetAttributes]]) -> None:
+        """Take note of the attributes of entries that steps are to make."""
+        self._coming.update({(side, step.path): step for side, step in steps if step.before is None})
+
+    def _complete(self, sides: tuple[int, ...], path: bytes, fd: int) -> None:
+        """Give a file that has no name yet its attributes. Raises OSError if it may not get its name."""
+        from rdc.uniting.attributes import give_to_new
+
+        for side in sides:
+            coming = self._coming.get((side, path))
+            if coming is not None and self._sets is not None:
+                give_to_new(fd, self._sets.of(coming.wanted), needed=coming.replaces)
+
+    def root(self, side: int) -> Root:
+        """Return the root of a side, as the steps write it."""
+        return self._roots[side]
 
     def __enter__(self) -> Self:
         for group in self._groups:
@@ -243,6 +276,48 @@ class Steps:
             from rdc.errors import StoppedError
 
             raise StoppedError
+
+    def set_attributes(self, steps: Iterable[tuple[int, SetAttributes]]) -> None:
+        """Set the attributes of files, and note those that directories get once they have their modes."""
+        for side, step in steps:
+            if self._stop is not None and self._stop.is_set():
+                break
+            if step.row.kind == DIRECTORY:
+                self._top_sets.append((side, step))
+            else:
+                self._set_of(side, step)
+
+    def _set_of(self, side: int, step: SetAttributes) -> None:
+        from rdc.uniting.attributes import set_attributes
+
+        path, root, sets = step.path, self._roots[side], self._sets
+        if sets is None:
+            return
+        known = self.stamps[side].get(path)
+        is_file = step.row.kind == FILE
+        # A file that a step was to put there has to have come.
+        if under_any(path, self.failed[side]) or (step.before is None and is_file and known is None):
+            self.unset[path] = step.before is not None
+            return
+        before = known or step.row.stamp
+        try:
+            mode = set_attributes(root, step, sets, known if is_file else None)
+            self._note(side, path, None)
+        except FileError as error:
+            self.unset[path] = step.before is not None
+            self._report(Problem(ExitCode.PARTIAL, path, str(error)))
+            return
+        now = self.stamps[side][path]
+        if is_file:
+            # What else is not as before is somebody's edit since, and shows as one in the next run.
+            expected = before if mode is None else before._replace(mode=mode)
+            is_same = now._replace(ctime_ns=before.ctime_ns) == expected
+            self.stamps[side][path] = now if is_same and before.ctime_ns else expected._replace(ctime_ns=0)
+        elif mode is not None and (now.mode ^ mode) & MODE_BITS:
+            self.stamps[side][path] = now._replace(mode=mode)
+        if step.is_told:
+            self.changed[side] += 1
+            self._report(UniteItem(SIDES[side], "metadata", path))
 
     def _flush(self) -> None:
         for group in self._groups:
@@ -363,6 +438,13 @@ class Steps:
                 advice="it stays; run again once nothing else changes it",
             )
         self._modes.append((side, path, row.mode, None))
+        coming = self._coming.get((side, path))
+        if coming is not None and self._sets is not None:
+            from rdc.uniting.attributes import set_attributes
+
+            # A kill then leaves no directory without them. What fails is tried again at the end, and said.
+            with suppress(FileError):
+                set_attributes(self._roots[side], coming, self._sets, None)
 
     def _write(self, side: int, step: Write) -> bool:
         """Return whether it is done; a file is so when its group commits it."""
@@ -502,8 +584,19 @@ class Steps:
             root.remove(path, row.listed or ANYTHING)
 
     def _set_modes(self) -> None:
-        """Set the modes of directories, the deepest first: one that excludes its owner closes the way."""
-        for side, path, mode, listed in sorted(self._modes, key=lambda each: each[1], reverse=True):
+        """Set the modes of directories, the deepest first: one that excludes its owner closes the way. Their
+        attributes come right after them."""
+        for side, step in sorted(self._top_sets, key=lambda each: each[1].path, reverse=True):
+            self._set_directory_modes(step.path)
+            self._set_of(side, step)
+        self._top_sets.clear()
+        self._set_directory_modes(b"")
+
+    def _set_directory_modes(self, least: bytes) -> None:
+        """Set the modes of directories whose paths are not before `least`."""
+        modes = [each for each in self._modes if each[1] >= least]
+        self._modes = [each for each in self._modes if each[1] < least]
+        for side, path, mode, listed in sorted(modes, key=lambda each: each[1], reverse=True):
             root = self._roots[side]
             try:
                 wanted = Metadata(mode, 0, 0, 0)
@@ -549,6 +642,11 @@ class Steps:
             self.stamps[side][path] = before._replace(ctime_ns=0)
         elif row.kind == DIRECTORY:
             self.stamps[side][path] = now._replace(mode=before.mode)
+
+
+def _completing(root: Root, completes: Callable[[bytes, int], None]) -> Root:
+    """Return a root whose new files are completed before they have their names."""
+    return root.having(writes=replace(root.writes, completes=completes))
 
 
 def _is_kept(keeps: Preserved, wanted_ns: int, found_ns: int) -> bool:

@@ -159,7 +159,7 @@ class AnnouncedTree:
         return self._stamps.get(path)
 
     def acknowledge(self) -> None:
-        """The turn is complete: the destination has everything announced."""
+        """Note that the turn is complete: the destination has everything announced."""
         self.unacknowledged.clear()
 
     @property
@@ -297,7 +297,8 @@ def _rows(listing: Listing) -> Iterator[tuple[int | bytes, ...]]:
 
 
 def _merged(listing: Listing, one: Listing) -> Listing:
-    """`listing` plus the one entry of `one`, which is no symlink, so the link targets are unchanged."""
+    """Return `listing` plus the one entry of `one`, which is no symlink, so the link targets are
+    unchanged."""
     names = listing.names + one.names
     order = sorted(range(len(names)), key=names.__getitem__)
     kinds = listing.kinds + one.kinds

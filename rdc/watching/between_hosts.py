@@ -50,7 +50,7 @@ class WatchJunction:
 
     @property
     def over(self) -> bool:
-        """Only an error or a signal ends a watch."""
+        """Always False: only an error or a signal ends a watch."""
         return False
 
     @property

@@ -209,9 +209,9 @@ class WatchTerminal(SyncTerminal):
         time_of_day: Callable[[], str] = lambda: time.strftime("%H:%M:%S"),
         unseen: bool = False,
     ) -> None:
-        """`data` writes to stdout, `flush` flushes stdout, `talk` writes to stderr. All take whole lines.
-        `clock`: seconds that never go back. `status` is None if no line can be redrawn. `unseen`: as of
-        SyncTerminal."""
+        """Take `data`, which writes to stdout, `flush`, which flushes it, and `talk`, which writes to stderr;
+        both write whole lines. `clock`: seconds that never go back. `status` is None if no line can be
+        redrawn. `unseen`: as in SyncTerminal."""
         super().__init__(style, self._below, self._above, clock=clock, unseen=unseen)
         self._flush = flush
         self._write = talk

@@ -50,7 +50,7 @@ class Bell:
     __slots__ = ("_striker", "fd")
 
     def __init__(self) -> None:
-        """Raises OSError."""
+        """Open the descriptors of a bell that is silent. Raises OSError."""
         try:
             self.fd = self._striker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         except (AttributeError, OSError) as error:
@@ -287,7 +287,7 @@ class TreeEvents:
             self.limit = self.limit or _limit(code)
 
     def missed(self, path: bytes) -> None:
-        """The directory at `path` could not be read. After an event on it, everything below it is new."""
+        """Note that the directory at `path` could not be read: after an event on it, all below it is new."""
         with self._lock:
             self._missed.add(path)
 
@@ -306,7 +306,7 @@ class TreeEvents:
             self._ring()
 
     def take(self) -> Batch:
-        """Everything touched since the last call."""
+        """Return everything touched since the last call."""
         with self._lock:
             batch = Batch(
                 frozenset(self._directories), frozenset(self._trees), tuple(self._moves), self._overflow
@@ -333,7 +333,7 @@ class TreeEvents:
     # In other threads
 
     def _mounts_changed(self) -> None:
-        """Only ring: the user of the batch checks that the tree's top is still there."""
+        """Ring, and do nothing else: the user of the batch checks that the tree's top is still there."""
         with self._lock:
             self._ring()
 

@@ -77,7 +77,7 @@ class Schedule:
         return True
 
     def limited(self) -> bool:
-        """Some directories are not watched from now on. True on the first call."""
+        """Note that some directories are not watched from now on. Return True on the first call."""
         if self._look is not None:
             return False
         self._look = self._clock() + LIMITED_SECONDS
@@ -171,7 +171,10 @@ class Origin:
         return problem
 
     def _unmounted(self) -> str | None:
-        """With --delete, a mount that disappeared below must not look like deleted files."""
+        """Return why the source cannot be followed because a mount below it disappeared; None: it can.
+
+        With --delete, such a mount's content must not look like deleted files.
+        """
         missed = self._mounts.missed() if self._mounts is not None and self._options.delete else None
         if missed is None:
             return None

@@ -1,6 +1,5 @@
-"""The listeners of a watch: the user on this machine, or the user at the remote side; and their events of a
-source that another machine follows.
-"""
+"""The listeners of a watch: the user on this machine, or at the remote side; and the events of a source that
+another machine follows."""
 
 from __future__ import annotations
 

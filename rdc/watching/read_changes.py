@@ -65,7 +65,7 @@ class Retries:
             self._files[new + path[len(old) :]] = self._files.pop(path)
 
     def drop(self, paths: Iterable[bytes]) -> None:
-        """The destination has these files."""
+        """Forget these files, which the destination has."""
         for path in paths:
             self._files.pop(path, None)
 
@@ -239,7 +239,7 @@ class ReadChanges:
         return [name for name in names if join(path, name) in paths]
 
     def _ready(self, path: bytes, listing: Listing) -> Listing:
-        """`listing` without files that are still being written."""
+        """Return `listing` without files that are still being written."""
         now = time.time_ns()
         ready = []
         for row, name in enumerate(listing.names):

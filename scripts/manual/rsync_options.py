@@ -48,12 +48,12 @@ def listed() -> tuple[str, ...]:
 
 
 def names_of(spelled: str) -> list[str]:
-    """The names of an option in rsync's spelling: `--verbose, -v` or `--info=FLAGS`."""
+    """Return the names of an option in rsync's spelling: `--verbose, -v` or `--info=FLAGS`."""
     return [part.partition("=")[0] for part in spelled.split(", ")]
 
 
 def row(spelled: str) -> Row:
-    """What rdc does about one option. Raises MissingNoteError if its tables do not know the option."""
+    """Return what rdc does about one option. Raises MissingNoteError if its tables do not know the option."""
     names = names_of(spelled)
     if names[0] == "--no-OPTION":
         return Row(spelled, State.DIFFERS, "for the options that rdc can turn off; others are rejected", None)
@@ -73,7 +73,7 @@ def _option(name: str) -> Option | None:
 
 
 def _advice(name: str) -> str:
-    """What rdc says where it is given this option, which it lacks."""
+    """Return rdc's advice for this option, which it does not support."""
     try:
         parse_sync([name, "a", "b", "c"])
     except UsageError as error:
@@ -99,7 +99,7 @@ def rows() -> list[Row]:
 
 
 def option_table() -> str:
-    """The table, below a count of each state."""
+    """Return the table, below a count of each state."""
     found = rows()
     counts = Counter(one.state for one in found)
     total = ", ".join(f"{counts[state]} {state.value}" for state in State)

@@ -206,7 +206,7 @@ def test_damaged_rows_are_no_hints(tree: Path, catalog: Catalog, tmp_path: Path,
     catalog.close()
     other = sqlite3.connect(tmp_path / "cache" / FILE_NAME)
     near = os.fsencode(tree / "tree" / "near")
-    other.execute(f"UPDATE signature SET {damage} WHERE path = ?", (near,))  # noqa: S608
+    other.execute(f"UPDATE signature SET {damage} WHERE path = ?", (near,))  # noqa: S608 - of constants
     other.commit()
     other.close()
     assert names(catalog.similar(os.fsencode(tree), SYNC_PARAMS), query_of(BASE)) == ["same", "far"]

@@ -171,14 +171,10 @@ def test_damage_in_the_catalog_costs_reading(tree: Path, catalog: Catalog) -> No
     signed(tree, catalog)
     catalog.flush()
     catalog.database.write(
-        lambda c: c.execute("UPDATE signature SET value = zeroblob(length(value)) WHERE size = 20000")  # type: ignore[arg-type]
+        lambda c: c.execute("UPDATE signature SET value = zeroblob(length(value)) WHERE size = 20000")
     )
-    catalog.database.write(
-        lambda c: c.execute("UPDATE signature SET stamp = x'00' WHERE size = 100")  # type: ignore[arg-type]
-    )
-    catalog.database.write(
-        lambda c: c.execute("UPDATE signature SET value = 7 WHERE size = 1")  # type: ignore[arg-type]
-    )
+    catalog.database.write(lambda c: c.execute("UPDATE signature SET stamp = x'00' WHERE size = 100"))
+    catalog.database.write(lambda c: c.execute("UPDATE signature SET value = 7 WHERE size = 1"))
     again = signed(tree, catalog)
     assert list(again.read.rows) == [1, 2, 5]
     assert not again.failed

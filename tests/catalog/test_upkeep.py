@@ -59,7 +59,7 @@ def test_pruning_survives_damaged_rows(tmp_path: Path, contents: tuple[Path, lis
         ("value", 2),
     ):
         any_row = "(SELECT id FROM signature ORDER BY random() LIMIT 1)"
-        connection.execute(f"UPDATE signature SET {column} = ? WHERE id = {any_row}", (value,))  # noqa: S608
+        connection.execute(f"UPDATE signature SET {column} = ? WHERE id = {any_row}", (value,))  # noqa: S608 - of constants
     connection.commit()
     connection.close()
     check(tmp_path / "c", *contents)

@@ -29,6 +29,6 @@ def _noted(thread: threading.Thread) -> None:
 if __name__ == "__main__":
     del sys.argv[0]
     signer._usable_cpus, signer.THREADS_WORTH = lambda: 2, 0
-    threading.Thread.start = _noted  # type: ignore[method-assign, assignment]
+    threading.Thread.start = _noted  # type: ignore[method-assign, assignment] # for this process
     atexit.register(_note, APART)
     entry()

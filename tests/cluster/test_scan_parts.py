@@ -288,4 +288,4 @@ def test_bad_arguments_are_named(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"options\.slice"):
         rdc.scan_parts(tree, InThreads(), 1, tmp_path / "out", rdc.ScanOptions(slice=rdc.ScanSlice(1, 2)))
     with pytest.raises(TypeError, match="slices"):
-        rdc.scan_parts(tree, InThreads(), "2", tmp_path / "out")  # type: ignore[arg-type]
+        rdc.scan_parts(tree, InThreads(), "2", tmp_path / "out")  # type: ignore[arg-type] # this is the question

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -56,8 +57,8 @@ def test_the_rest_of_such_a_file_is_left_out(stage: bool, monkeypatch: pytest.Mo
     sizes: list[int] = []
     append = open_parts.NamelessFile.append
 
-    def noted(file: open_parts.NamelessFile, spans: object) -> None:
-        append(file, spans)  # type: ignore[arg-type]
+    def noted(file: open_parts.NamelessFile, spans: Any) -> None:
+        append(file, spans)
         sizes.append(file.size)
 
     monkeypatch.setattr(open_parts.NamelessFile, "append", noted)

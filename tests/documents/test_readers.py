@@ -8,6 +8,7 @@ import os
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -30,10 +31,10 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def read(path: str, **options: str) -> tuple[DocumentReport, list[str]]:
+def read(path: str, **options: Any) -> tuple[DocumentReport, list[str]]:
     """The report and the messages of a search."""
     found: list[Event] = []
-    report = similar_documents(path, DocumentOptions(**options), reporter=found.append)  # type: ignore[arg-type]
+    report = similar_documents(path, DocumentOptions(**options), reporter=found.append)
     problems = [event for event in found if isinstance(event, Problem)]
     assert all(one.path_bytes == os.fsencode(path) for one in problems)
     assert (report.exit is ExitCode.PARTIAL) == bool(problems)

@@ -315,4 +315,4 @@ def test_a_slice_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(UsageError, match="slices are numbered from 1"):
         ScanSlice(0, 3)
     with pytest.raises(TypeError, match="slice"):
-        document_slice("one.jsonl", 1, "p")  # type: ignore[arg-type]
+        document_slice("one.jsonl", 1, "p")  # type: ignore[arg-type] # this is the question

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,10 +33,10 @@ def link(tree: Path, *words: str | Path) -> Run:
     return dedupe("--hardlink", "--apply", "--journal", journal, *words)
 
 
-def change(path: bytes, kept: KeptFile, top: bytes = b"/top", **more: object) -> Change:
+def change(path: bytes, kept: KeptFile, top: bytes = b"/top", **more: Any) -> Change:
     """A hard link, unless `more` says otherwise."""
     fields: dict[str, object] = {"action": Action.LINK, "inode": 1, "metadata": Metadata(0o644, 1, 0, 0)}
-    return Change(top=top, path=path, kept=kept, **{**fields, **more})  # type: ignore[arg-type]
+    return Change(top=top, path=path, kept=kept, **{**fields, **more})
 
 
 def test_journals_are_read_as_written(tmp_path: Path) -> None:

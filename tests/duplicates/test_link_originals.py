@@ -131,18 +131,15 @@ def test_a_mount_that_is_read_only(linking: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("ext4")
-def test_links_to_several_files_are_undone(tmp_path: Path) -> None:
+def test_links_to_several_files_are_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More links than one file may have on ext4, and back."""
     with mounted("ext4", tmp_path) as point:
         top = point / "top"
         write(top, *(f"{number}" for number in range(40)))
         before = seen(top)
-        original = Linker._most
-        try:
-            Linker._most = lambda self, inode: 7  # type: ignore[method-assign]
+        with monkeypatch.context() as patch:
+            patch.setattr(Linker, "_most", lambda self, inode: 7)
             run = link(top)
-        finally:
-            Linker._most = original  # type: ignore[method-assign]
         assert (run.code, run.summary["files"]) == (0, 40 - 6)
         assert max(os.stat(path).st_nlink for path in top.iterdir()) == 7
         (journal,) = (point / "journals of top").iterdir()

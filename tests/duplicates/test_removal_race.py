@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def move_over(pair: Pair, name: str) -> None:
 def test_it_stays_and_is_named(tmp_path: Path, action: str, event: str) -> None:
     for step in count():
         pair = Pair(tmp_path / f"{step}", action)
-        with struck(step, lambda pair=pair: EVENTS[event](pair)) as made:  # type: ignore[misc]
+        with struck(step, partial(EVENTS[event], pair)) as made:
             run = pair.run()
         if made[0] <= step:
             break
@@ -124,7 +125,7 @@ def test_it_stays_and_is_named(tmp_path: Path, action: str, event: str) -> None:
 def test_a_file_moved_over_it_stays(tmp_path: Path, action: str) -> None:
     for step in count():
         pair = Pair(tmp_path / f"{step}", action)
-        with struck(step, lambda pair=pair: move_over(pair, "old")) as made:  # type: ignore[misc]
+        with struck(step, partial(move_over, pair, "old")) as made:
             run = pair.run()
         if made[0] <= step:
             break
@@ -141,10 +142,7 @@ def test_two_runs_that_choose_each_others_files(tmp_path: Path) -> None:
     contents = {blob(group, 30_000 + 4096 * group) for group in range(40)} | {blob(99, 30_000)}
     for number in range(3):
         write_duplicates(top, groups=40, copies=4)
-        writers = [
-            Writer(lambda rule=rule, number=number: one_run(tmp_path, top, rule, number))  # type: ignore[misc]
-            for rule in ("in:a", "in:b")
-        ]
+        writers = [Writer(partial(one_run, tmp_path, top, rule, number)) for rule in ("in:a", "in:b")]
         codes = [writer.result() for writer in writers]
         assert set(codes) <= {0, 23, 24}
         assert {path.read_bytes() for path in top.rglob("*") if path.is_file()} == contents

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,11 +55,11 @@ def root(place: Path) -> Iterator[Root]:
     root.release()
 
 
-def committed(root: Root, path: bytes, expected: object, owner: bool = False) -> None:
+def committed(root: Root, path: bytes, expected: Any, owner: bool = False) -> None:
     done: list[bytes] = []
     with CommitGroup(root, fsync=False, on_commit=done.append) as group, Replacement(root, path) as new:
         new.write(b"new")
-        group.add(new, path, WANTED, owner, expected)  # type: ignore[arg-type]
+        group.add(new, path, WANTED, owner, expected)
 
 
 def swapped(root: Root, path: bytes) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,8 +46,8 @@ class Run:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
-def job(**chosen: object) -> Job:
-    settings = JobSettings(source=("/a",), destination="/b", **chosen)  # type: ignore[arg-type]
+def job(**chosen: Any) -> Job:
+    settings = JobSettings(source=("/a",), destination="/b", **chosen)
     return Job("photos", JobKind.SYNC, ("/a",), "/b", settings)
 
 

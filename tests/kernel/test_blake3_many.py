@@ -47,9 +47,9 @@ def test_wrong_arguments() -> None:
         _kernel.name_inputs([b""], "sse9")
     for variant in _kernel.naming_variants():
         with pytest.raises(TypeError):
-            _kernel.name_inputs([b"", "text"], variant)  # type: ignore[list-item]
+            _kernel.name_inputs([b"", "text"], variant)  # type: ignore[list-item] # this is the question
         with pytest.raises(TypeError):
-            _kernel.name_inputs((b"",), variant)  # type: ignore[arg-type]
+            _kernel.name_inputs((b"",), variant)  # type: ignore[arg-type] # this is the question
 
 
 def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:

@@ -287,8 +287,9 @@ def judged(variant: Any, columns: list[list[int]], *more: int) -> tuple[int, int
 def test_rows_of_a_part_are_judged_as_by_hand(case: tuple[list[list[int]], int, int, int, int]) -> None:
     columns, least, shift, chunks, total = case
     found, lengths, times = columns
-    wanted: tuple[int, int] | str = chunks - sum(times), total - sum(map(mul, lengths, times))
-    if wanted[0] < 0 or wanted[1] < 0 or not all(times):  # type: ignore[operator]
+    left = chunks - sum(times), total - sum(map(mul, lengths, times))
+    wanted: tuple[int, int] | str = left
+    if min(left) < 0 or not all(times):
         wanted = "more chunks than the table has"
     if found != sorted(set(found)) or found[0] < least or found[-1] >> (64 - shift):
         wanted = "keys out of order"
@@ -327,7 +328,7 @@ def test_what_makes_no_sense_is_refused(variant: Any) -> None:
         lambda: variant.left_after_rows(column([1]), column([1]), column([1]), 0, 64, 1, 1),
     ):
         with pytest.raises(ValueError, match=r"\w"):
-            attempt()  # type: ignore[no-untyped-call]
+            attempt()  # type: ignore[no-untyped-call] # they are lambdas of a value of any type
 
 
 def test_numbers_that_lie_askew_are_refused() -> None:

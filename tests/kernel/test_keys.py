@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,6 @@ def test_equal_keys_are_refused_before_they_cost_much() -> None:
         lambda: KeyTable(1, SEED).missing(b"short"),
     ],
 )
-def test_wrong_arguments_are_refused(call: object) -> None:
+def test_wrong_arguments_are_refused(call: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match=r"keys|key has|seed"):
-        call()  # type: ignore[operator]
+        call()

@@ -65,16 +65,16 @@ def test_large_sets_at_the_threshold() -> None:
         (b"", array("q", [0]), array("I", [0, 0])),
     ],
 )
-def test_bad_columns(module: object, values: object, offsets: object, pairs: object) -> None:
+def test_bad_columns(module: Any, values: bytes, offsets: object, pairs: object) -> None:
     with pytest.raises(ValueError, match=r"expected|whole|decrease"):
-        module.set_resemblances(bytearray(values), offsets, pairs, 0.5)  # type: ignore[attr-defined, call-overload]
+        module.set_resemblances(bytearray(values), offsets, pairs, 0.5)
 
 
 @pytest.mark.parametrize("module", [_kernel, reference])
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
-def test_bad_threshold(module: object, threshold: float) -> None:
+def test_bad_threshold(module: Any, threshold: float) -> None:
     with pytest.raises(ValueError, match="0 to 1"):
-        module.set_resemblances(bytearray(), array("q", [0]), b"", threshold)  # type: ignore[attr-defined]
+        module.set_resemblances(bytearray(), array("q", [0]), b"", threshold)
 
 
 @settings(max_examples=examples(40))

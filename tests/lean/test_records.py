@@ -52,7 +52,7 @@ def made(by: Makers, kinds: list[str], options: dict[str, bool], check: bool) ->
             body[name] = module.field(init=False)
     if check or "late" in kinds:
 
-        def __post_init__(self: Any) -> None:  # noqa: N807
+        def __post_init__(self: Any) -> None:  # noqa: N807 - put into a class below
             for number, kind in enumerate(kinds):
                 if kind == "late":
                     object.__setattr__(self, f"f{number}", 7)
@@ -103,7 +103,7 @@ def test_they_do_what_dataclasses_do(
     )
     state = [getattr(other, name) for name in names]
     assert [getattr(one, name) for name in names] == state
-    assert ours.__match_args__ == theirs.__match_args__  # type: ignore[attr-defined]
+    assert ours.__match_args__ == theirs.__match_args__  # type: ignore[attr-defined] # no stub declares it
     assert [*inspect.signature(ours).parameters] == [*inspect.signature(theirs).parameters]
     assert hasattr(one, "__dict__") == hasattr(other, "__dict__")
     if options["repr"]:
@@ -165,7 +165,7 @@ def test_a_record_is_checked_frozen_and_replaced() -> None:
     with pytest.raises(ValueError, match="left of all"):
         dataclasses.replace(point, x=-1)
     with pytest.raises(dataclasses.FrozenInstanceError, match="x"):
-        point.x = 4  # type: ignore[misc]
+        point.x = 4  # type: ignore[misc] # this is the question
     with pytest.raises(dataclasses.FrozenInstanceError, match="x"):
         removed(point, "x")
     assert len({point, Point(1, 2), Point(2, 1)}) == 2
@@ -212,7 +212,7 @@ def test_the_class_is_the_one_that_its_methods_know() -> None:
 
 
 def test_records_travel() -> None:
-    assert pickle.loads(pickle.dumps(Named(1, 2, "z", ["t"]))) == Named(1, 2, "z", ["t"])  # noqa: S301
+    assert pickle.loads(pickle.dumps(Named(1, 2, "z", ["t"]))) == Named(1, 2, "z", ["t"])  # noqa: S301 - of this line
     assert copy.deepcopy(Named(3)) == Named(3)
 
 

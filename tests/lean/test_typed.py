@@ -58,8 +58,8 @@ def test_a_named_tuple_does_what_those_of_typing_do() -> None:
     assert spot._asdict() == plain._asdict() == {"row": 3, "name": "a"}
     assert tuple(Spot._make([4, "b"])) == tuple(Plain._make([4, "b"]))
     assert [*inspect.signature(Spot).parameters] == [*inspect.signature(Plain).parameters]
-    assert type(pickle.loads(pickle.dumps(spot))) is Spot  # noqa: S301
-    assert pickle.loads(pickle.dumps(spot)) == spot == copy.deepcopy(spot)  # noqa: S301
+    assert type(pickle.loads(pickle.dumps(spot))) is Spot  # noqa: S301 - of this line
+    assert pickle.loads(pickle.dumps(spot)) == spot == copy.deepcopy(spot)  # noqa: S301 - of this line
     match spot:
         case Spot(row, name=name):
             assert (row, name) == (3, "a")

@@ -93,7 +93,7 @@ def test_messages_of_a_feature_that_one_side_lacks_are_in_no_session() -> None:
     plain = Dialect(9, 9, {}, {}, {})
     near, far = ends(DIALECT, plain)
     opened(near, far)
-    request = messages.BundleRequest(0, [0], 256)  # type: ignore[arg-type]
+    request = messages.BundleRequest(0, (0,), 256)
     with pytest.raises(LocalProtocolError, match="not in the version or features"):
         near.send(request, 0)
     # The rules on ordinals are the remote side's as well: a sender without any rules is needed.

@@ -36,12 +36,12 @@ def sent(conversation: Conversation[Any], round_: int = 0) -> tuple[list[Selecte
         found.append(command.message)
 
 
-def received(messages: Sequence[object]) -> tuple[SelectedPaths, ...]:
+def received(messages: Sequence[Any]) -> tuple[SelectedPaths, ...]:
     conversation = receive_selected()
     assert isinstance(next(conversation), Receive)
     for message in messages:
         try:
-            assert isinstance(conversation.send(Received(message, 0)), Receive)  # type: ignore[arg-type]
+            assert isinstance(conversation.send(Received(message, 0)), Receive)
         except StopIteration as stop:
             found: tuple[SelectedPaths, ...] = stop.value
             assert message is messages[-1], "it waits for no message behind the last one"
@@ -78,12 +78,12 @@ def test_no_message_is_larger_than_its_bounds(size: int) -> None:
 
 
 @pytest.mark.parametrize("message", [Opened(), None])
-def test_nothing_else_may_come_in_between(message: object) -> None:
+def test_nothing_else_may_come_in_between(message: Any) -> None:
     conversation = receive_selected()
     next(conversation)
     conversation.send(Received(Selected(b"", (b"a",), False), 0))
     with pytest.raises(ProtocolError, match="expected Selected"):
-        conversation.send(None if message is None else Received(message, 0))  # type: ignore[arg-type]
+        conversation.send(None if message is None else Received(message, 0))
 
 
 def listed(

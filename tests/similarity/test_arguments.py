@@ -168,7 +168,7 @@ def test_hashes_of_32_bits_are_no_sets_of_64_bits() -> None:
 def test_columns_of_keys() -> None:
     keys = [1, 2, 3, 1, 2, 9]
     for buffer in (array("Q", keys), memoryview(array("Q", keys))):
-        assert list(similarity.agreeing_pairs(buffer, 3, 2)) == [(0, 1)]  # type: ignore[arg-type]
+        assert list(similarity.agreeing_pairs(buffer, 3, 2)) == [(0, 1)]  # type: ignore[arg-type] # this is the question
     for buffer in (*wrong(keys, "Q"), b"123456"):
         with pytest.raises((TypeError, ValueError), match=r"agreeing_pairs\.keys: expected"):
             list(similarity.agreeing_pairs(buffer, 3, 2))
@@ -338,11 +338,11 @@ def test_columns_are_whole() -> None:
     ):
         with pytest.raises(ValueError, match="whole items of"):
             make()
-    for other in (lambda: similarity.TextColumn("", bytes(8)), lambda: similarity.Samples(array("I"), 1)):  # type: ignore[arg-type]
+    for other in (lambda: similarity.TextColumn("", bytes(8)), lambda: similarity.Samples(array("I"), 1)):  # type: ignore[arg-type] # this is the question
         with pytest.raises(TypeError, match="expected bytes"):
             other()
     with pytest.raises(TypeError, match=r"texts\[1\]: expected str \| bytes, found int"):
-        similarity.TextColumn.join(["a", 5])  # type: ignore[list-item]
+        similarity.TextColumn.join(["a", 5])  # type: ignore[list-item] # this is the question
 
 
 ODD: list[object] = [

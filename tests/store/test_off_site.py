@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +16,8 @@ import pytest
 import rdc
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.base.store_guard import comes_last
+from rdc.files.bulk.open_many import MemoryFile
+from rdc.files.root.root import Root
 from rdc.model.entries import Listed
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
@@ -103,31 +106,59 @@ def check_index(copy: Path) -> int | None:
     return len(index.snapshots)
 
 
+class Named(Enum):
+    """How the store is named as SRC."""
+
+    WITH_SLASH = "st/"
+    WITHOUT = "st"
+
+    def places(self, store: Path, copy: Path) -> tuple[bytes, bytes]:
+        """Return SRC and DST of a sync that makes `copy`, which has the same name as the store."""
+        if self is Named.WITH_SLASH:
+            return os.fsencode(store) + b"/", os.fsencode(copy) + b"/"
+        assert copy.name == store.name
+        return os.fsencode(store), os.fsencode(copy.parent) + b"/"
+
+
+def copied(source: Source, copy: Path, named: Named, options: rdc.SyncOptions = MIRROR) -> rdc.SyncReport:
+    src, dst = named.places(source.store, copy)
+    return rdc.sync(os.fsdecode(src), os.fsdecode(dst), options, catalog=None)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    (tmp_path / "there").mkdir()
+    return tmp_path / "there" / "st"
+
+
+@pytest.mark.parametrize("named", list(Named))
 @pytest.mark.parametrize("way", list(Way))
-def test_a_copy_follows_its_store(source: Source, tmp_path: Path, way: Way) -> None:
+def test_a_copy_follows_its_store(source: Source, copy: Path, way: Way, named: Named) -> None:
     """The first one says that snapshots are restored in another way."""
-    copy = tmp_path / "copy"
     for change in (str, source.put, partial(source.forget_for_good, 1, 2), source.put):
         change()
         for _ in range(2):
             expected = [] if copy.exists() else [WHOLE_STORE]
-            run = run_sync(source.store, copy, MIRROR, way=way)
+            run = run_sync(*named.places(source.store, copy), MIRROR, way=way)
             assert run.problems == []
             assert [event.message for event in run.events if isinstance(event, Problem)] == expected
             assert state_of(copy) == state_of(source.store)
     assert check_copy(copy, source.trees) == 2
 
 
+@pytest.mark.parametrize("named", list(Named))
 @pytest.mark.parametrize("order", ["first copy", "packs replaced"])
-def test_after_a_power_cut_the_copy_has_what_it_lists(source: Source, tmp_path: Path, order: str) -> None:
-    top, copy = tmp_path / "top", tmp_path / "top" / "copy"
+def test_after_a_power_cut_the_copy_has_what_it_lists(
+    source: Source, tmp_path: Path, order: str, named: Named
+) -> None:
+    top, copy = tmp_path / "top", tmp_path / "top" / "st"
     top.mkdir()
     if order == "packs replaced":
-        rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
+        copied(source, copy, named)
         source.put()
         source.forget_for_good(1, 2)
     before = snapshot(top)
-    words = ("sync", "--delete", f"{source.store}/", f"{copy}/")
+    words = ("sync", "--delete", *map(os.fsdecode, named.places(source.store, copy)))
     history = History(before, record(built_recorder(tmp_path), top, tmp_path / "log", *words))
     assert history.differences(snapshot(top).tree) == []
     assert state_of(copy) == state_of(source.store)
@@ -139,9 +170,9 @@ def test_after_a_power_cut_the_copy_has_what_it_lists(source: Source, tmp_path: 
         shutil.rmtree(at, ignore_errors=True)
         at.mkdir()
         history.state(cut).write(at)
-        found.add(check_copy(at / "copy", source.trees))
+        found.add(check_copy(at / "st", source.trees))
     assert {0, 2} <= found if order == "first copy" else {1, 2} <= found
-    assert check_copy(at / "copy", source.trees) == len(trees_of(source.store)), "what was told is lost"
+    assert check_copy(at / "st", source.trees) == len(trees_of(source.store)), "what was told is lost"
 
 
 class Stopping(Program):
@@ -210,27 +241,37 @@ def shown(monkeypatch: pytest.MonkeyPatch, directory: bytes, change: Callable[[]
     monkeypatch.setattr(CopiedStore, "restated", restated)
 
 
+@pytest.mark.parametrize("named", list(Named))
 @pytest.mark.parametrize("directory", [b"", b"forgotten", b"packs", b"snapshots"])
 def test_a_put_during_the_copy_is_not_in_it(
-    source: Source, tmp_path: Path, directory: bytes, monkeypatch: pytest.MonkeyPatch
+    source: Source, copy: Path, directory: bytes, named: Named, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its pack may be, and its snapshot comes with the next copy."""
-    copy = tmp_path / "copy"
-    shown(monkeypatch, directory, source.put)
-    assert rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None).exit is ExitCode.OK
+    shown(monkeypatch, within(directory, named), source.put)
+    assert copied(source, copy, named).exit is ExitCode.OK
     assert len(source.trees) == 3
     assert check_copy(copy, source.trees) == 2
-    rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
+    copied(source, copy, named)
     assert state_of(copy) == state_of(source.store)
 
 
+def within(directory: bytes, named: Named) -> bytes:
+    """Return the path of a directory of the store below what the sync shows."""
+    return directory if named is Named.WITH_SLASH else (b"st/" + directory).rstrip(b"/")
+
+
+@pytest.mark.parametrize("named", list(Named))
 @pytest.mark.parametrize("directory", [b"", b"forgotten", b"packs", b"snapshots"])
 @pytest.mark.parametrize("was_published", [True, False])
 def test_a_copied_index_names_what_the_copy_has(
-    source: Source, tmp_path: Path, directory: bytes, was_published: bool, monkeypatch: pytest.MonkeyPatch
+    source: Source,
+    copy: Path,
+    directory: bytes,
+    was_published: bool,
+    named: Named,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A put that ends during the copy replaces the index, by one that names a later pack."""
-    copy = tmp_path / "copy"
 
     def publish() -> None:
         rdc.store_put(source.tree, source.store, rdc.StoreOptions(publish=True), catalog=None)
@@ -241,12 +282,33 @@ def test_a_copied_index_names_what_the_copy_has(
 
     if was_published:
         publish()
-    shown(monkeypatch, directory, put)
-    assert rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None).exit is ExitCode.OK
+    shown(monkeypatch, within(directory, named), put)
+    assert copied(source, copy, named).exit is ExitCode.OK
     assert check_index(copy) == (3 if was_published else None)
-    rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
+    copied(source, copy, named)
     assert check_index(copy) == len(trees_of(source.store))
     assert state_of(copy) == state_of(source.store)
+
+
+@pytest.mark.parametrize("entry", [b"", b"st"])
+def test_the_first_index_is_not_changed_by_a_later_one(source: Source, entry: bytes) -> None:
+    """Small files of a source are in memory, and whoever reads them looks whether they changed."""
+    rdc.store_put(source.tree, source.store, rdc.StoreOptions(publish=True), catalog=None)
+    first = (source.store / "index").read_bytes()
+    path = b"st/index" if entry else b"index"
+    opened = Root.open(os.fsencode(source.store.parent if entry else source.store))
+    shown = CopiedStore(opened, entry)
+    opened.release()
+    listed = shown.identity(path)
+    rdc.store_put(source.tree, source.store, rdc.StoreOptions(publish=True), catalog=None)
+    assert (source.store / "index").read_bytes() != first
+    with shown.open_read(path) as file:
+        content = file.whole()
+        assert content == first
+        MemoryFile(shown, path, file.identity, content).check_unchanged()
+    assert shown.identity(path) == listed
+    assert shown.identity(path[:-5] + b"store").size == 68
+    shown.release()
 
 
 def test_a_gc_during_the_copy_removes_nothing(
@@ -283,22 +345,24 @@ def test_a_gc_of_the_copy_waits_for_snapshots_whose_packs_have_arrived(
     assert check_copy(copy, source.trees) == 3
 
 
+@pytest.mark.parametrize("named", list(Named))
 def test_packs_stay_while_the_copy_is_in_use(
-    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Source, copy: Path, named: Named, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(placing, "LOCK_SECONDS", 0.05)
-    copy = tmp_path / "copy"
-    rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
+    copied(source, copy, named)
     source.put()
     source.forget_for_good(1, 2)
     problems = Problems()
     with PackStore.open(os.fsencode(copy)) as restoring:
         restoring.hold()
-        report = rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, reporter=problems, catalog=None)
+        src, dst = map(os.fsdecode, named.places(source.store, copy))
+        report = rdc.sync(src, dst, MIRROR, reporter=problems, catalog=None)
     assert report.exit is ExitCode.PARTIAL
     assert ["as the copy is in use" in text for text in problems.texts] == [True]
+    assert problems.texts[0].startswith(str(copy))
     assert check_copy(copy, source.trees) == 1
-    rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
+    copied(source, copy, named)
     assert state_of(copy) == state_of(source.store)
 
 
@@ -339,26 +403,41 @@ def test_without_all_packs_no_snapshot_arrives_and_none_goes(
         rdc.SyncOptions(inplace=True),
     ],
 )
-def test_a_part_of_a_store_is_no_copy(source: Source, tmp_path: Path, options: rdc.SyncOptions) -> None:
-    copy = tmp_path / "copy"
+@pytest.mark.parametrize("named", list(Named))
+def test_a_part_of_a_store_is_no_copy(
+    source: Source, copy: Path, options: rdc.SyncOptions, named: Named
+) -> None:
     with pytest.raises(UsageError, match="a copy of it may not be whole"):
-        rdc.sync(f"{source.store}/", f"{copy}/", options, catalog=None)
+        copied(source, copy, named, options)
     assert not copy.exists() or os.listdir(copy) == []
 
 
+@pytest.mark.parametrize("named", list(Named))
 @pytest.mark.parametrize("way", list(Way))
-def test_over_another_store_nothing_is_copied(source: Source, tmp_path: Path, way: Way) -> None:
-    other = tmp_path / "other"
+def test_over_another_store_nothing_is_copied(source: Source, copy: Path, way: Way, named: Named) -> None:
+    """Nor into one."""
+    other = copy
     put_tree(source.tree, other)
     before = state_of(other)
     for options in (MIRROR, rdc.SyncOptions()):
         with pytest.raises(RdcError, match="SRC is not a copy of it"):
-            run_sync(source.store, other, options, way=way)
+            run_sync(*named.places(source.store, other), options, way=way)
+        with pytest.raises(RdcError, match="SRC is not a copy of it"):
+            run_sync(os.fsencode(source.store), other, options, way=way)
         with pytest.raises(RdcError, match="SRC is not a copy of it"):
             run_sync(source.tree, other, options, way=way)
     assert state_of(other) == before
 
 
+def test_a_symlink_to_a_store_is_copied_as_one(source: Source, copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("st")
+    rdc.sync(f"{tmp_path}/link", f"{copy.parent}/", MIRROR, catalog=None)
+    assert os.readlink(copy.parent / "link") == "st"
+
+
 def test_what_comes_last() -> None:
     assert all(map(comes_last, (b"store", b"lock", b"snapshots/1", b"forgotten/1")))
     assert not any(map(comes_last, (b"packs", b"packs/ab", b"packs/ab/abcd.pack")))
+    assert comes_last(b"st/snapshots/1", b"st")
+    assert comes_last(b"packs/ab", b"st")
+    assert not comes_last(b"st/packs/ab", b"st")

@@ -75,7 +75,7 @@ def test_a_directory_named_like_a_snapshot_is_none(tmp_path: Path) -> None:
 
 def test_a_path_means_a_directory_or_one_entry(store: Path) -> None:
     with PackStore.open(os.fsencode(store)) as place:
-        listed = place.listed()
+        listed = place.readable().snapshots
     for text, top, only in (
         (b"st/@1/", b"", None),
         (b"st/@latest/docs/", b"docs", None),
@@ -138,6 +138,52 @@ def test_of_a_file_read_from_front_to_back_each_frame_is_checked_once(
         assert checked == [600_000]
     finally:
         root.release()
+
+
+@pytest.mark.parametrize("size", [1 << 20, 100_000, 70_000, 999, 1])
+def test_pieces_are_the_content_and_none_but_the_last_is_small(tree: Path, store: Path, size: int) -> None:
+    """Whether their chunks follow one another in a frame or lie in many packs."""
+    noise = random.Random(8)
+    parts = [noise.randbytes(noise.randrange(60_000, 300_000)) for _ in range(12)]
+    content = b"".join(parts) if size > 999 else parts[0]
+    for number, part in enumerate(parts[::3]):
+        (tree / f"part {number}").write_bytes(part)
+        put_tree(tree, store)
+    (tree / "all").write_bytes(content[: 50 * size])
+    put_tree(tree, store)
+    root, _ = show(f"{store}/@latest/")
+    try:
+        with root.open_read(b"all") as file:
+            pieces = list(file.pieces(size))
+    finally:
+        root.release()
+    assert b"".join(pieces) == content[: 50 * size]
+    assert max(map(len, pieces)) <= size
+    assert all(2 * len(piece) >= size for piece in pieces[:-1])
+
+
+def test_only_equal_contents_have_one_name(tree: Path, store: Path) -> None:
+    zeros = bytes(1_000_000)
+    contents = [b"0123456789" * 30_000, zeros, zeros[1:], zeros[:500_000], b"1" + zeros, b"x", b""]
+    for number, content in enumerate(contents):
+        (tree / f"{number} one").write_bytes(content)
+        (tree / f"{number} two").write_bytes(content)
+    put_tree(tree, store)
+    root, _ = show(f"{store}/@latest/")
+    names = dict[bytes, bytes | None]()
+    try:
+        for number in range(len(contents)):
+            for which in (b"one", b"two"):
+                with root.open_read(b"%d %s" % (number, which)) as file:
+                    assert names.setdefault(contents[number], file.content_name) == file.content_name
+    finally:
+        root.release()
+    found = [name for name in names.values() if name is not None]
+    assert len(set(found)) == len(found) == len(contents) - 1
+    files = Root.open(os.fsencode(tree))
+    with files.open_read(b"0 one") as file:
+        assert file.content_name is None
+    files.release()
 
 
 def test_contents_are_read_anywhere(tree: Path, store: Path) -> None:

@@ -1,4 +1,5 @@
-"""What tests need beyond gcc and Python: `@pytest.mark.needs("rsync")` says so at a test.
+"""The programs and rights that tests need beyond gcc and Python: `@pytest.mark.needs("rsync")` at a test says
+so.
 
 A plain run of pytest leaves out the tests whose needs are missing here, and says at its end what to install.
 With --all-needs, as in scripts/test and in CI, nothing is left out, and a test that lacks something fails. A
@@ -37,7 +38,7 @@ class Need:
     programs: tuple[str, ...]
     """All of them must be there. A test may start them if it has the mark."""
     packages: str
-    """Of Debian."""
+    """The names of Debian's packages."""
     root: bool = False
     """Mounting takes root."""
 
@@ -126,7 +127,7 @@ _optional = False
 
 @contextmanager
 def running(item: pytest.Item) -> Iterator[None]:
-    """Meanwhile this test runs: its marks say what may be started."""
+    """Open a context in which this test runs: its marks say which programs may be started."""
     global _item  # noqa: PLW0603 - one test runs at a time
     _item = item
     try:
@@ -137,8 +138,8 @@ def running(item: pytest.Item) -> Iterator[None]:
 
 @contextmanager
 def optional_programs() -> Iterator[None]:
-    """Meanwhile a test may try programs that it can do without."""
-    global _optional  # noqa: PLW0603
+    """Open a context in which a test may try programs that it can do without."""
+    global _optional  # noqa: PLW0603 - one test runs at a time
     before, _optional = _optional, True
     try:
         yield
@@ -148,7 +149,7 @@ def optional_programs() -> Iterator[None]:
 
 @contextmanager
 def checked_programs() -> Iterator[None]:
-    """Meanwhile every process that a test starts is checked against its marks."""
+    """Open a context in which every process that a test starts is checked against the test's marks."""
     start = subprocess.Popen.__init__
 
     def checked(self: subprocess.Popen[Any], args: Any, *more: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Where the project's own files lie, for tests that read, build or start them."""
+"""The paths of the project's own files, for tests that read, build or start them."""
 
 from pathlib import Path
 

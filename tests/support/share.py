@@ -1,4 +1,4 @@
-"""How much of the random and repeated work a run of the tests does: a share, or all of it.
+"""The share of the random and repeated work that a run of the tests does: a fifth, or all of it.
 
 scripts/soak tests sets RDC_TESTS=all. Without it, a run takes a fifth of the examples and of the repetitions.
 Of a test marked `sampled(N)` a run has one of N of its parameters, and the commit says which: the next

@@ -151,7 +151,7 @@ def listed(found: Duplicates, top: Path) -> list[tuple[str, ...]]:
     return [tuple(os.path.relpath(path, top) for path in group.paths) for group in found.directories]
 
 
-def search(top: Path, *paths: str, options: DuplicateOptions = DuplicateOptions()) -> list[tuple[str, ...]]:  # noqa: B008
+def search(top: Path, *paths: str, options: DuplicateOptions = DuplicateOptions()) -> list[tuple[str, ...]]:  # noqa: B008 - frozen
     given = [os.fsencode(top / path) for path in paths] or [os.fsencode(top)]
     return listed(find_duplicates(given, options, directories=True), top)
 

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -296,9 +297,9 @@ def test_what_changes_after_the_walk_is_named_and_left_out(
 
         real = content.ContentReader.ends if stage == "ends" else content.ContentReader.expect
 
-        def first(self: object, argument: object, real: object = real) -> object:
+        def first(self: object, argument: object, real: Any = real) -> object:
             change()
-            return real(self, argument)  # type: ignore[operator]
+            return real(self, argument)
 
         with monkeypatch.context() as patch:
             patch.setattr(content.ContentReader, "ends" if stage == "ends" else "expect", first)

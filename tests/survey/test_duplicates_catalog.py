@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,9 +68,9 @@ def test_groups_of_which_the_catalog_knows_nothing_are_hashed(tmp_path: Path, ca
     collector = Collector()
     real = content.ContentReader.known
 
-    def gone(self: content.ContentReader, *arguments: object) -> object:
+    def gone(self: content.ContentReader, *arguments: Any) -> object:
         (top / "d").unlink()
-        return real(self, *arguments)  # type: ignore[arg-type]
+        return real(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(content.ContentReader, "known", gone)

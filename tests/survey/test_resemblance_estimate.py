@@ -7,6 +7,7 @@ import json
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 from rdc.cli.main import run as run_command
 from tests.support.running.fake_environment import FakeProcess
@@ -42,11 +43,11 @@ def pairs(top: Path) -> int:
     return count
 
 
-def told(verb: str, top: Path, *words: str) -> list[dict[str, object]]:
+def told(verb: str, top: Path, *words: str) -> list[dict[str, Any]]:
     process = FakeProcess()
     assert run_command([verb, "--json", "--no-catalog", "-q", *words, str(top)], process.environment) == 0
     if verb == "scan":
-        found: list[dict[str, object]] = json.loads(process.out)["similar"]
+        found: list[dict[str, Any]] = json.loads(process.out)["similar"]
         return found
     return [event for line in process.out.splitlines() if (event := json.loads(line))["event"] == "group"]
 
@@ -55,15 +56,15 @@ def test_scan_and_similar_agree_within_the_stated_error(tmp_path: Path) -> None:
     count = pairs(tmp_path)
     measured: dict[str, float] = {}
     for group in told("similar", tmp_path, "--threshold=0.01"):
-        for file in group["files"]:  # type: ignore[attr-defined]
+        for file in group["files"]:
             measured[os.path.basename(file["path"])] = file["similarity"]
     differences = []
     for group in told("scan", tmp_path):
-        names = [os.path.basename(path["path"]) for path in group["paths"]]  # type: ignore[attr-defined]
+        names = [os.path.basename(path["path"]) for path in group["paths"]]
         assert len(names) == 2
         assert names[0][:2] == names[1][:2]
-        assert 0 < group["resemblance"] < 1  # type: ignore[operator] # they are not the same
-        differences.append(group["resemblance"] - measured[names[0]])  # type: ignore[operator]
+        assert 0 < group["resemblance"] < 1
+        differences.append(group["resemblance"] - measured[names[0]])
     assert len(differences) > count / 2
     assert sum(abs(one) <= ERROR for one in differences) >= 0.95 * len(differences), sorted(differences)
     assert abs(sum(differences) / len(differences)) < 0.1, sorted(differences)

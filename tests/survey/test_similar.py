@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -271,10 +272,10 @@ def test_what_changes_before_its_traits_are_read_is_named(
 
     real = read_traits
 
-    def late(*arguments: object) -> object:
+    def late(*arguments: Any) -> object:
         (tmp_path / "a").unlink()
         os.truncate(tmp_path / "b", 199_999)
-        return real(*arguments)  # type: ignore[arg-type]
+        return real(*arguments)
 
     monkeypatch.setattr(similar, "read_traits", late)
     read = read_files(paths, SimilarOptions(), report, NoCatalog())

@@ -152,13 +152,13 @@ def test_special_files_are_named_once_and_stay_in_the_listing(tmp_path: Path) ->
 
 def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     top = build(tmp_path, "a/secret/f", "a/z/f", "b/f")
-    os.chmod(top, 0o711)  # noqa: S103
+    os.chmod(top, 0o711)  # noqa: S103 - this is the question
     os.chmod(tmp_path / "a" / "secret", 0)
     root = Root.open(top)
     reports = Reports()
     with as_nobody(), pytest.raises(FileError):
         list(Walk(root, NO_RULES, reports))
-    os.chmod(top, 0o755)  # noqa: S103
+    os.chmod(top, 0o755)  # noqa: S103 - this is the question
     walking = Walk(root, NO_RULES, reports)
     with as_nobody():
         assert [d.path for d in walking] == [b"", b"a", b"a/z", b"b"]

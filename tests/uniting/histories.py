@@ -17,6 +17,8 @@ USERS_STEPS = (
     "same", "back",
 )  # fmt: skip
 
+STEPS_WITH_ATTRIBUTES = (*USERS_STEPS, "attributes", "attributes", "attributes", "attributes")
+
 Step = tuple[str, int, int, int]
 
 side = st.integers(0, 1)
@@ -26,6 +28,9 @@ steps = st.tuples(
     side, number, number,
 )  # fmt: skip
 users = st.lists(steps, min_size=1, max_size=10)
+users_with_attributes = st.lists(
+    st.tuples(st.sampled_from(STEPS_WITH_ATTRIBUTES), side, number, number), min_size=1, max_size=10
+)
 
 
 def populate(world: World) -> None:
@@ -61,6 +66,8 @@ def take_step(world: World, step: Step) -> None:
             world.change(at, path, mtime=world.tick())
         case "mode":
             world.change(at, path, mode=(0o600, 0o644, 0o755)[other % 3])
+        case "attributes":
+            world.attribute(at, path, world.tick() if other % 4 else 0)
         case "same":
             # Both users write the same, at other times.
             content = b"both %d" % world.tick()

@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rdc.lean.records import replace as with_fields
+from rdc.model.preserved import AttributeKinds, Attributes
+from rdc.uniting.attributes import AttributeSets
 from rdc.uniting.plan import (
     Intent,
     Plan,
     Remove,
     Rules,
+    SetAttributes,
     SetFields,
     Write,
     make_plan,
@@ -47,6 +50,8 @@ class Thing:
     mtime: int
     inode: int
     ctime: int
+    attributes: bytes = b""
+    """The digest of the set of its extended attributes."""
 
     @property
     def stamp(self) -> Stamp:
@@ -54,6 +59,15 @@ class Thing:
 
 
 Disk = dict[bytes, Thing]
+
+
+def attributes_of(number: int) -> Attributes:
+    """The set of extended attributes with this number; none for 0."""
+    return ((b"user.rdc.test", b"%d" % number),) if number else ()
+
+
+def digest_of(attributes: Attributes) -> bytes:
+    return AttributeSets(AttributeKinds.USER).add(attributes)
 
 
 def parent(path: bytes) -> bytes:
@@ -70,6 +84,8 @@ class World:
     """0: each inode number is used once; otherwise numbers repeat after so many, and lie."""
     has_times: bool = False
     """Whether no two contents have one time. Without an ancestor a file's size and time say what it has."""
+    has_attributes: bool = False
+    """Whether extended attributes take part in runs."""
     disks: tuple[Disk, Disk] = field(default_factory=lambda: ({}, {}))
     base: dict[bytes, Ancestor] = field(default_factory=dict)
     plans: list[tuple[int, dict[bytes, Intent], frozenset[tuple[bytes, bytes]]]] = field(default_factory=list)
@@ -107,10 +123,11 @@ class World:
         if not self.may_make(side, path) or (old is not None and old.kind == DIRECTORY):
             return
         now = self.tick()
-        inode = old.inode if old is not None and old.kind == FILE else self.inode()
-        disk[path] = Thing(
-            FILE, content, old.mode if old else 0o644, now if mtime is None else mtime, inode, now
-        )
+        is_same = old is not None and old.kind == FILE
+        inode = old.inode if old is not None and is_same else self.inode()
+        attributes = old.attributes if old is not None and is_same else b""
+        time = now if mtime is None else mtime
+        disk[path] = Thing(FILE, content, old.mode if old else 0o644, time, inode, now, attributes)
 
     def link(self, side: int, path: bytes, target: bytes) -> None:
         old = self.disks[side].get(path)
@@ -128,6 +145,13 @@ class World:
         mode = thing.mode if mode is None else mode
         mtime = thing.mtime if mtime is None or thing.kind == DIRECTORY else mtime
         self.disks[side][path] = replace(thing, mode=mode, mtime=mtime, ctime=self.tick())
+
+    def attribute(self, side: int, path: bytes, number: int) -> None:
+        """Give an entry another set of extended attributes."""
+        thing = self.disks[side].get(path)
+        if thing is not None and thing.kind != SYMLINK:
+            digest = digest_of(attributes_of(number))
+            self.disks[side][path] = replace(thing, attributes=digest, ctime=self.tick())
 
     def remove(self, side: int, path: bytes) -> None:
         for each in under(self.disks[side], path):
@@ -152,7 +176,7 @@ class World:
     def row(self, thing: Thing) -> Row:
         return Row(
             thing.kind, thing.content, thing.mode, thing.mtime, thing.inode,
-            None, thing.stamp, Doubt.NONE, False,
+            None, thing.stamp, Doubt.NONE, False, thing.attributes,
         )  # fmt: skip
 
     def plan(self, *, exchanged: bool = False, rules: Rules | None = None) -> Plan:
@@ -172,7 +196,12 @@ class World:
         if exchanged:
             views.reverse()
             base = {path: row._replace(stamps=row.stamps[::-1]) for path, row in base.items()}
-        rules = with_fields(rules or Rules(), unfinished=unfinished, begun=frozenset(begun))
+        rules = with_fields(
+            rules or Rules(),
+            unfinished=unfinished,
+            begun=frozenset(begun),
+            attributes=self.has_attributes,
+        )
         self.trees = (tree_of(base), tree_of(views[0]), tree_of(views[1]))
         return make_plan(*self.trees, rules)
 
@@ -183,7 +212,7 @@ class World:
         self.note()
         intents = {path: intent[::-1] if exchanged else intent for path, intent in plan.journal.items()}
         self.plans.append((self.generation, intents, plan.renames))
-        for number, (side, step) in enumerate(plan.steps):
+        for number, (side, step) in enumerate((*plan.steps, *plan.attributes)):
             if number == stop:
                 return plan
             self.do(side ^ flip, step, allowed=rules is not None)
@@ -195,7 +224,9 @@ class World:
         stamps = {
             path: (self.disks[LEFT][path].stamp, self.disks[RIGHT][path].stamp) for path in plan.settled
         }
-        self.base = {path: Ancestor(*row, stamps[path]) for path, row in plan.settled.items()}
+        self.base = {
+            path: Ancestor(*row[:4], stamps[path], row.attributes) for path, row in plan.settled.items()
+        }
         for path, kept in plan.kept.items():
             assert path not in self.base, path
             self.base[path] = kept if not exchanged else kept._replace(stamps=kept.stamps[::-1])
@@ -227,10 +258,18 @@ class World:
                     assert row.kind != DIRECTORY
                     if not allowed:
                         self.check_gone(side, path, disk[path])
-                disk[path] = Thing(row.kind, row.content, row.mode, row.mtime_ns, self.inode(), self.tick())
+                # A file has its attributes before it has its name.
+                attributes = row.attributes if row.kind == FILE else b""
+                disk[path] = Thing(
+                    row.kind, row.content, row.mode, row.mtime_ns, self.inode(), self.tick(), attributes
+                )
             case SetFields(path, row, mode, mtime_ns):
                 assert disk[path].kind == row.kind, (step, disk)
                 disk[path] = replace(disk[path], mode=mode, mtime=mtime_ns, ctime=self.tick())
+            case SetAttributes(path, row, before, wanted, _, _, _):
+                assert disk[path].kind == row.kind, (step, disk)
+                assert before is None or disk[path].attributes == before, (step, disk)
+                disk[path] = replace(disk[path], attributes=wanted, ctime=self.tick())
             case Remove(path, row):
                 assert under(disk, path) == [path], (step, disk)
                 assert (disk[path].kind, disk[path].content) == (row.kind, row.content), (step, disk)

@@ -19,11 +19,12 @@ from rdc.session.runtime.commands import Conversation
 from rdc.uniting.plan import Rules
 from rdc.uniting.records import UniteItem
 from rdc.uniting.rows import FILE, LEFT, RIGHT, SYMLINK, Ancestor
-from tests.uniting.histories import PATHS, USERS_STEPS, populate, take_step
+from tests.uniting.histories import PATHS, STEPS_WITH_ATTRIBUTES, USERS_STEPS, populate, take_step
 from tests.uniting.real_world import (
     QUICK,
     RealWorld,
     Snapshot,
+    attributes_in,
     conflicts_of,
     every_stat,
     items_of,
@@ -36,14 +37,17 @@ from tests.uniting.remote_runs import Wrap
 
 def users_steps(rng: random.Random, world: RealWorld, most: int = 8) -> None:
     for _ in range(rng.randint(1, most)):
-        step = rng.choice(USERS_STEPS), rng.randrange(2), rng.randrange(len(PATHS)), rng.randrange(len(PATHS))
+        what = STEPS_WITH_ATTRIBUTES if world.has_attributes else USERS_STEPS
+        step = rng.choice(what), rng.randrange(2), rng.randrange(len(PATHS)), rng.randrange(len(PATHS))
         take_step(world, step)
 
 
-def history_beside_memory(seed: int, top: Path, *, remote: bool = False) -> None:
+def history_beside_memory(
+    seed: int, top: Path, *, remote: bool = False, has_attributes: bool = False
+) -> None:
     """Check that real runs do what the plan in memory does, and that a second run writes nothing."""
     rng = random.Random(seed)
-    world = RealWorld(top, random.Random(~seed) if remote else None)
+    world = RealWorld(top, random.Random(~seed) if remote else None, has_attributes=has_attributes)
     populate(world)
     world.run_real(replace(QUICK, checksum=True))
     for _ in range(4):
@@ -55,6 +59,9 @@ def history_beside_memory(seed: int, top: Path, *, remote: bool = False) -> None
         assert not problems_of(events)
         for side in (LEFT, RIGHT):
             assert snapshot(world.tops[side]) == shown(world.disks[side])
+            things = world.disks[side].items()
+            sets = {path: thing.attributes for path, thing in things if thing.attributes}
+            assert attributes_in(world.tops[side]) == sets
         assert conflicts_of(events) == {each[:2] for each in plan.conflicts}
         world.run_real()  # what the last one read, this one knows
         before = [every_stat(top) for top in world.tops]
@@ -79,7 +86,7 @@ class Lives:
 
     def _look(self) -> tuple[Places, Places]:
         """Return what each side has now."""
-        left, right = (_places_of(snapshot(top)) for top in self._world.tops)
+        left, right = map(_places_in, self._world.tops)
         self._common |= left.keys() & right.keys()
         return left, right
 
@@ -118,6 +125,15 @@ def _places_of(rows: Snapshot) -> Places:
     for path, (kind, content, _) in rows.items():
         if kind == FILE and not _is_temporary(path):
             found.setdefault(content, set()).add(path)
+    return found
+
+
+def _places_in(top: Path) -> Places:
+    """Return the contents of files below a directory, and the sets of attributes of all entries."""
+    found = _places_of(snapshot(top))
+    for path, digest in attributes_in(top).items():
+        if not _is_temporary(path):
+            found.setdefault(b"the set " + digest, set()).add(path)
     return found
 
 
@@ -224,7 +240,13 @@ def lose_state(world: RealWorld, rng: random.Random, saved: dict[int, Path]) -> 
 
 
 def history_with_kills(
-    seed: int, loses: bool, top: Path, *, remote: bool = False, kill: Kill = killed_run
+    seed: int,
+    loses: bool,
+    top: Path,
+    *,
+    remote: bool = False,
+    has_attributes: bool = False,
+    kill: Kill = killed_run,
 ) -> None:
     """Check that no content is lost that both sides did not have in common, or that no user dismissed.
 
@@ -232,7 +254,8 @@ def history_with_kills(
     alone.
     """
     rng = random.Random(seed)
-    world = RealWorld(top, random.Random(~seed) if remote else None, has_times=loses)
+    others = random.Random(~seed) if remote else None
+    world = RealWorld(top, others, has_times=loses, has_attributes=has_attributes)
     populate(world)
     world.run_real()
     lives = Lives(world)
@@ -253,11 +276,11 @@ def history_with_kills(
     names = {path for path, _ in conflicts_of(events)}
     left, right = (
         {
-            path: row
+            path: (row, sets.get(path))
             for path, row in snapshot(top).items()
             if not any(path == name or path.startswith(name + b"/") for name in names)
         }
-        for top in world.tops
+        for top, sets in ((top, attributes_in(top)) for top in world.tops)
     )
     assert left == right
     assert not problems_of(events)
@@ -270,15 +293,18 @@ def adopt(world: RealWorld) -> None:
 
     for side in (LEFT, RIGHT):
         world.disks[side].clear()
+        sets = attributes_in(world.tops[side])
         for path, (kind, content, mode) in snapshot(world.tops[side]).items():
             if _is_temporary(path):
                 continue
             seen = os.lstat(world.at(side, path))
             inode = seen.st_ino if kind != SYMLINK else world.inode() << 80
-            world.disks[side][path] = Thing(kind, content, mode, seen.st_mtime_ns, inode, world.tick())
+            attributes = sets.get(path, b"")
+            time = seen.st_mtime_ns
+            world.disks[side][path] = Thing(kind, content, mode, time, inode, world.tick(), attributes)
     left, right = world.disks
     for path in left.keys() & right.keys():
         one, other = left[path], right[path]
         if (one.kind, one.content) == (other.kind, other.content):
             stamps = one.stamp, other.stamp
-            world.base[path] = Ancestor(one.kind, one.content, one.mode, one.mtime, stamps)
+            world.base[path] = Ancestor(one.kind, one.content, one.mode, one.mtime, stamps, None)

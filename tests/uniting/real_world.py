@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from rdc.lean.records import replace as with_fields
 from rdc.progress import Problem
 from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UniteReport
 from rdc.uniting.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK
 from rdc.uniting.run import unite
-from tests.uniting.pure_world import Disk, World
+from tests.uniting.pure_world import Disk, World, attributes_of, digest_of
 from tests.uniting.remote_runs import Wrap, unite_in_turns
 
 SIDES = ("left", "right")
@@ -44,6 +45,18 @@ def snapshot(top: Path) -> Snapshot:
     return found
 
 
+def attributes_in(top: Path) -> dict[bytes, bytes]:
+    """The digests of the sets of extended attributes of all entries that have any."""
+    found = {}
+    for path in snapshot(top):
+        real = os.path.join(os.fsencode(top), path)
+        names = os.listxattr(real, follow_symlinks=False)
+        pairs = [(os.fsencode(name), os.getxattr(real, name, follow_symlinks=False)) for name in names]
+        if pairs:
+            found[path] = digest_of(tuple(sorted(pairs)))
+    return found
+
+
 def every_stat(top: Path) -> dict[str, tuple[int, ...]]:
     """What tells whether anything was written below a directory, the state included."""
     found: dict[str, tuple[int, ...]] = {}
@@ -58,9 +71,16 @@ def every_stat(top: Path) -> dict[str, tuple[int, ...]]:
 class RealWorld(World):
     """A World whose steps are done on disk, too."""
 
-    def __init__(self, top: Path, remote: random.Random | None = None, *, has_times: bool = False) -> None:
+    def __init__(
+        self,
+        top: Path,
+        remote: random.Random | None = None,
+        *,
+        has_times: bool = False,
+        has_attributes: bool = False,
+    ) -> None:
         """`remote`: runs are as between two machines, and it chooses which side dials."""
-        super().__init__(has_times=has_times)
+        super().__init__(has_times=has_times, has_attributes=has_attributes)
         self.remote = remote
         self.tops = (top / "left", top / "right")
         for each in self.tops:
@@ -113,6 +133,16 @@ class RealWorld(World):
             if mtime is not None:
                 os.utime(self.at(side, path))
 
+    def attribute(self, side: int, path: bytes, number: int) -> None:
+        thing = self.disks[side].get(path)
+        super().attribute(side, path, number)
+        if thing is not None and thing.kind != SYMLINK:
+            real = self.at(side, path)
+            for name in os.listxattr(real):
+                os.removexattr(real, name)
+            for key, value in attributes_of(number):
+                os.setxattr(real, key, value)
+
     def remove(self, side: int, path: bytes) -> None:
         real = self.at(side, path)
         if path in self.disks[side]:
@@ -161,6 +191,7 @@ class RealWorld(World):
         wrap: Wrap | None = None,
     ) -> UniteReport:
         left, right = self.tops[::-1] if exchanged else self.tops
+        options = with_fields(options, xattrs=self.has_attributes)
         if self.remote is None:
             return unite(os.fsencode(left), os.fsencode(right), options, report)
         near = self.remote.randrange(2)

@@ -39,7 +39,7 @@ def with_parents(values: Values) -> dict[str, str]:
 
 def row_of(value: str, inode: int) -> Row:
     if value in BARRED_VALUES:
-        return Row(BARRED, value.encode(), 0, 0, 0, None, Stamp(0, 0, 0, 0, 0), Doubt.NONE, False)
+        return Row(BARRED, value.encode(), 0, 0, 0, None, Stamp(0, 0, 0, 0, 0), Doubt.NONE, False, b"")
     if value == "d":
         kind, content, mode, time = DIRECTORY, "", 0o755, 0
     elif value.startswith("l:"):
@@ -58,6 +58,7 @@ def row_of(value: str, inode: int) -> Row:
         Stamp(len(content), mode, time, inode, 1),
         Doubt.NONE,
         False,
+        b"",
     )
 
 
@@ -99,7 +100,7 @@ def views(base: Values, sides: tuple[Values, Values], moves: tuple[Values, Value
         row = row_of(value, numbers[path])
         mode = row.mode if row.kind != SYMLINK else 0
         time = row.mtime_ns if row.kind == FILE else 0
-        known[path.encode()] = Ancestor(row.kind, row.content, mode, time, (row.stamp, row.stamp))
+        known[path.encode()] = Ancestor(row.kind, row.content, mode, time, (row.stamp, row.stamp), None)
     return known, rows
 
 

@@ -16,7 +16,7 @@ STAMP = Stamp(1, 0o644, 2, 3, 4)
 
 
 def row(kind: int, content: bytes = b"") -> Ancestor:
-    return Ancestor(kind, content, 0o644, 5, (STAMP, STAMP))
+    return Ancestor(kind, content, 0o644, 5, (STAMP, STAMP), None)
 
 
 paths = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4).map("/".join).map(str.encode)

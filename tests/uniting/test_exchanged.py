@@ -35,7 +35,7 @@ STAMP = Stamp(3, 0o644, 5, 6, 7)
 def row(kind: int, content: bytes = b"") -> Row:
     stamp = STAMP if kind == FILE else STAMP._replace(size=0)
     mode = 0o644 if kind != SYMLINK else 0
-    return Row(kind, content, mode, 5, 9, None, stamp, Doubt.NONE, False)
+    return Row(kind, content, mode, 5, 9, None, stamp, Doubt.NONE, False, b"")
 
 
 XY = b"x", b"y"
@@ -144,7 +144,7 @@ def test_no_path_leads_out_or_is_reserved(path: bytes) -> None:
 
 
 def test_rows_have_their_directories() -> None:
-    original = {b"f": Ancestor(FILE, b"c" * 16, 0o644, 5, (STAMP, STAMP))}
+    original = {b"f": Ancestor(FILE, b"c" * 16, 0o644, 5, (STAMP, STAMP), None)}
     for rows in ({b"x/y": row(FILE, b"c" * 16)}, {b"f/y": row(FILE, b"c" * 16)}):
         told = Told((), (), (), rows, {}, ())
         with pytest.raises(ProtocolError, match="without its directory"):

@@ -111,13 +111,16 @@ def test_a_second_run_at_the_same_time_is_refused(pair: Pair) -> None:
     pair.unite()
 
 
-def room(monkeypatch: pytest.MonkeyPatch, blocks: int, inodes: int, device: dict[int, int]) -> None:
-    """Has file systems say what they have left: blocks of 4 KiB, inodes, and a device of each directory."""
+def room(
+    monkeypatch: pytest.MonkeyPatch, blocks: int, inodes: int, device: dict[int, int], *, total: int = 10**6
+) -> None:
+    """Has file systems say what they have left, blocks of 4 KiB (of `total`) and inodes, and a device of each
+    directory."""
     whole, stat = os.fstatvfs, os.fstat
 
     def fstatvfs(fd: int) -> os.statvfs_result:
         found = list(whole(fd))
-        found[1], found[4], found[5], found[7] = 4096, blocks, 1_000, inodes
+        found[1], found[2], found[4], found[5], found[7] = 4096, total, blocks, 1_000, inodes
         return os.statvfs_result(found)
 
     def fstat(fd: int) -> os.stat_result:
@@ -146,7 +149,7 @@ def test_a_run_without_room_for_all_of_it_does_nothing(
     (pair.left / "new").write_bytes(bytes(range(256)) * 16)
     (pair.right / "other").write_bytes(bytes(range(256)) * 16)
     devices = {} if one else {pair.left.stat().st_ino: 1, pair.right.stat().st_ino: 2}
-    for blocks, inodes, text in ((1, 100, "bytes, found 4,096 free"), (100, 0, "new entr")):
+    for blocks, inodes, text in ((1, 100, "bytes, found 4,096 free"), (100, 1, "new entr")):
         if blocks == 1 and not one:
             (pair.left / "more").write_bytes(bytes(range(256)) * 16)
         with monkeypatch.context() as patch:
@@ -157,6 +160,15 @@ def test_a_run_without_room_for_all_of_it_does_nothing(
                 assert caught.value.code is ExitCode.FILE_IO
         assert pair.texts("a") == ["edited", "a"]
     assert pair.unite().exit is ExitCode.OK
+
+
+def test_a_file_system_that_tells_no_room_is_written_to(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    room(monkeypatch, 0, 0, {pair.left.stat().st_ino: 1, pair.right.stat().st_ino: 2}, total=0)
+    pair.both("a", "a")
+    (pair.left / "new").write_bytes(b"new")
+    (pair.right / "other").write_bytes(b"other")
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("new") == ["new", "new"]
 
 
 def test_holes_need_no_room(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

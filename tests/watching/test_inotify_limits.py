@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,9 +76,9 @@ def test_past_the_limit_of_watches_changes_are_found_all_the_same(
     source, destination = places
     add = TreeEvents.watch
 
-    def only_the_top(self: TreeEvents, root: object, path: bytes) -> None:
+    def only_the_top(self: TreeEvents, root: Any, path: bytes) -> None:
         if path == b"":
-            add(self, root, path)  # type: ignore[arg-type]
+            add(self, root, path)
         else:
             self.limit = "fs.inotify.max_user_watches is reached"
 
@@ -100,14 +101,14 @@ def test_an_overflow_has_the_whole_tree_read(
     take = TreeEvents._sort
     lost = 0
 
-    def lose(self: TreeEvents, directory: bytes, event: object) -> bool:
+    def lose(self: TreeEvents, directory: bytes, event: Any) -> bool:
         nonlocal lost
         if directory == b"d":
             lost += 1
             return False
         if lost:
             self._overflow = True
-        return take(self, directory, event)  # type: ignore[arg-type]
+        return take(self, directory, event)
 
     monkeypatch.setattr(TreeEvents, "_sort", lose)
     told: list[WatchEvent] = []

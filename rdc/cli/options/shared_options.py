@@ -90,16 +90,16 @@ def read_choice(words: Words) -> CatalogChoice:
 ReadRuleFile = Callable[[str], bytes]
 """Maps the name of a rule file to its content; '-' is stdin. Raises RdcError."""
 
-CHOOSE = "Choose (rules form one list in the order given; the first rule that matches decides)"
+CHOOSE = "Choose (of the patterns, in the order given, the first that matches decides)"
 """The title of the options that choose files in a short help."""
 
 FILTER_GROUP = OptionGroup(
-    "Choosing files (rules form one list in the order given; the first rule that matches decides)",
+    "Choosing files (rules form one list in the order given, of which the first that matches decides)",
     stage=CHOOSE,
     options=(
         Option(
             ("--exclude",),
-            "leave out entries that match",
+            "leave out what matches, such as '*.o' anywhere or /build/ at the top",
             "PATTERN",
             common=True,
             note="""The patterns are rsync's: see [Filters](../filters.md). What is excluded is not deleted
@@ -107,7 +107,7 @@ FILTER_GROUP = OptionGroup(
         ),
         Option(
             ("--include",),
-            "take entries that match, although a later rule leaves them out",
+            "take what matches, even if a later pattern leaves it out",
             "PATTERN",
             common=True,
             example="--include='*.c' --exclude='*' src/ backup/",

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 _OUTPUT = (
     Option(
         ("-v", "--verbose"),
-        "print each changed entry; twice: unchanged ones, too",
+        "print each changed entry; -vv: unchanged ones, too",
         common=True,
         note="""As in rsync, a file of which only permissions or times changed is named by `-vv` and
             `-i`, not by `-v`. Unchanged entries are not listed where `-c`, `-I`, `-H`, `-A` or `-X`
@@ -78,7 +78,7 @@ _OUTPUT = (
     ),
     Option(
         ("-i", "--itemize-changes"),
-        "print each change with rsync's 11-character code; twice: all entries",
+        "print each change with rsync's 11-character code; -ii: all entries",
         common=True,
         note="The code is rsync's. A moved file is one line: `*renaming   old -> new`.",
         rsync="""`-ii` lists no unchanged entries beside `-c`, `-I`, `-H`, `-A`, `-X` and `-U`; beside
@@ -129,7 +129,7 @@ _OUTPUT = (
     ),
     Option(
         ("-P",),
-        "show progress; the same as --partial --progress",
+        "show progress; partial files are always kept",
         common=True,
         example="-P src/ host:backup/",
         rsync="the same as `--progress`, since `--partial` is always on",
@@ -223,7 +223,7 @@ _LEVELS = {"name": 2, "del": 1, "stats": 3, "progress": 2, "none": 0, "all": 4}
 
 
 def read_style(words: Words, source: Location, destination: Location) -> TerminalStyle:
-    """Return what is shown. Raises UsageError."""
+    """Return the style of the output, by the options. Raises UsageError."""
     verbose, itemize = (words.count(name) for name in ("--verbose", "--itemize-changes"))
     unchanged = max(verbose, itemize) > 1
     style = TerminalStyle(
@@ -321,7 +321,7 @@ def _goes_to_stderr(words: Words) -> bool:
 
 
 def _informed(style: TerminalStyle, flag: str, given: str) -> TerminalStyle:
-    """`style` with one flag of --info, such as `stats2`."""
+    """Return `style` with one flag of --info, such as `stats2`."""
     name = flag.lower().rstrip("0123456789")
     digits = flag[len(name) :]
     if name not in _LEVELS or len(digits) > 1:
@@ -352,7 +352,7 @@ def _format(*, given: str, name: str, words: Words, source: Location) -> OutForm
 
 
 def _copy(source: Location, destination: Location) -> Copy:
-    """Return what this machine sees of the copied entries: of the source, or of what was fetched."""
+    """Return the direction of the copy as this machine sees it: sent from the source, or fetched."""
     if source.host is not None:
         return Copy("recv", destination.path)
     inner = source.path.endswith(b"/") or os.path.basename(source.path) in (b".", b"..")

@@ -54,7 +54,7 @@ Usage: rdc sync [OPTIONS] SRC... DST
 
 Examples:
   rdc sync src/ backup/                  update backup/ from src/; only the differences are sent
-  rdc sync -n -i src/ backup/            show what that would change
+  rdc sync -n -v src/ backup/            print what that would change
   rdc sync --delete src/ host:backup/    over ssh; delete there what src/ no longer has
   rdc sync host:data .                   fetch the directory data from host
   rdc sync notes photos/ host:backup/    the directory notes and the contents of photos/
@@ -82,16 +82,16 @@ Usage: rdc sync [OPTIONS] SRC... DST
 
 Examples:
   rdc sync src/ backup/                  update backup/ from src/; only the differences are sent
-  rdc sync -n -i src/ backup/            show what that would change
+  rdc sync -n -v src/ backup/            print what that would change
   rdc sync --delete src/ host:backup/    over ssh; delete there what src/ no longer has
   rdc sync host:data .                   fetch the directory data from host
 
-SRC/ means the contents of the directory, SRC the directory itself. Subdirectories, symlinks, permissions,
-times and partial files are always included, so -a and --partial need not be given.
+SRC/ means the contents of the directory, SRC the directory itself. Subdirectories, symlinks, permissions and
+times are always copied, as root owners, too, so -a need not be given. A host needs rdc (see rdc install).
 """
 
 _SHORT_CLOSING = """
-All options and exit codes: rdc sync --help=all. The man page: rdc sync --man | man -l -
+All options: rdc sync --help=all. The man page: rdc sync --man | man -l -
 """
 
 help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING, ShortHelp(_SHORT, _SHORT_CLOSING))

@@ -33,7 +33,7 @@ class CompleteLink:
     def __init__(
         self, corpus: Corpus, compared: array[int], threshold: float, stop: StopSignal | None
     ) -> None:
-        """`compared`: the documents, which are numbered by their position in this column."""
+        """Take `compared`: the documents, which are numbered by their position in this column."""
         self._corpus = corpus
         self._compared = compared
         self._threshold = threshold

@@ -215,18 +215,18 @@ class RowProblems:
         """Rows that were added one by one."""
 
     def add(self, row: int, reason: str) -> None:
-        """`reason` completes `PATH: row N: `."""
+        """Add a bad row. `reason` completes `PATH: row N: `."""
         self.count += 1
         self.bad += 1
         if self.bad <= ROW_PROBLEMS:
             self.found.append(RowProblem(ProblemKind.ROW, row, reason))
 
     def note(self, message: str, row: int = 0) -> None:
-        """A problem that is not counted among bad rows."""
+        """Note a problem that is not counted among bad rows."""
         self.found.append(RowProblem(ProblemKind.NOTE, row, message))
 
     def refuse(self, message: str, left_out: int) -> None:
-        """A problem of the file, which every range of it meets."""
+        """Note a problem of the whole file, which every range of it meets. `left_out`: rows."""
         self.count += left_out
         self.found.append(RowProblem(ProblemKind.WHOLE, 0, message, left_out))
 

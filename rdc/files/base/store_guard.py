@@ -36,6 +36,21 @@ def head_of(directory: int) -> bytes | None:
     return data if data.startswith(MAGIC) else None
 
 
+def head_at(directory: int, entry: bytes) -> bytes | None:
+    """Return the head of the store that is the entry of an open directory, or, for b"", that directory; None
+    for no store, or a symlink."""
+    if not entry:
+        return head_of(directory)
+    try:
+        fd = os.open(entry, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        return head_of(fd)
+    finally:
+        os.close(fd)
+
+
 def levels_to_store(directory: int) -> int | None:
     """Return how many directories above the open `directory` a store is: 0 if it is one itself, None for no
     store."""
@@ -104,9 +119,10 @@ def _head_at(path: bytes) -> bytes | None:
         os.close(fd)
 
 
-def comes_last(path: bytes) -> bool:
-    """Return whether an entry of a store is one that lists: it is of use once all packs are there."""
-    return not (path + b"/").startswith(b"packs/")
+def comes_last(path: bytes, store: bytes = b"") -> bool:
+    """Return whether an entry of the store at the path `store` is one that lists: it is of use once all packs
+    are there."""
+    return not (path + b"/").startswith(store + b"/packs/" if store else b"packs/")
 
 
 def check_opened(
@@ -115,23 +131,18 @@ def check_opened(
     """Raise UsageError if a sync into the open `directory` would change a store, or copy one in part.
 
     `entry`: the one entry of it that the sync is about, b"" for all. `source`: the head of the store that SRC
-    is; None: it is none, or does not say so.
+    is, with a slash at its end or without; None: it is none, or does not say so.
     """
     if source is not None:
         _check_copy(shown, options)
     levels = levels_to_store(directory)
-    if levels is None and entry:
-        try:
-            fd = os.open(entry, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-        except OSError:
-            return
-        try:
-            levels = None if head_of(fd) is None else 0
-        finally:
-            os.close(fd)
-    if levels is None or (levels == 0 and not entry and source is not None and source == head_of(directory)):
+    # What would come into a store from a SRC without a slash is an entry of it, and no copy.
+    there = None if levels is not None and entry else head_at(directory, entry)
+    if levels is None and there is None:
         return
-    raise _refusal(shown, is_store=levels == 0)
+    is_store = levels in (None, 0)
+    if not (is_store and there is not None and there == source):
+        raise _refusal(shown, is_store=is_store)
 
 
 def _check_copy(shown: bytes, options: SyncOptions) -> None:

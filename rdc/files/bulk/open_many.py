@@ -488,4 +488,4 @@ class SnapshotContent(MemoryFile):
         super().__init__(root, b"", Identity(0, 0, len(content), 0, 0), content)
 
     def check_unchanged(self) -> None:
-        """Never raises: later changes to the files do not affect what was read."""
+        """Do nothing, and never raise: later changes to the files do not affect what was read."""

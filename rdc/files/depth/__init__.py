@@ -97,8 +97,8 @@ class Depth:
     )
 
     def __init__(self, fixed: int = 0, first: int = 1) -> None:
-        """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits. `first`: the depth
-        until waits were measured."""
+        """Take `fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: chosen by the waits. `first`:
+        the depth until waits were measured."""
         self.most = share_of_descriptors(min(min(fixed, DEPTH_LIMIT) or DEPTH_MOST, _bound[0]))
         """The upper bound of `now`."""
         self.fixed = min(fixed, self.most)
@@ -163,8 +163,8 @@ class Depths:
     __slots__ = ("listing", "looking", "opening", "reading", "renaming", "setting", "writing")
 
     def __init__(self, fixed: int = 0, first: int = 1) -> None:
-        """`fixed` holds for all calls, as in Depth. `first` holds for lists and opens: a store of objects
-        begins with more than one."""
+        """Apply `fixed` to all calls, as in Depth, and `first` to lists and opens: a store of objects begins
+        with more than one."""
         self.listing = Depth(fixed, first)
         """Lists of directories. The wait of one is the mean of its calls."""
         self.looking = Depth(fixed)

@@ -532,7 +532,7 @@ def _refusal(call: Callable[[], None]) -> OSError | None:
     error tells of something else.
 
     Some file systems refuse with EIO what they lack, and a failing disk says the same: then the call is made
-    again.
+    again. If the entry is there by then, the first call made something else before it was refused.
     """
     from rdc.files.base.taking_names import is_refused
 
@@ -541,6 +541,8 @@ def _refusal(call: Callable[[], None]) -> OSError | None:
         try:
             call()
         except OSError as error:
+            if found is not None and error.errno == errno.EEXIST:
+                return found
             if not is_refused(error):
                 raise
             found = error

@@ -1,10 +1,10 @@
 """Backups: what a sync replaces or deletes gets another name first.
 
-The old entry keeps its own name, and its backup is a hard link to it, or a durable copy of it if the backup
-directory is on another file system. A later step then replaces or removes
-the first name. A file that is written into gets a copy, before its first byte changes. So the old content has
-a name at every moment, and the new content appears as without backups. An earlier backup of the same name is
-removed first: what it held was replaced twice.
+The old entry keeps its own name, and its backup is a hard link to it. It is a durable copy if no link can be
+made: the backup directory is on another file system, or the file system or this file takes none. A later step
+then replaces or removes the first name. A file that is written into gets a copy, before its first byte
+changes. So the old content has a name at every moment, and the new content appears as without backups. An
+earlier backup of the same name is removed first: what it held was replaced twice.
 
 Before the first name goes, the directory of the backup is synced. A power cut therefore loses no backup of
 an entry that it finds replaced.
@@ -19,20 +19,16 @@ import stat
 from rdc.errors import FileError
 from rdc.files.base.metadata import found_at, identity_of
 from rdc.files.base.paths import join, stands_for_reserved
-from rdc.files.base.taking_names import flush, sync_directory_at
+from rdc.files.base.taking_names import flush, is_refused, sync_directory_at
 from rdc.lean.records import replace
 from rdc.model.entries import Kind, Metadata
-from rdc.model.preserved import ACCESS_ACL, Attributes, packed_time
+from rdc.model.preserved import ACCESS_ACL, EVERYTHING, AttributeKinds, Attributes, packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.root import Root
-
-
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
-"""Errors of file systems without hard links, of files with too many, and of other mounts below the tree."""
 
 
 _ANYBODYS = (b"user.", ACCESS_ACL)
@@ -75,6 +71,10 @@ class Backups:
         with top.failing(b"", "keep backups in it"):
             here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
         if here != there:
+            # A copy is a backup even where a file system keeps only a part of the metadata.
+            top.storage.agree(EVERYTHING, EVERYTHING, insists=False)
+            if here[0] == there[0]:
+                top.rely_on(self._root.storage.facts, learned=self._root.storage.is_learned)
             return top
         raise top.refused(
             b"",
@@ -118,8 +118,8 @@ class Backups:
                 )
             if copy:
                 self._copy(path, self._root, path + self._suffix)
-            else:
-                self._link(path, name, parent, name + self._suffix, parent, found)
+            elif not self._link(path, name, parent, name + self._suffix, parent, found):
+                self._make_like(path, name, parent, self._root, path + self._suffix, found)
             return
         top = self._top
         if top is None:
@@ -130,17 +130,15 @@ class Backups:
             self._copy(path, top, join(above, last + self._suffix))
             return
         directory, target = top.locate(join(above, last + self._suffix))
-        try:
-            self._link(path, name, parent, target, directory.fd, found)
-        except FileError as error:
-            # Another file system, or another mount of the same one.
-            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EXDEV:
-                raise
+        if not self._link(path, name, parent, target, directory.fd, found):
             self._make_like(path, name, parent, top, join(above, target), found)
 
     def _link(
         self, path: bytes, name: bytes, parent: int, target: bytes, directory: int, found: os.stat_result
-    ) -> None:
+    ) -> bool:
+        """Link the entry to its backup. Return whether it could be linked: a backup may lie on another file
+        system or mount, some file systems have no links, and some files take no further one. Raises
+        FileError."""
         try:
             self._root.spend(path, 0, entries=1)
             try:
@@ -150,24 +148,22 @@ class Backups:
                 if _identity(there) != _identity(found):
                     os.unlink(target, dir_fd=directory)
                     os.link(name, target, src_dir_fd=parent, dst_dir_fd=directory, follow_symlinks=False)
-            self._root.check.note_named(identity_of(found), found_at(name, parent), (found.st_mode,))
-            if self._fsync:
-                sync_directory_at(b".", directory)
         except IsADirectoryError as error:
             raise self._occupied(path) from error
         except OSError as error:
-            if error.errno in _NO_LINKS:
-                raise self._refused(
-                    path,
-                    "a file system or a file that takes no further hard link",
-                    "choose a --backup-dir on the same file system, or leave out --backup",
-                ) from error
+            if error.errno == errno.EXDEV or is_refused(error):
+                return False
             raise self._root.failure(error, path, "keep a backup of it") from error
+        with self._root.failing(path, "keep a backup of it"):
+            self._root.check.note_named(identity_of(found), found_at(name, parent), (found.st_mode,))
+            if self._fsync:
+                sync_directory_at(b".", directory)
+        return True
 
     def _make_like(
         self, path: bytes, name: bytes, parent: int, top: Root, backup: bytes, found: os.stat_result
     ) -> None:
-        """Make a second entry like the one at `name`, on another file system, where no link leads."""
+        """Make a second entry like the one at `name`, where no link leads."""
         if stat.S_ISREG(found.st_mode):
             self._copy(path, top, backup)
             return
@@ -202,16 +198,32 @@ class Backups:
             source.check_unchanged()
             name, directory = backup.rpartition(b"/")[2], copy.directory
             try:
-                seal_like(copy, source.metadata, _copied_attributes(source.fileno()), owner=_is_root())
+                seal_like(copy, source.metadata, self._attributes(source.fileno()), owner=_is_root())
                 flush(copy.fileno())
                 os.rename(copy.temporary, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
                 copy.renamed()
                 if self._fsync:
                     sync_directory_at(b".", directory.fd)
-            except IsADirectoryError as error:
-                raise self._occupied(path) from error
-            except OSError as error:
-                raise self._root.failure(error, path, "keep a backup of it") from error
+            except BaseException as error:
+                copy.abandon()
+                if isinstance(error, IsADirectoryError):
+                    raise self._occupied(path) from error
+                if isinstance(error, OSError):
+                    raise self._root.failure(error, path, "keep a backup of it") from error
+                raise
+
+    def _attributes(self, fd: int) -> Attributes:
+        """Return the attributes of an open file that a copy of it gets: all that this user may set. Raises
+        OSError."""
+        from rdc.files.facts.xattrs import read_attributes
+
+        try:
+            found = read_attributes(fd)
+        except OSError as error:
+            if is_refused(error) and not self._root.storage.facts.keeps.attributes & AttributeKinds.USER:
+                return ()
+            raise
+        return found if _is_root() else tuple(item for item in found if item[0].startswith(_ANYBODYS))
 
     def _occupied(self, path: bytes) -> FileError:
         return self._refused(path, "a directory of that name", "move it away, or change --suffix")
@@ -245,15 +257,6 @@ class Backups:
 
 def _is_root() -> bool:
     return os.geteuid() == 0
-
-
-def _copied_attributes(fd: int) -> Attributes:
-    """Return the attributes of an open file that a copy of it gets: all that this user may set. Raises
-    OSError."""
-    from rdc.files.facts.xattrs import read_attributes
-
-    found = read_attributes(fd)
-    return found if _is_root() else tuple(item for item in found if item[0].startswith(_ANYBODYS))
 
 
 def _no_directory() -> Root:

@@ -100,7 +100,8 @@ class LeasedFile(Closing):
     """
 
     def __init__(self, root: Root, path: bytes) -> None:
-        """Raises FileChangedError if no regular file is at `path`, and FileError if it cannot be leased."""
+        """Open and lease the file at `path`. Raises FileChangedError if no regular file is there, and
+        FileError if it cannot be leased."""
         source = root.open_read(path)
         try:
             take_lease(source.fileno())

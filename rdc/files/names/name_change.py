@@ -48,7 +48,7 @@ from rdc.files.facts.xattrs import write_attributes
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.lean.records import replace
-from rdc.model.preserved import ACCESS_ACL, Attributes, bits_before_acl, real_time
+from rdc.model.preserved import ACCESS_ACL, AttributeKinds, Attributes, bits_before_acl, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def seal_like(copy: Replacement, metadata: Metadata, attributes: Attributes, *, 
         metadata = replace(metadata, mode=metadata.mode & (~others | bits_before_acl(acl)))
     shed_acl(copy.fileno())
     copy.seal(metadata, owner=owner)
-    write_attributes(copy.fileno(), attributes)
+    if attributes or copy.root.storage.facts.keeps.attributes & AttributeKinds.USER:
+        write_attributes(copy.fileno(), attributes)
 
 
 # The changes
@@ -247,7 +248,7 @@ class NameChange:
         """Undo step 1. Never raises."""
 
     def depart(self, *, first: bool) -> None:
-        """Steps 2 to 4. `first`: as in `leave`."""
+        """Do steps 2 to 4. `first`: as in `leave`."""
         self.prepare()
         self.leave(first=first)
 
@@ -255,7 +256,7 @@ class NameChange:
         """Step 2."""
 
     def leave(self, *, first: bool) -> None:
-        """Steps 3 and 4. `first`: no other name of this file was changed, so even its ctime must be as it
+        """Do steps 3 and 4. `first`: no other name of this file was changed, so even its ctime must be as it
         was."""
         looked = time.monotonic()
         try:
@@ -443,14 +444,17 @@ class Link(_Exchange):
         return os.fstat(self.original.fileno())
 
     def _check_exactly(self) -> None:
-        """A link changes the ctimes of both files."""
+        """Check nothing more: a link changes the ctimes of both files."""
 
     def _unlike_original(self) -> str | None:
         return self.original.describe_change()
 
     def _unlike_departed(self, *, stalled: bool) -> str | None:
-        """If a process also wants to write to the original file, it may have opened it under this name. Then
-        two writers each have a file of their own, and both files stay."""
+        """Return what changed since the duplicate left its name; None if nothing did.
+
+        If a process also wants to write to the original file, it may have opened it under this name. Then two
+        writers each have a file of their own, and both files stay.
+        """
         if not self.duplicate.is_at(self.displaced, self.directory.fd):
             return "another file in its place"
         if stalled and self.original.describe_rewrite() is not None:

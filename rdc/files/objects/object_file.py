@@ -115,7 +115,7 @@ class ObjectSource(ContentFile):
             return self._read(start, length)
 
     def check_unchanged(self) -> None:
-        """The store gave bytes of no other version."""
+        """Accept what was read: the store gave bytes of no other version."""
 
     def close(self) -> None:
         if self._threads is not None:

@@ -179,7 +179,7 @@ class PageReader:
         return name
 
     def listed(self, directory: bytes, below: bytes) -> ListedObjects:
-        """Return what all pages list, by name."""
+        """Return the entries of all pages, by name."""
         names, sizes, versions = self._names, self._sizes, self._versions
         if any(one >= next_ for one, next_ in pairwise(names)):
             # Some stores list in another order. If a name comes twice, the first one counts.
@@ -225,8 +225,8 @@ class _Listing:
 
 
 class ObjectLister:
-    """For one walk over one bucket. It raises what the store's library raises, and ValueError for what no
-    store lists."""
+    """Lists one bucket for one walk. It raises the errors of the store's library, and ValueError for an
+    answer that no store gives."""
 
     def __init__(
         self,

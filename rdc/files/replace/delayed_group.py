@@ -91,7 +91,7 @@ class Leftovers:
     """Partial files of earlier runs in `root.writes.distant`. Their paths here begin with a slash."""
 
     def __init__(self, root: Root, distant: Root) -> None:
-        """Raises FileError if `distant` cannot be listed."""
+        """List the reserved names in `distant`. Raises FileError if it cannot be listed."""
         self._root = root
         self._distant = distant
         self._names = distant.listed(b"").reserved

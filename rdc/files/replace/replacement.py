@@ -61,7 +61,8 @@ class Reservation:
     __slots__ = ("_ended", "expected", "size")
 
     def __init__(self, expected: int | None, *, ended: bool = False) -> None:
-        """`expected`: the most bytes that will be written. `ended`: only the first bytes are reserved."""
+        """Take `expected`: the most bytes that will be written; `ended`: only the first bytes are
+        reserved."""
         self.expected = expected
         self.size = 0
         """Bytes that the file system has reserved. 0 if it cannot reserve or no reservation was needed."""

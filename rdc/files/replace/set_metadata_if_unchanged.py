@@ -133,7 +133,8 @@ class _Change(NamedTuple):
             change._look_again(now, os.fstat(fd))
 
     def _chosen(self, now: os.stat_result) -> _Change:
-        """This change, of which the entry with this stat keeps what is not preserved."""
+        """Return this change, reduced to what is preserved: the entry, whose stat is `now`, keeps the
+        rest."""
         return self._replace(metadata=self.root.storage.of_found(self.metadata, now))
 
     def _is_looked_at_again(self, before: os.stat_result) -> bool:

@@ -72,10 +72,13 @@ class LayeredRoot(Root):
         reads: ReadPolicy,
         links: FollowedLinks | None = None,
     ) -> None:
-        """`base`: a Root above all layers; it stays open until this is released. `layers`: of the shown
-        directories that have several layers or not all entries; b"" is among them. `top`: the real directory
-        whose metadata b"" has. `links`: are shown as what they lead to before layers become one, so a link
-        to a directory is a directory; None: no link is followed."""
+        """Show `layers` as one tree below `base`, a Root above all layers, which stays open until this is
+        released.
+
+        `layers`: of the shown directories that have several layers or not all entries; b"" is among them.
+        `top`: the real directory whose metadata b"" has. `links`: are shown as what they lead to before
+        layers become one, so a link to a directory is a directory; None: no link is followed.
+        """
         super().__init__(os.dup(base.fileno()), base.label, replace(reads, followed=links))
         self._base = base.having(
             replace(base.reads, followed=links, keeps_atimes=reads.keeps_atimes, depth=reads.depth)
@@ -176,7 +179,7 @@ class LayeredRoot(Root):
 
     @property
     def lists_ahead(self) -> bool:
-        """Return which layers give the entries of a directory is known from the one above it."""
+        """False: the layers of a directory are known only from the one above it."""
         return False
 
     def list_unviewed(

@@ -126,7 +126,7 @@ class LinkView(Protocol):
 
     @property
     def top(self) -> Confined:
-        """Nothing outside of it is read."""
+        """The directory that confines the tree: nothing outside of it is read."""
 
     def begin(self, on_problem: Reporter, excluded: Callable[[bytes, bool], bool]) -> None:
         """Forget all links that were followed, before a new walk."""
@@ -144,7 +144,7 @@ class GivenTree(Protocol):
 
     @property
     def facts(self) -> FileSystemFacts:
-        """Return what the tree keeps."""
+        """The facts about what the tree's file system keeps."""
 
     def attributes(
         self, path: bytes, names: bytes, kinds: AttributeKinds
@@ -155,7 +155,7 @@ class GivenTree(Protocol):
         """Return the extended attributes of the tree's top."""
 
     def contents(self, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
-        """Return what read_small returns."""
+        """Return the contents of small files, as read_small does."""
 
 
 class ReadPolicy(Record):

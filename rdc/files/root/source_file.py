@@ -83,7 +83,7 @@ class SourceFile(Closing):
 
     @property
     def metadata(self) -> Metadata:
-        """Its metadata when it was opened, consistent with `identity`."""
+        """The file's metadata when it was opened, consistent with `identity`."""
         return Metadata(self._mode, self.identity.mtime_ns, *self._owner)
 
     def fileno(self) -> int:
@@ -127,6 +127,17 @@ class SourceFile(Closing):
             if self.on_span is not None:
                 self.on_span(span)
             yield span
+
+    def pieces(self, size: int) -> Iterator[bytes | memoryview]:
+        """Yield the content from the start as `spans` does, in pieces of at most `size` bytes that nothing
+        changes afterwards. A subclass that has the content in memory yields views without copying."""
+        yield from self.spans(size)
+
+    @property
+    def content_name(self) -> bytes | None:
+        """32 bytes that are equal only for files with equal content, if all that is read of this one is
+        compared with them. None: nothing is known before it is read."""
+        return None
 
     def whole(self) -> bytes:
         """Return the whole content, for small files. Raises RdcError."""

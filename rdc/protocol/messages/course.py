@@ -236,13 +236,15 @@ class Start(Message, Record):
     kept: Annotated[Preserved, PreservedCode()] = EVERYTHING
     """The metadata that the source's file system preserves."""
     store: Annotated[bytes | None, Blob(STORE_HEAD_BYTES, STORE_HEAD_BYTES, optional=True)] = None
-    """The head of the store that the root is; None: it is none."""
+    """The head of the store that the root, or that entry, is; None: it is none."""
 
     def check(self) -> str | None:
         if b"/" in self.only:
             return f"only: {len(self.only)} bytes with a '/'"
         if not self.only and self.entry is not Kind.DIRECTORY:
             return "entry: the root is no directory"
+        if self.store is not None and self.entry is not Kind.DIRECTORY:
+            return "store: the entry is no directory"
         return None
 
 

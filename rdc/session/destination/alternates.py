@@ -238,7 +238,7 @@ GROUP_FILES = 64
 
 
 class AlternateFiles:
-    """Makes one entry after another, as they were found."""
+    """Makes entries from files in alternate directories, in the order in which they were found."""
 
     def __init__(
         self,

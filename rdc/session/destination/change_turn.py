@@ -401,17 +401,18 @@ class Audience(Protocol):
         """Return a relay for the events of the next turn."""
 
     def begins(self) -> None:
-        """A turn begins."""
+        """Note that a turn begins."""
 
     def ended(self, done: Done, *, whole: bool, files: int) -> None:
-        """A turn ended. `whole`: it compared whole trees. `files`: number of regular files at the source."""
+        """Note that a turn ended. `whole`: it compared whole trees. `files`: number of regular files at the
+        source."""
 
     def hear(self, message: Message) -> bool:
         """Take a message that came between two turns; False if the message is not allowed there."""
 
 
 class _FarAudience:
-    """For a session whose user is at the source: all events go there as messages."""
+    """The audience of a session whose user is at the source: all events go there as messages."""
 
     def events(self) -> EventRelay:
         return EventRelay(None)

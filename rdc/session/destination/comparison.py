@@ -49,14 +49,14 @@ class ComparedDirectories(Protocol):
         destination's could not be read."""
 
     def restore_permissions_later(self, path: bytes) -> None:
-        """The owner borrowed permissions in an announced directory."""
+        """Note that the owner borrowed permissions in the announced directory at `path`."""
 
 
 class BeyondMounts(Protocol):
     """Learns of directories whose entries at the source are unknown."""
 
     def note_difference(self) -> None:
-        """The destination has entries below a mount point that the source did not enter."""
+        """Note that the destination has entries below a mount point that the source did not enter."""
 
 
 class ListedTree(Protocol):
@@ -139,7 +139,7 @@ class ListingIntake:
             raise ProtocolError("the listing ended inside a directory")
 
     def _renamed(self, path: bytes, listing: Listing) -> Listing:
-        """`listing` with the destination's name of a single renamed entry."""
+        """Return `listing` with the destination's name for a single renamed entry."""
         if path or not self._only:
             return listing
         check_announced(listing.names, self._only)

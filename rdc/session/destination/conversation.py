@@ -15,7 +15,7 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
-from rdc.files.base.store_guard import comes_last, head_of
+from rdc.files.base.store_guard import head_at
 from rdc.lean.records import Record, replace
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
@@ -136,7 +136,7 @@ class DestinationTurn:
         if copies:
             from rdc.session.destination.store_landing import StoreLanding
 
-            self._copy = StoreLanding(root, events, fsync=options.is_durable)
+            self._copy = StoreLanding(root, events, fsync=options.is_durable, store=context.start.only)
         self.landing = FileCommits(
             root,
             self.manifest,
@@ -147,7 +147,7 @@ class DestinationTurn:
             before_writing=context.storage.before_writing,
             xattrs=attributes,
             delays=options.delay_updates,
-            comes_last=comes_last if copies else None,
+            comes_last=None if self._copy is None else self._copy.comes_last,
             on_identity=on_identity,
         )
         unarrived = Unarrived(root, self.manifest, self.landing, earlier=earlier)
@@ -203,7 +203,7 @@ class DestinationTurn:
 
     @property
     def compared(self) -> GuardedChanges | DirectoryChanges:
-        """Return what takes the compared directories."""
+        """The taker of the compared directories."""
         return self._guarded or self.directories
 
     def pass_guard(self, entries: int | None) -> bool:
@@ -225,7 +225,7 @@ class DestinationTurn:
         round_: int,
         fetch: Callable[[int], Conversation[int]],
     ) -> Conversation[int]:
-        """After the comparison: renames, fetches the remaining contents, makes hard links, and deletes.
+        """Rename, fetch the remaining contents, make hard links, and delete, once all is compared.
 
         `entries`, `read_errors`: of the source. `fetch`: fetches and commits what is outstanding. Returns
         the round to go on with.
@@ -303,7 +303,7 @@ class DestinationTurn:
         self.deletion.finish()
 
     def remove_nevertheless(self, entries: int, read_errors: int) -> None:
-        """Deletes, in a run that cannot go on, what --ignore-errors allows, or tells what is withheld."""
+        """Delete, in a run that cannot go on, what --ignore-errors allows, or report what is not deleted."""
         if self._has_removed or self._options.dry_run or not self._options.delete:
             return
         self._has_removed = True
@@ -322,7 +322,7 @@ class DestinationTurn:
         XattrSetter(self._applying, attributes).run(top, within=within)
 
     def finish(self, round_: int) -> Conversation[int]:
-        """After all changes: ends what is kept to be undone, and tells the source what may go there.
+        """End the undo's record after all changes, and tell the source which files it may remove.
 
         Returns the round to go on with.
         """
@@ -360,7 +360,7 @@ class DestinationTurn:
         self.landing.abandon()
 
     def finish_turn(self) -> None:
-        """After all changes of a turn: remembers what was learned, and reports what failed."""
+        """Store what was learned about the file system, after all changes of a turn."""
         self._context.storage.finish()
 
     def account(self, code: ExitCode) -> Done:
@@ -440,7 +440,7 @@ class WholeTurn(DestinationTurn):
         unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))
-        if start.store is not None and head_of(self._root.fileno()) is None:
+        if start.store is not None and head_at(self._root.fileno(), start.only) is None:
             self._events.report(Problem(ExitCode.OK, b"", WHOLE_STORE))
         if destination_root.alternates is not None:
             for line in destination_root.alternates.missing:
@@ -518,7 +518,7 @@ class WholeTurn(DestinationTurn):
         return self.extraneous.withheld(errors) if self.is_built else incomplete(errors)
 
     def run(self, round_: int) -> Conversation[messages.Done]:
-        """Compares, fetches what differs, deletes, and ends with the totals of the run."""
+        """Compare, fetch what differs, delete, and return the totals of the run."""
         try:
             if self._owners is not None:
                 yield from receive_owners(self._context, self._owners)
@@ -690,7 +690,7 @@ class WholeTurn(DestinationTurn):
             self._links = self._xattrs = None
 
     def _link_paths(self, file: int) -> Iterator[bytes]:
-        """Paths that will become hard links to a file."""
+        """Yield the paths that will become hard links to a file."""
         if self._links is not None:
             yield from (self.manifest.entry(name).path for name in self._links.names(file))
 

@@ -236,7 +236,7 @@ class Deletion:
         return rehearsal
 
     def spare(self, path: bytes) -> None:
-        """Notes, in a dry run, a file that a real run would have renamed before."""
+        """Note, in a dry run, a file that a real run would already have renamed."""
         self._spared.add(path)
 
     def _prepared(self, entries: Iterable[Extraneous], filters: FilterList) -> Iterator[Extraneous]:
@@ -773,7 +773,7 @@ class Unarrived:
                 self._rows.add(row)
 
     def note_unread(self, directory: bytes) -> None:
-        """The source has entries in a directory that cannot be listed here."""
+        """Note that the source has entries in a directory that cannot be listed here."""
         self._unread.add(directory)
 
     def reason(self) -> str | None:

@@ -1,4 +1,4 @@
-"""How directories are brought up to date: what is known of each, directories as entries, one by one."""
+"""Brings directories up to date: what is known of each, directories as entries, one by one."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ class LateDirectories:
         """The paths of these directories."""
 
     def touch(self, path: bytes) -> None:
-        """Something is about to change in the directory at `path`."""
+        """Prepare the directory at `path` for a change in it."""
         if path in self.paths or (not path and not self._has_top) or self._chosen.keeps_own(path):
             return
         self.paths.add(path)
@@ -336,7 +336,8 @@ class DirectoryEntries:
         return difference(Kind.DIRECTORY, wanted, existing, preserved=preserved)
 
     def _with_own_time(self, wanted: Metadata) -> Metadata:
-        """`wanted` with the mtime that the root directory has, if both ends take the two for one time."""
+        """Return `wanted` with the mtime that the root directory has, if both ends take the two for one
+        time."""
         mtime, preserved = self._root.metadata(b"").mtime_ns, self._storage.preserved
         return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
@@ -419,7 +420,7 @@ class DirectoryChanges:
         self._expected[path] = announced
 
     def unlisted(self) -> list[bytes]:
-        """Directories that exist on both sides, were announced, and have not been compared yet."""
+        """Return the directories that exist on both sides, were announced, and have not been compared yet."""
         return [path for path, one in self._expected.items() if not (one.new or one.lost)]
 
     def expect_nothing(self) -> None:
@@ -427,7 +428,8 @@ class DirectoryChanges:
         self._expected.clear()
 
     def restore_permissions_later(self, path: bytes) -> None:
-        """The owner borrowed permissions in an announced directory: sets its metadata at the end."""
+        """Set the metadata of an announced directory at the end, because the owner borrowed permissions in
+        it."""
         self._expected[path] = replace(self._expected[path], touched=True)
 
     # One directory
@@ -479,7 +481,8 @@ class DirectoryChanges:
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
 
     def _as_named_by_source(self, path: bytes, listing: Listing, existing: Listing) -> Listing:
-        """`existing` with the source's names of entries that this file system keeps under another form."""
+        """Return `existing` with the source's names of entries that this file system keeps under another
+        form."""
         if b"".join(existing.names).isascii():
             return existing
         names = as_named_by_source(
@@ -692,7 +695,7 @@ class DirectoryChanges:
         return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
     def _moved(self, directory: ComparedDirectory, comparison: Comparison) -> Mapping[int, Sequence[bytes]]:
-        """By row: names of local files that may have the new content of that row's file."""
+        """Return, by row, names of local files that may have the new content of that row's file."""
         if self._options.dry_run:
             return {}
         return rotated(directory.listing, directory.existing, comparison, self._storage.preserved)

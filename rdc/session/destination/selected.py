@@ -43,15 +43,15 @@ class ChosenDirectories:
             check_included(path, announced, self._rules, self._selection)
 
     def has_others(self, path: bytes) -> bool:
-        """True if entries of the directory at `path` that the source does not announce are none of its
-        business, so that they are not extraneous."""
+        """Return whether entries of the directory at `path` that the source does not announce lie outside the
+        selection, so that they are not extraneous."""
         if self._selection is not None:
             return self._selection.names(path) is not None
         return bool(self._only) and not path
 
     def keeps_own(self, path: bytes) -> bool:
-        """True if the directory at `path` keeps its metadata: with --no-implied-dirs, those above selected
-        paths do."""
+        """Return whether the directory at `path` keeps its metadata: with --no-implied-dirs, those above
+        selected paths do."""
         if self._implied or self._selection is None:
             return False
         return self._selection.is_above(path)

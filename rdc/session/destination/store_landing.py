@@ -12,6 +12,7 @@ an exclusive one, so that restores from the copy come to their end.
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.paths import join
 from rdc.files.base.store_guard import comes_last
 from rdc.model.entries import Kind
 from rdc.progress import Problem
@@ -31,17 +32,24 @@ if TYPE_CHECKING:
 class StoreLanding:
     """The rules of a destination that becomes a copy of a store."""
 
-    def __init__(self, root: Root, events: EventRelay, *, fsync: bool) -> None:
+    def __init__(self, root: Root, events: EventRelay, *, fsync: bool, store: bytes = b"") -> None:
+        """`store`: the path of the copy below the root; b"": the root is the copy."""
         self._root = root
         self._events = events
         self._fsync = fsync
-        self._lock = StoreLock(root.fileno())
+        self._store = store
+        self._shown = printable(root.shown(store))
+        self._lock = StoreLock.at(root.fileno(), store)
         self.missing: str | None = None
         """Why what lists was not brought; None: it was."""
 
     def close(self) -> None:
         """Give up the lock. May be called again."""
         self._lock.close()
+
+    def comes_last(self, path: bytes) -> bool:
+        """Return whether a file waits until all packs are there."""
+        return comes_last(path, self._store)
 
     def land(self, landing: FileCommits, wanted: Manifest, withheld: str | None) -> None:
         """Put in place what lists, now that the packs are.
@@ -54,16 +62,14 @@ class StoreLanding:
             landing.land_late()
             return
         if landing.drop_late():
-            text = (
-                f"{printable(self._root.label)}: no snapshot was brought, as not all is there: {self.missing}"
-            )
+            text = f"{self._shown}: no snapshot was brought, as not all is there: {self.missing}"
             self._events.report(Problem(ExitCode.PARTIAL, b"", text + "; run again"))
 
     def _missing_pack(self, wanted: Manifest) -> str | None:
         """Return which pack did not arrive, whatever the reason; None: all did."""
         for row in range(len(wanted)):
             entry = wanted.entry(row)
-            if entry.kind != Kind.FILE or comes_last(entry.path):
+            if entry.kind != Kind.FILE or self.comes_last(entry.path):
                 continue
             try:
                 if self._root.identity(entry.path).size == entry.size:
@@ -79,8 +85,8 @@ class StoreLanding:
         `remove`: deletes some, and returns whether they are gone.
         """
         entries = list(found)
-        packs = [one for one in entries if not comes_last(one.path)]
-        if not remove([one for one in entries if comes_last(one.path)]):
+        packs = [one for one in entries if not self.comes_last(one.path)]
+        if not remove([one for one in entries if self.comes_last(one.path)]):
             return False
         if not packs:
             return True
@@ -88,12 +94,13 @@ class StoreLanding:
             self._sync()
         if self._lock.is_alone():
             return remove(packs)
-        text = f"{printable(self._root.label)}: {len(packs)} packs that SRC lacks stay, as the copy is in use"
+        text = f"{self._shown}: {len(packs)} packs that SRC lacks stay, as the copy is in use"
         self._events.report(Problem(ExitCode.PARTIAL, b"", text + "; run again"))
         return False
 
     def _sync(self) -> None:
-        for path in (b"snapshots", b"forgotten"):
+        for name in (b"snapshots", b"forgotten"):
+            path = join(self._store, name) if self._store else name
             try:
                 sync_directory(path, self._root.fileno())
             except FileNotFoundError:

@@ -117,13 +117,13 @@ class CompressionPolicy:
         what waits has cost no time yet."""
 
     def limit(self, bandwidth: int, *, tries: bool = False) -> None:
-        """At most this many bytes a second are to be sent; 0: as many as the link takes. `tries`: the user
+        """Send at most this many bytes a second from now on; 0: as many as the link takes. `tries`: the user
         wants new files soon rather than in few bytes."""
         self._limit = bandwidth
         self._tries = tries and not self._packs
 
     def note_delay(self, carried: int, seconds: float, *, by_link: bool = True) -> None:
-        """The time during which there was more to send than the link took, and the bytes that it took.
+        """Note the time during which there was more to send than the link took, and the bytes that it took.
         `by_link`: because of the link, and not of a remote side that is busy."""
         self._taken += carried
         self._waited += seconds
@@ -400,8 +400,8 @@ class EventRelay:
         *,
         items: bool = True,
     ) -> None:
-        """`reporter`: None on the side without the user. `clock`: seconds that never go back. `items`: the
-        remote side wants events about changed entries."""
+        """Take `reporter`: None on the side without the user. `clock`: seconds that never go back. `items`:
+        the remote side wants events about changed entries."""
         self._reporter = reporter
         self._items = items
         self._clock = clock

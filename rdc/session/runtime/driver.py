@@ -340,7 +340,7 @@ class Keepalive:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """A context in which `beat` may be called."""
+        """Open a context in which `beat` may be called."""
         self._turn.release()
         try:
             yield
@@ -415,7 +415,7 @@ class Runner(Generic[T]):
     @property
     def value(self) -> T:
         """Return what the conversation returned; valid once `over` is set."""
-        return self._value  # type: ignore[return-value]
+        return self._value  # type: ignore[return-value] # T may be None itself, so no check tells them apart
 
     @property
     def waits(self) -> bool:

@@ -6,7 +6,8 @@ direction holds a bounded number of bytes before its sender waits, like the driv
 
 Contents pass through memory. copy_file_range would save one and a half copies, but its output would have to
 be read back for hashing, which costs more. A file with messages of its own is hashed once, by the source:
-what the destination writes is that very memory, which nothing can change (`WholeFileWriter`). Where
+what the destination writes is that very memory, which nothing can change (`WholeFileWriter`). Chunks of a
+snapshot were compared with their keys when they were decoded, so such a file needs no other hash. Where
 blocks can be shared, the source reads a private clone of a long file, and the new file begins as a clone of
 that (rdc.files.replace.cloning). Nothing is written then, and what the source has hashed is what the
 new file holds.
@@ -85,7 +86,7 @@ class _Silence:
 
     @staticmethod
     def _others() -> float:
-        """Seconds that all threads but this one have used the processor for."""
+        """Return the seconds that all threads but this one have used the processor for."""
         return time.process_time() - time.thread_time()
 
     def check(self) -> None:

@@ -8,7 +8,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError
 from rdc.files.bulk.small_files import ListedFiles, read_together
-from rdc.lean.records import Record
+from rdc.lean.records import Record, replace
 from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Resized
@@ -45,7 +45,7 @@ class SentFile(Record):
 
     file: int
     digest: bytes
-    """BLAKE3 of its content, or its HollowDigest, 32 bytes."""
+    """BLAKE3 of its content, its HollowDigest, or its content_name, 32 bytes."""
     hollow: bool
     """It was sent with Holes."""
 
@@ -59,8 +59,11 @@ class SentContents:
         self._named: set[int] = set()
         """Files that were answered by a reference. If one is requested again, the copy failed: it is sent."""
 
-    def find(self, file: int, source: SourceFile, sample: bytes) -> SentFile | None:
-        """Return a sent file with the content of this one, or None. Reads all of this one if samples agree.
+    def find(
+        self, file: int, source: SourceFile, sample: bytes, name: bytes | None = None
+    ) -> SentFile | None:
+        """Return a sent file with the content of this one, and their digest, or None. Reads all of this one
+        if samples agree. `name`: its content_name, by which equal files are known without that.
 
         Raises FileError if the file cannot be read.
         """
@@ -72,10 +75,12 @@ class SentContents:
         if not known:
             return None
         digest = digest_of(source, hollow=hollow)
-        found = next((one for one in known if one.digest == digest and one.file != file), None)
-        if found is not None:
-            self._named.add(file)
-        return found
+        like = digest if name is None else name
+        found = next((one for one in known if one.digest == like and one.file != file), None)
+        if found is None:
+            return None
+        self._named.add(file)
+        return replace(found, digest=digest)
 
     def add(self, sample: bytes, sent: SentFile) -> None:
         """Note that a file's end was sent. The destination counts the same ends, up to the same number."""
@@ -86,10 +91,13 @@ class SentContents:
                 known.append(sent)
 
 
-def sample_of(source: SourceFile) -> bytes:
-    """Return a digest that is equal for equal files, or b"" if the file is too small."""
+def sample_of(source: SourceFile, name: bytes | None = None) -> bytes:
+    """Return a digest that is equal for equal files, or b"" if the file is too small. `name`: its
+    content_name, which serves without reading."""
     if source.size < EQUAL_BYTES:
         return b""
+    if name is not None:
+        return name[:SAMPLE_DIGEST_BYTES]
     hasher = blake3(source.size.to_bytes(8, "little"))
     for offset in (0, source.size // 2, source.size - SAMPLE_BYTES):
         hasher.update(source.pread(offset, SAMPLE_BYTES))
@@ -257,12 +265,14 @@ class FileSender:
             if source.size != entry.size:
                 self._demand.grew(file, entry.size, source.size)
                 yield Send(Resized(file, source.size), round_)
-            sample = sample_of(source)
-            like = self._sent.find(file, source, sample)
+            # The destination of this process takes the digest of the very memory that was read as given.
+            name = None if self._clones is None else source.content_name
+            sample = sample_of(source, name)
+            like = self._sent.find(file, source, sample, name)
             if like is None:
                 clone = None if self._clones is None else self._staged(self._clones, file, source, sample)
                 with clone or nullcontext(source) as read:
-                    content = SentContent(file, read)
+                    content = SentContent(file, read, read.content_name if name else None)
                     for message in content.messages():
                         if isinstance(message, Data):
                             yield from self._part(len(message.payload))

@@ -313,7 +313,7 @@ class BundleAnswers:
         self._cached = 0
 
     def describe(self, request: BundleRequest, manifest: Manifest) -> BundleAnswer:
-        """Reads, signs and remembers a bundle. Raises ProtocolError for a wrong number, entries that are no
+        """Read, sign and remember a bundle. Raises ProtocolError for a wrong number, entries that are no
         regular files, and sizes that no bundle may have."""
         # long because it handles many files at once, and a call for each would cost more than the work
         files = request.files
@@ -430,26 +430,29 @@ class SentContent:
     `source.check_unchanged` afterwards.
     """
 
-    def __init__(self, file: int, source: SourceFile) -> None:
-        """`file`: its number in messages."""
+    def __init__(self, file: int, source: SourceFile, name: bytes | None = None) -> None:
+        """`file`: its number in messages. `name`: the source's `content_name`, if that may take the place of
+        the digest. Nothing is hashed then."""
         self._file = file
         self._source = source
-        self.hollow = has_holes(source)
+        self.hollow = name is None and has_holes(source)
         """It comes with Holes."""
+        self._name = name
         self._hasher = HollowDigest() if self.hollow else blake3()
 
     def digest(self) -> bytes:
-        """Return the digest of everything that was yielded: once, at the end."""
-        return self._hasher.digest()
+        """Return the digest of everything that was yielded, or the name: once, at the end."""
+        return self._hasher.digest() if self._name is None else self._name
 
     def messages(self) -> Iterator[Holes | Data]:
         """Yield the content in order. Raises FileError."""
         if isinstance(self._hasher, HollowDigest):
             yield from self._with_holes(self._hasher)
             return
-        for span in self._source.spans(DATA_BYTES):
-            self._hasher.update(span)
-            yield Data(self._file, span)
+        for piece in self._source.pieces(DATA_BYTES):
+            if self._name is None:
+                self._hasher.update(piece)
+            yield Data(self._file, piece)
 
     def _with_holes(self, hasher: HollowDigest) -> Iterator[Holes | Data]:
         from rdc.files.facts.extents import data_bytes, holes

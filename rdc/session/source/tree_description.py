@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def no_file(row: int) -> ProtocolError:
-    """Makes it. `row`: of the manifest."""
+    """Return the error for a request of an entry that is no regular file. `row`: of the manifest."""
     return ProtocolError(f"the remote side asked for entry {row}, which is no listed regular file")
 
 
@@ -172,7 +172,7 @@ class RowsMessage:
     __slots__ = ("_complete", "_counts", "_groups", "_manifest", "_owner", "_rows", "_segments", "_text")
 
     def __init__(self, manifest: Manifest, groups: Group, *, owner: bool) -> None:
-        """`groups`: the columns that were requested. `owner`: user and group ids are preserved."""
+        """Take `groups`: the columns that were requested. `owner`: user and group ids are preserved."""
         self._manifest = manifest
         self._groups = groups
         self._owner = owner

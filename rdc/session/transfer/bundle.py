@@ -274,7 +274,8 @@ _ABOUT_FILES = (
 
 
 class Bundles(Transfer):
-    """At most BUNDLES_IN_FLIGHT bundles at a time, with BUNDLES_CACHED_BYTES of old versions in memory."""
+    """The transfer of files in bundles: at most BUNDLES_IN_FLIGHT at a time, with at most
+    BUNDLES_CACHED_BYTES of old versions in memory."""
 
     rank = 2
     answers = (*_ABOUT_FILES, messages.BundleAnswer)

@@ -203,7 +203,7 @@ class FileCommits:
         self._decisions.put(files, change, difference)
 
     def rehearse(self, file: int) -> None:
-        """Reports, in a dry run, a file that a real run would fetch."""
+        """Report, in a dry run, a file that a real run would fetch."""
         self._account(self._entries.entry(file).path, self._decisions.pop(file))
 
     def differs(self, file: int) -> bool:
@@ -379,8 +379,8 @@ class FileCommits:
         group.add(temporary, path, metadata, self.owner, expected)
 
     def _for_existing(self, path: bytes, metadata: Metadata) -> Metadata:
-        """`metadata` for new content of the file at `path`, whose permissions stay as far as they are not
-        preserved."""
+        """Return `metadata` for new content of the file at `path`, whose permissions stay as far as they are
+        not preserved."""
         preserved = self._root.storage.preserved
         if preserved.keeps_all_modes:
             return metadata

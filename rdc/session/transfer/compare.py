@@ -66,7 +66,8 @@ conversation."""
 
 
 class Room:
-    """At most TREES_IN_FLIGHT files with trees of TREES_IN_FLIGHT_BYTES, or one file of any size."""
+    """The room for files in comparison: at most TREES_IN_FLIGHT of them with trees of TREES_IN_FLIGHT_BYTES,
+    or one file of any size."""
 
     __slots__ = ("files", "used")
 

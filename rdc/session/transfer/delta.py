@@ -77,7 +77,7 @@ class DeltaFile(AskedFile):
         listed_size: int = 0,
         estimate: int = 0,
     ) -> None:
-        """`listed`, `listed_size`: of the new version. The others: as in AskedFile."""
+        """Take `listed` and `listed_size` of the new version. The others: as in AskedFile."""
         super().__init__(
             file, path, FileBases(file, path, listed_size, []), shared.room, width=width, estimate=estimate
         )
@@ -207,7 +207,7 @@ class DeltaFile(AskedFile):
         return True
 
     def _commit(self, rebuild: Rebuild) -> None:
-        """The new version is written and verified: it replaces the old one."""
+        """Replace the old version with the new one, which is written and verified."""
         context = self._shared.context
         context.progress.literal_bytes += rebuild.literal_bytes
         context.progress.reused_bytes += rebuild.reused_bytes
@@ -425,14 +425,15 @@ class DeltaFiles(Transfer):
 
 
 class StaleAnswers:
-    """By file, one for each request that was sent. Only nodes come in several messages a request."""
+    """The answers that still arrive but are no longer of use: by file, one for each request that was sent.
+    Only the answer to a request of nodes comes in several messages."""
 
     def __init__(self) -> None:
         self.files: dict[int, deque[int | None]] = {}
 
     def expect(self, file: int, ends: Sequence[int | None]) -> None:
-        """Requests of a file that are no longer of use, in the order they were sent: the last node of a
-        NodeRequest, None for any other."""
+        """Note requests of a file whose answers are no longer of use, in the order they were sent. `ends`:
+        the last node of each NodeRequest, None for any other request."""
         if ends:
             self.files[file] = deque(ends)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _Reached(FollowedLinks):
-    """Where paths lead through the links that were followed. It shows nothing by itself."""
+    """The places that paths lead to through the links that were followed. Listings are shown as they are."""
 
     def shown(self, root: object, path: bytes, listed: Listed) -> Listed:
         return listed
@@ -64,7 +64,8 @@ class DirectoryLinks(Record):
 
 
 def follow_directory_links(root: Root) -> DirectoryLinks:
-    """Return what goes through such links below `root`; its own root does. Raises FileError."""
+    """Return the DirectoryLinks of `root`; their own root goes through links to directories. Raises
+    FileError."""
     top = Root(os.open(b".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root.fileno()), root.label)
     try:
         links = _Reached(root, top, LinkChoice(directories=True), only=None)

@@ -1,4 +1,4 @@
-"""Which user and group of this machine each owner at the source becomes.
+"""Maps each owner at the source to a user and a group of this machine.
 
 Only the side that applies owners maps them, so no source chooses an id that the user's maps do not give.
 """
@@ -137,7 +137,8 @@ class OwnerMapping(Record, frozen=False):
         return self.applies and (self.users.changes or self.groups.changes)
 
     def as_at_source(self, metadata: Metadata) -> Metadata:
-        """Metadata of this machine, with the owners that the source has if nothing is to be changed."""
+        """Return the metadata of this machine, with the owners that the source has if nothing is to be
+        changed."""
         uids, gids = (
             self.users.unmapped(array("I", [metadata.uid])),
             self.groups.unmapped(array("I", [metadata.gid])),

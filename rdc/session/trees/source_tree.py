@@ -8,7 +8,7 @@ from functools import reduce
 from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.files.base.paths import stands_for_reserved
-from rdc.files.base.store_guard import head_of
+from rdc.files.base.store_guard import head_at
 from rdc.files.root.policies import ReadPolicy
 from rdc.lean.records import Record, replace
 from rdc.model.entries import Kind, Metadata, PackedListing
@@ -87,7 +87,7 @@ class SourceTree(Record):
         else:
             directory = os.path.dirname(path) or b"."
             served = served_path(directory, site)
-            tree = cls(site.open(directory), name, changes, served, prunes=prunes)
+            tree = cls(_with_store(site.open(directory), name), name, changes, served, prunes=prunes)
             if tree.root.kind(name) is None:
                 tree.root.close()
                 raise FileError(path, f"{printable(path)}: no such file or directory; check the path")
@@ -182,13 +182,13 @@ class SourceTree(Record):
         return Start(name, kind, self.metadata(name, kind), preserved, self.root.store_head)
 
 
-def _with_store(root: Root) -> Root:
-    """Return `root`; if it is a store, as one that is to be copied."""
-    if head_of(root.fileno()) is None:
+def _with_store(root: Root, entry: bytes = b"") -> Root:
+    """Return `root`; if it, or its only `entry`, is a store, as one that is to be copied."""
+    if root.given is not None or head_at(root.fileno(), entry) is None:
         return root
     from rdc.store.copied_store import copied_store
 
-    return copied_store(root)
+    return copied_store(root, entry)
 
 
 def _snapshot_tree(
@@ -362,7 +362,7 @@ def _content_only(source: bytes) -> bool:
 
 
 def _below(top: bytes, path: bytes) -> bytes:
-    """`path` relative to `top`; empty if it is not strictly below."""
+    """Return `path` relative to `top`; empty if it is not strictly below."""
     top = top if top.endswith(b"/") else top + b"/"
     return path[len(top) :] if path.startswith(top) else b""
 

@@ -67,7 +67,8 @@ class ChunkLocations:
         self._suffix_numbers: dict[bytes, int] = {}
 
     def add_directory(self, path: bytes, parent: int, operand: int = 0, walked: int | None = None) -> int:
-        """`walked`: as in the attribute; None if all directories of the walk are added."""
+        """Add a directory and return its number. `walked`: as in the attribute; None if all directories of
+        the walk are added."""
         number = len(self.directories)
         self.directories.append(path)
         self.parents.append(parent)
@@ -173,8 +174,8 @@ class ChunkReferences:
         return copy
 
     def repeated(self) -> Iterator[tuple[int, list[int]]]:
-        """Every chunk that occurs twice or more, in an order of their keys: its bytes, and the location of
-        every occurrence."""
+        """Yield every chunk that occurs twice or more, in an order of their keys: its bytes, and the location
+        of every occurrence."""
         if self._groups is None:
             self._groups = equal_groups(self.keys, 8)
         for rows in self._groups:
@@ -270,7 +271,7 @@ class ResemblingFiles:
             self.files = {key: file for key, file in self.files.items() if file.size >= least}
 
     def groups(self) -> tuple[SimilarFiles, ...]:
-        """Connected components of the pairs that agree in MATCHES traits, most bytes first.
+        """Return the connected components of the pairs that agree in MATCHES traits, most bytes first.
 
         A group's resemblance is the estimate of the weakest pair needed to connect it.
         """

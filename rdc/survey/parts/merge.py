@@ -303,8 +303,10 @@ class PartAdder:
                 known.append(locations.add_directory(self._prefix + path, over, self._operands + operand))
 
     def _check_order(self, path: bytes, parent: int, operand: int) -> None:
-        """A walk meets each directory once, and those in one directory by name. Raises ValueError: else a few
-        bytes of a part could be many directories."""
+        """Check that the directory comes in a walk's order: each once, and those in one directory by name.
+
+        Raises ValueError; otherwise a few bytes of a part could stand for many directories.
+        """
         number = len(self._last_below)
         self._last_below.append(NOTHING)
         if parent:

@@ -126,7 +126,7 @@ class ObjectWalk:
         return True
 
     def _chosen(self, listed: ListedObjects) -> ListedObjects:
-        """Without those that filters leave out, and those that another URL named and were counted."""
+        """Return `listed` without objects that filters exclude or that another URL named and were counted."""
         if not self._filters and not self._may_name(listed.directory):
             return listed
         names = strings(listed.names)

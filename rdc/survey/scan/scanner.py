@@ -84,7 +84,7 @@ class ReadBudget:
     files already selected are still read."""
 
     def __init__(self, options: ScanOptions, stopped: Callable[[], bool], clock: Callable[[], float]) -> None:
-        """`stopped`: whether the caller wants to end. `clock`: seconds, starting now."""
+        """Start now. `stopped` returns whether the caller wants to end, `clock` returns seconds."""
         self._options = options
         self._asked_to_stop = stopped
         self._clock = clock
@@ -336,8 +336,8 @@ class Scanner:
         listed: Callable[[Gatherer], Walked] | None = None,
         claims: Claims | None = None,
     ) -> None:
-        """`listed`: fills what a walk would fill, and returns what the walk met. `claims`: the results of
-        this run, which a walk must not meet."""
+        """Take `listed`, which fills what a walk would fill and returns what the walk met, and `claims`: the
+        results of this run, which a walk must not meet."""
         self._options = options
         self._claims = claims
         self._listed = listed
@@ -658,7 +658,7 @@ class CappedStore(SignatureStore):
     looked up or stored."""
 
     def __init__(self, store: SignatureStore, most: int, *, finds: bool = True) -> None:
-        """`finds`: False makes every lookup fail, for callers that need each file's content."""
+        """Cap `store`. `finds`: False makes every lookup fail, for callers that need each file's content."""
         self._store = store
         self._left = most
         self._finds = finds

@@ -111,7 +111,7 @@ class Gatherer:
         division: SliceDivision = ALL,
         number: int = 1,
     ) -> None:
-        """`number`: of the slice that is gathered."""
+        """Take `number`: that of the slice to gather."""
         self._found = found
         self._locations = locations
         self._reporter = reporter

@@ -254,7 +254,7 @@ class FileColumns:
         self.allocated += little_endian_integers("Q", files.inodes.allocated)
 
     def chosen(self, rows: Sequence[int]) -> FileColumns:
-        """Only these rows, which must increase, in this order."""
+        """Return the columns of only these rows, which must increase."""
         made = FileColumns()
         made.firsts.extend(bisect_left(rows, first) for first in self.firsts)
         at = 0
@@ -414,7 +414,7 @@ class OtherNames:
         return len(self.rows)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Each row that counts as a file, with the row of another name of it."""
+        """Return each row that counts as a file, with the row of another name of it."""
         return zip(self._firsts, self.rows, strict=True)
 
     def of(self, row: int) -> array[int]:

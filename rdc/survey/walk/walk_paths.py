@@ -43,7 +43,7 @@ class StorageUse:
 
     @property
     def rate(self) -> ReadRate | None:
-        """Return what bounds the bytes that are read in a second."""
+        """The limit on the bytes that are read in a second; None: there is none."""
         return self._rate
 
     def bind(self, root: Root) -> Root:
@@ -207,7 +207,7 @@ class _SingleFile(Record):
 
     @property
     def key(self) -> tuple[int, bytes]:
-        """Its directory and its name, which no other entry has."""
+        """The number of the entry's directory, and the entry's name: no other entry has both."""
         return _number(os.fstat(self.root.fileno())), self.name
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,9 +165,9 @@ def test_changed_between_its_tree_and_its_nodes(tmp_path: Path, monkeypatch: pyt
     time.sleep(TICK)
     send_nodes = FileAnswers._send_nodes
 
-    def send_changed_nodes(self: object, *arguments: object) -> object:
+    def send_changed_nodes(self: Any, *arguments: Any) -> object:
         (source / "a").write_bytes(b"short now")
-        return send_nodes(self, *arguments)  # type: ignore[arg-type]
+        return send_nodes(self, *arguments)
 
     monkeypatch.setattr(FileAnswers, "_send_nodes", send_changed_nodes)
     run = run_sync(source, destination)

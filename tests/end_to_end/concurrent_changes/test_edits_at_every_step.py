@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -183,12 +184,12 @@ class Scene:
         """Notes which directories were listed and compared, and the thread that does it."""
         compare = DirectoryChanges.compare
 
-        def noted(changes: DirectoryChanges, path: bytes, *args: object, **more: object) -> None:
+        def noted(changes: DirectoryChanges, path: bytes, *args: Any, **more: Any) -> None:
             self._shared[:8] = threading.get_native_id().to_bytes(8, "little")
             number = self.directories.index(path) if path in self.directories else None
             if number is not None:
                 self._shared[8 + 2 * number] = 1
-            compare(changes, path, *args, **more)  # type: ignore[arg-type]
+            compare(changes, path, *args, **more)
             if number is not None:
                 self._shared[9 + 2 * number] = 1
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,12 +228,12 @@ def test_what_is_not_put_in_place_leaves_nothing(tmp_path: Path, monkeypatch: py
     top = write_tree(tmp_path / "d", HELD)
     add = CommitGroup.add
 
-    def fail(self: CommitGroup, replacement: Replacement, path: bytes, *arguments: object) -> None:
+    def fail(self: CommitGroup, replacement: Replacement, path: bytes, *arguments: Any) -> None:
         if path == b"other":
             replacement.abandon()
             self._report(path, refuse(path))
         else:
-            add(self, replacement, path, *arguments)  # type: ignore[arg-type]
+            add(self, replacement, path, *arguments)
 
     monkeypatch.setattr(CommitGroup, "add", fail)
     run = run_sync(source, top, DELETE)

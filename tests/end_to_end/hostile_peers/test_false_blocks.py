@@ -27,7 +27,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[BlockAnswer], M
     """The source's BlockAnswers are what `answer` makes of them."""
 
     class Changed(Send):
-        def __init__(self, message: Message, round: int) -> None:  # noqa: A002
+        def __init__(self, message: Message, round: int) -> None:  # noqa: A002 - as it calls it
             super().__init__(answer(message) if isinstance(message, BlockAnswer) else message, round)
 
     monkeypatch.setattr(file_answers_module, "Send", Changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,9 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[BundleAnswer], 
     monkeypatch.setattr(file_answers_module, "Send", changed)
 
 
-def with_(message: BundleAnswer, **fields: object) -> BundleAnswer:
+def with_(message: BundleAnswer, **fields: Any) -> BundleAnswer:
     names = ("bundle", "without", "digest", "fingerprints")
-    return BundleAnswer(*[fields.get(name, getattr(message, name)) for name in names])  # type: ignore[arg-type]
+    return BundleAnswer(*[fields.get(name, getattr(message, name)) for name in names])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Set
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,10 +55,10 @@ def test_one_that_cannot_be_set_is_named(
 ) -> None:
     real = os.setxattr
 
-    def refuse(path: object, attribute: bytes, value: bytes, **how: bool) -> None:
+    def refuse(path: Any, attribute: bytes, value: bytes, **how: bool) -> None:
         if attribute == b"user.long":
             raise OSError(number, os.strerror(number))
-        real(path, attribute, value, **how)  # type: ignore[arg-type]
+        real(path, attribute, value, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "setxattr", refuse)

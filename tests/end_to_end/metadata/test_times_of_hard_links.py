@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -252,9 +253,9 @@ def test_who_writes_meanwhile_keeps_what_he_wrote(
     os.link(destination / "a", tmp_path / "outside")
     part, copy, flush = CommitGroup.part, Replacement.copy_from, CommitGroup.flush
 
-    def before(self: CommitGroup, *words: object) -> None:
+    def before(self: CommitGroup, *words: Any) -> None:
         change(destination / "a")
-        part(self, *words)  # type: ignore[arg-type]
+        part(self, *words)
 
     def within(self: Replacement, *words: int) -> int:
         copied = copy(self, *words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, RdcError
 from rdc.model.options import Backup
 from rdc.model.sync import SyncOptions
 from tests.support.running.beside_rsync import rdc, rsync
@@ -19,7 +20,18 @@ from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples
 from tests.support.trees.backed_up_trees import HELD, WANTED
 from tests.support.trees.tree_strategies import pairs, plain_trees
-from tests.support.trees.trees import Directory, File, Link, Node, Tree, describe, read_tree, tree, write_tree
+from tests.support.trees.trees import (
+    Directory,
+    File,
+    Link,
+    Node,
+    Tree,
+    describe,
+    litter,
+    read_tree,
+    tree,
+    write_tree,
+)
 
 REPLACED = (b"f", b"large", b"l", b"gone/deep/g", b"gone-link", b"was", b"d/f")
 
@@ -74,6 +86,43 @@ def test_another_file_system_gets_copies(fsync: bool, tmp_path: Path) -> None:
         (source / "f").write_bytes(b"newest")
         assert not run_sync(source, top, mixed).problems
         assert (backups / "f").read_bytes() == b"newer still"
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EIO, errno.EMLINK, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("backup", [Backup(b"~"), Backup(b".1", b"old/than/this")])
+def test_where_no_link_can_be_made_a_backup_is_a_copy(
+    backup: Backup, number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As on FAT, and on mounts of rclone, which answer EIO."""
+
+    def link(*_names: object, **_where: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    source, top = write_tree(tmp_path / "s", WANTED), write_tree(tmp_path / "d", HELD)
+    monkeypatch.setattr(os, "link", link)
+    run = run_sync(source, top, SyncOptions(delete=True, backup=backup, fsync=False))
+    assert run.done.exit == ExitCode.OK, run.problems
+    found = read_tree(top)
+    place = b"" if backup.directory is None else backup.directory + b"/"
+    assert describe({path: HELD[path] for path in REPLACED}, kept(found, place, backup.suffix)) == []
+    assert litter(found) == []
+
+
+def test_a_copy_that_cannot_be_finished_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, top = (
+        write_tree(tmp_path / "s", tree({"f": b"new"})),
+        write_tree(tmp_path / "d", tree({"f": b"older"})),
+    )
+
+    def fail(*_given: object, **_named: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("rdc.files.names.backups.flush", fail)
+    with pytest.raises(RdcError, match="keep a backup of it: No space"):
+        run_sync(source, top, SyncOptions(backup=Backup(b"~"), inplace=True, fsync=False))
+    assert {path.name: path.read_bytes() for path in top.iterdir()} == {"f": b"older"}
 
 
 def test_a_backup_replaces_an_earlier_one(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rdc.cli.options import sync_options
@@ -120,10 +122,10 @@ EXCLUDED: list[tuple[str, dict[str, object], str]] = [
 
 @pytest.mark.parametrize(("words", "fields", "sentence"), EXCLUDED, ids=[words for words, *_ in EXCLUDED])
 def test_the_same_sentence_refuses_a_combination_everywhere(
-    words: str, fields: dict[str, object], sentence: str
+    words: str, fields: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(UsageError) as of_library:
-        SyncOptions(**fields)  # type: ignore[arg-type]
+        SyncOptions(**fields)
     assert str(of_library.value) == sentence
     parsed = parse_sync([*(word.replace("_", " ") for word in words.split()), "a", "b"])
     with pytest.raises(UsageError) as of_words:
@@ -141,7 +143,7 @@ def test_the_same_sentence_refuses_a_combination_everywhere(
         with pytest.raises(ValueError, match=sentence):
             Options().unpack(tuple(items))
         return
-    core = SyncOptions(**listed)  # type: ignore[arg-type]
+    core = SyncOptions(**listed)
     asking = Open(Role.DESTINATION, b"", bytes(16), core, None, NamedValues(tuple(named.items())))
     with pytest.raises(UsageError) as of_wire:
         _ = asking.asked
@@ -176,9 +178,9 @@ def test_each_exclusion_is_between_fields_and_has_a_sentence() -> None:
         ("usermap", b"me", "me: expected FROM:TO"),
     ],
 )
-def test_a_value_out_of_range_fails_where_it_is_given(field: str, value: object, text: str) -> None:
+def test_a_value_out_of_range_fails_where_it_is_given(field: str, value: Any, text: str) -> None:
     with pytest.raises(ValueError, match=rf"^SyncOptions\.{field}: {text}"):
-        SyncOptions(**{field: value})  # type: ignore[arg-type]
+        SyncOptions(**{field: value})
 
 
 @pytest.mark.parametrize(

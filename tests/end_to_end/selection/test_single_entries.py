@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,8 +83,8 @@ def test_the_directory_of_a_single_source_is_not_listed(
     listed = []
     unviewed = ConfinedRoot.list_unviewed
 
-    def noted(root: ConfinedRoot, path: bytes, **more: object) -> object:
-        found = unviewed(root, path, **more)  # type: ignore[arg-type]
+    def noted(root: ConfinedRoot, path: bytes, **more: Any) -> object:
+        found = unviewed(root, path, **more)
         listed.append((root.shown(path), found.listing.count))
         return found
 

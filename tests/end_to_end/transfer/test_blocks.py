@@ -211,7 +211,7 @@ def test_what_mends_is_wrong_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The file is then described in full."""
 
     class Changed(Send):
-        def __init__(self, message: Message, round: int) -> None:  # noqa: A002
+        def __init__(self, message: Message, round: int) -> None:  # noqa: A002 - as it calls it
             if isinstance(message, Data):
                 counted.append(round)
                 if len(counted) == 2:

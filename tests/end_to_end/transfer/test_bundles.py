@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -296,10 +297,10 @@ def test_what_blocks_are_wrong_about_is_corrected_in_the_same_trip(
         spoiled[name] = old[:1024] + b"~" * len(old[1024:2048]) + old[2048:]
     real = kernel.block_fingerprints
 
-    def colliding(key: bytes, data: bytes, size: int, width: int, lengths: object) -> bytes:
+    def colliding(key: bytes, data: bytes, size: int, width: int, lengths: Any) -> bytes:
         for name, content in spoiled.items():
             data = bytes(data).replace(content[:2048], OLD[name][:2048])
-        return real(key, data, size, width, lengths)  # type: ignore[arg-type]
+        return real(key, data, size, width, lengths)
 
     monkeypatch.setattr(bundle_source_module, "block_fingerprints", colliding)
     source, destination = places(tmp_path, OLD, spoiled)

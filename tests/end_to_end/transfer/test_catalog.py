@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,13 +47,13 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return source, destination
 
 
-def again(trees: tuple[Path, Path], cache: Path, **options: bool) -> SyncReport:
+def again(trees: tuple[Path, Path], cache: Path, **options: Any) -> SyncReport:
     """One more sync with a catalog that takes what was just written for old."""
     with Catalog(cache, clock=later) as catalog:
         return sync(
             os.fsdecode(contents_of(trees[0])),
             os.fsdecode(trees[1]),
-            SyncOptions(**options),  # type: ignore[arg-type]
+            SyncOptions(**options),
             catalog=catalog,
         )
 

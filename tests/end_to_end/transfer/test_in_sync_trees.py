@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +76,14 @@ def test_what_is_settled_without_deleting_is_not_settled_with(delete: bool, tmp_
     ],
     ids=["content", "removed", "mode", "directory", "top"],
 )
-def test_a_settled_pair_is_that_pair_and_no_other(change: object, tmp_path: Path) -> None:
+def test_a_settled_pair_is_that_pair_and_no_other(change: Callable[[Path], object], tmp_path: Path) -> None:
     source = write_tree(tmp_path / "source", many(300))
     destination = write_tree(tmp_path / "destination", many(300) | tree({"extra/x": b"x"}))
     catalog = Remembering()
     for _ in range(2):
         sync_in_turns(source, destination, catalog=catalog)
     for top in (destination, source):
-        change(top)  # type: ignore[operator]
+        change(top)
         sync_in_turns(source, destination, SyncOptions(delete=True, fsync=False), catalog=catalog)
         equal(source, destination)
         (destination / "extra").mkdir()
@@ -112,7 +112,7 @@ def test_what_somebody_meddles_with_is_not_settled(
             if victim.read_bytes() == b"new text":
                 victim.write_bytes(b"meddled!")
 
-        directories.finish = after  # type: ignore[method-assign]
+        directories.finish = after  # type: ignore[method-assign] # of this object alone
 
     catalog = Remembering()
     monkeypatch.setattr(WholeTurn, "_build", meddled)

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -227,11 +228,11 @@ def test_progress_is_sent_no_more_often_than_it_is_worth() -> None:
         clock.now = step / 1_000
         news.report(Progressed("transfer", step, 999))
         news.report(Progressed("compare", min(step, 500), 500))
-    sent = list(news.send_waiting(0))
+    sent: list[Any] = list(news.send_waiting(0))
     assert not news.waiting
-    transfers = [command for command in sent if getattr(command, "message").phase == "transfer"]  # noqa: B009
+    transfers = [command for command in sent if command.message.phase == "transfer"]
     assert len(transfers) <= 1 / PROGRESS_SECONDS + 2
-    assert getattr(transfers[-1], "message").done == 999  # noqa: B009 - the end is always told
+    assert transfers[-1].message.done == 999  # the end is always told
 
 
 def test_items_share_messages_within_their_bounds() -> None:

@@ -6,6 +6,7 @@ import os
 import random
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,13 +108,13 @@ def test_a_file_changed_after_it_was_read_stays(tmp_path: Path, monkeypatch: pyt
     set_metadata = OpenedFiles.set_metadata
     outcomes: list[bytes] = []
 
-    def meddling(self: OpenedFiles, *given: object, **named: object) -> bytes:
+    def meddling(self: OpenedFiles, *given: Any, **named: Any) -> bytes:
         if not outcomes:
             edit(destination / "d0" / "004", 7)
             os.rename(destination / "d0" / "005", destination / "d0" / "away")
             (destination / "d0" / "005").write_bytes((destination / "d0" / "away").read_bytes())
             (destination / "d0" / "away").unlink()
-        outcomes.append(set_metadata(self, *given, **named))  # type: ignore[arg-type]
+        outcomes.append(set_metadata(self, *given, **named))
         return outcomes[-1]
 
     with monkeypatch.context() as patch:
@@ -155,13 +156,13 @@ def test_files_that_cannot_be_read_fail_alone(tmp_path: Path, monkeypatch: pytes
     opened = OpenedFiles.__init__
     meddled: list[int] = []
 
-    def meddling(self: OpenedFiles, *given: object) -> None:
+    def meddling(self: OpenedFiles, *given: Any) -> None:
         if not meddled:
             meddled.append(1)
             (source / "d0" / "003").unlink()
             os.mkfifo(source / "d0" / "003")
             (source / "d1" / "055").unlink()
-        opened(self, *given)  # type: ignore[arg-type]
+        opened(self, *given)
 
     monkeypatch.setattr(OpenedFiles, "__init__", meddling)
     run = run_sync(source, destination)

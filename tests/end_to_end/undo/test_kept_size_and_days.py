@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,8 +98,8 @@ def test_mixes_are_refused_by_name(other: str, tmp_path: Path) -> None:
     assert not top.exists()
 
 
-def asked(**options: object) -> Open:
-    return Open.asking(Role.DESTINATION, b"", bytes(16), SyncOptions(**options))  # type: ignore[arg-type]
+def asked(**options: Any) -> Open:
+    return Open.asking(Role.DESTINATION, b"", bytes(16), SyncOptions(**options))
 
 
 def test_a_directory_may_forbid_it_or_ask_for_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -87,6 +88,21 @@ def test_syncs_are_undone_one_after_the_other(tmp_path: Path) -> None:
         assert (top / "f").read_bytes() == content
     assert undone(top).left_alone == []
     assert os.listdir(top) == [STORE]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EIO, errno.EOPNOTSUPP])
+def test_where_no_link_can_be_made_the_run_says_so_before_it_changes_anything(
+    number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def link(*_names: object, **_where: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    source, top = write_tree(tmp_path / "s", WANTED), write_tree(tmp_path / "d", HELD)
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(RdcError, match="expected hard links, found that the file system has none"):
+        run_sync(source, top, KEEPING)
+    found = {path: node for path, node in read_tree(top).items() if not path.startswith(UNDO_NAME)}
+    assert describe(HELD, {path: node for path, node in found.items() if path in HELD}) == []
 
 
 def test_a_run_without_changes_leaves_no_record(tmp_path: Path) -> None:

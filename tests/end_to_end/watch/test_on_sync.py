@@ -169,6 +169,6 @@ def test_options_of_sync_that_a_watch_has(far_source: bool, tmp_path: Path) -> N
 
 def test_a_library_call_takes_words_alone() -> None:
     with pytest.raises(TypeError, match="on_sync"):
-        WatchOptions(on_sync="systemctl reload nginx")  # type: ignore[arg-type]
+        WatchOptions(on_sync="systemctl reload nginx")  # type: ignore[arg-type] # this is the question
     assert WatchOptions(SyncOptions(backup=Backup(b"~"))).on_sync == ()
     assert os.environ.get("RDC_WATCH_TURNS") is None

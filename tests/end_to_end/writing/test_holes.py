@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -145,8 +146,8 @@ def test_a_file_larger_than_the_free_space_arrives(
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("copy", [{}, {"inplace": True}, {"temp_dir": b"t"}])
-def test_equal_ones_arrive(small: Path, tmp_path: Path, way: Way, copy: dict[str, object]) -> None:
-    options = replace(PLAIN, **copy)  # type: ignore[arg-type]
+def test_equal_ones_arrive(small: Path, tmp_path: Path, way: Way, copy: dict[str, Any]) -> None:
+    options = replace(PLAIN, **copy)
     source = tmp_path / "s"
     source.mkdir()
     for name in "abc":
@@ -182,14 +183,14 @@ def test_many_small_ones_arrive_new_and_changed(small: Path, tmp_path: Path, way
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("options", [{"allocate": True}, {}])
 def test_what_is_written_and_does_not_fit_is_refused_first(
-    small: Path, tmp_path: Path, options: dict[str, bool]
+    small: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     """All of it with --preallocate; a file without holes in any case."""
     source = tmp_path / "s"
     source.mkdir()
     write_pieces(source / "f", SPARSE if options else [(True, 20 << 20)], 1)
     with pytest.raises(RdcError, match="f: cannot make a temporary file beside it"):
-        run_sync(source, small, replace(PLAIN, **options))  # type: ignore[arg-type]
+        run_sync(source, small, replace(PLAIN, **options))
     assert os.listdir(small) == ["t"]
 
 

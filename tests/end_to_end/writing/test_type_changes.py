@@ -103,7 +103,7 @@ def test_something_put_into_the_directory_at_the_last_moment_stays(
     """The exchange finds the directory not empty any more, and takes it back."""
     source = write_tree(tmp_path / "s", SOURCES["file"])
     destination = write_tree(tmp_path / "d", HELD["empty directory"])
-    exchange = rdc.files.base.taking_names.rename_exchange  # type: ignore[attr-defined]
+    exchange = rdc.files.base.syscalls.rename_exchange
     late = destination / "x" / "late"
 
     def exchange_late(one: bytes, other: bytes, directory: int) -> None:

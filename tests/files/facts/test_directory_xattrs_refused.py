@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,9 +154,9 @@ def test_a_directory_is_asked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
         get_xattr = staticmethod(_files.get_xattr)
 
         @staticmethod
-        def list_xattrs(*arguments: object) -> object:
+        def list_xattrs(*arguments: Any) -> object:
             calls.append(arguments)
-            return _files.list_xattrs(*arguments)  # type: ignore[arg-type]
+            return _files.list_xattrs(*arguments)
 
     monkeypatch.setattr(xattrs, "_extension", Counted)
     for least, most in ((4, 12), (4, 12)):

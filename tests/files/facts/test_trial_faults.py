@@ -7,8 +7,11 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from rdc.files.facts.file_systems import learn_facts
 from rdc.files.root.root import Root
+from rdc.model.entries import Kind
 from tests.support.running.failing_calls import Fault, Made, with_fault
 
 NOTHING = ["nothing"]
@@ -56,3 +59,21 @@ def test_what_is_refused_again_and_again_is_lacking(tmp_path: Path) -> None:
     at = clean.calls.index("symlinkat")
     for fault in (Fault(at, 2), Fault(at, 1, 1)):  # EIO twice, EPERM
         assert "unmade=frozenset({<Kind.SYMLINK" in learned(tmp_path, fault).value[0]
+
+
+def test_a_call_that_makes_something_else_before_it_is_refused_is_lacking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As rclone's mounts do: a fifo becomes a file, and the answer is EIO."""
+
+    def mkfifo(name: bytes, mode: int, *, dir_fd: int) -> None:
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=dir_fd))
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "mkfifo", mkfifo)
+    root = Root(os.open(tmp_path, os.O_PATH | os.O_DIRECTORY), b"place")
+    found = learn_facts(root, b"", owners=False)
+    root.release()
+    assert found is not None
+    assert found.facts.keeps.unmade == {Kind.SPECIAL}
+    assert not os.listdir(tmp_path)

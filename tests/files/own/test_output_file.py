@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,12 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> 
     target = tmp_path / "result"
     target.write_bytes(b"RESULT before")
 
-    def broken() -> object:
+    def broken() -> Iterator[bytes]:
         yield b"half"
         raise OSError(28, "No space left on device")
 
     with pytest.raises(RdcError, match="No space"):
-        write_output(output(target), broken())  # type: ignore[arg-type]
+        write_output(output(target), broken())
     assert target.read_bytes() == b"RESULT before" and os.listdir(tmp_path) == ["result"]
 
 
@@ -82,12 +83,12 @@ def test_any_other_file_stays_unless_it_may_be_replaced(tmp_path: Path, content:
 def test_a_file_made_while_the_result_was_written_stays(tmp_path: Path) -> None:
     target = tmp_path / "result"
 
-    def parts() -> object:
+    def parts() -> Iterator[bytes]:
         target.write_bytes(b"a letter")
         yield b"new"
 
     with pytest.raises(UsageError, match="found another file"):
-        write_output(output(target), parts())  # type: ignore[arg-type]
+        write_output(output(target), parts())
     assert target.read_bytes() == b"a letter" and os.listdir(tmp_path) == ["result"]
 
 

@@ -26,7 +26,7 @@ def test_listing_agrees_with_stat(top: bytes, root: Root) -> None:
     os.mkfifo(top + b"/inside/fifo")
     os.utime(top + b"/inside/f", ns=(1, -5_000_000_001))
     os.utime(top + b"/inside/a/l", ns=(1, 2**33 * 10**9 + 1), follow_symlinks=False)
-    os.chmod(top + b"/inside/f", 0o6751)  # noqa: S103
+    os.chmod(top + b"/inside/f", 0o6751)  # noqa: S103 - this is the question
     for path in (b"", b"a"):
         listing = root.list(path)
         where = top + b"/inside/" + path

@@ -285,7 +285,7 @@ class Unordered(SequenceRules):
             super().say(message)
         elif isinstance(message, Open) and self.role is None:
             super().say(message)
-            self._pending = _Anything()  # type: ignore[assignment]
+            self._pending = _Anything()  # type: ignore[assignment] # it answers whatever it is asked
         elif isinstance(message, Describe) and self._totals._asked is None:
             super().say(message)
 

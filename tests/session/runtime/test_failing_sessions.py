@@ -41,7 +41,7 @@ def recorded(dialler: Role, compress: bool) -> tuple[bytes, bytes]:
             parts.append(take())
             return parts[-1]
 
-        near.data_to_send = spy  # type: ignore[method-assign]
+        near.data_to_send = spy  # type: ignore[method-assign] # of this object alone
         run_pair(follow(dialler, True), first, follow(dialler, False), second)
         streams.append(b"".join(parts))
     return streams[0], streams[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,14 +14,19 @@ import pytest
 from blake3 import blake3
 
 from rdc.errors import ExitCode, ProtocolError
+from rdc.files.replace.staged_clones import StagedClones
 from rdc.files.root.root import Root
+from rdc.files.root.source_file import SourceFile
 from rdc.limits import DATA_BYTES, SMALL_FILE_BYTES
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import file_sender as module
+from rdc.session.source import range_answers as digesting
 from rdc.session.source.file_sender import FileSender
 from rdc.session.source.tree_description import Demand, Description
+from rdc.store.snapshot_root import open_snapshot
 from rdc.tree.manifest import Manifest
+from tests.support.store.stores import put_tree
 
 LONG = SMALL_FILE_BYTES + 1
 
@@ -147,6 +153,47 @@ def test_equal_contents_are_named(tmp_path: Path) -> None:
     assert first == Data(2, blob(1, LONG))
     assert isinstance(last, FileEnd)
     assert last.like is None
+
+
+def test_contents_of_a_snapshot_are_hashed_for_other_processes_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process their keys serve: the destination writes the memory that was compared with them."""
+    contents = [blob(1, 3 * LONG), blob(1, 3 * LONG), blob(2, 3 * LONG)]
+    Source(tmp_path, contents)
+    put_tree(tmp_path / "d", tmp_path / "st")
+    found = open_snapshot(os.fsencode(f"{tmp_path}/st/@1/"), os.path.isdir, Root.open)
+    assert found is not None
+    manifest = Manifest()
+    manifest.add(b"", found[0].listed(b"").listing)
+    description = cast(Description, SimpleNamespace(manifest=manifest))
+    hashed = list[bytes]()
+
+    def digest_of(source: SourceFile, *, hollow: bool) -> bytes:
+        hashed.append(source.path)
+        return real(source, hollow=hollow)
+
+    real = digesting.digest_of
+    monkeypatch.setattr(module, "digest_of", digest_of)
+    with ExitStack() as stack:
+        stack.callback(found[0].release)
+        root = found[0]
+        for clones in (None, StagedClones()):
+            sender = FileSender(root, description, nothing_heard, Demand(manifest), clones)
+            sent = [command.message for command in sender.send((0, 1, 2), 3) if isinstance(command, Send)]
+            ends = [message for message in sent if isinstance(message, FileEnd)]
+            payload = b"".join([message.payload for message in sent if isinstance(message, Data)])
+            assert payload == contents[0] + contents[2]
+            assert [end.like for end in ends] == [None, 0, None]
+            # A copy at the destination is compared with the content.
+            assert ends[1].digest == blake3(contents[1]).digest()
+            digests = [blake3(contents[row]).digest() == ends[row].digest for row in (0, 2)]
+            assert digests == [clones is None] * 2
+        assert hashed == [b"001", b"001"]
+
+
+def nothing_heard() -> Conversation[None]:
+    yield from ()
 
 
 @pytest.mark.parametrize("row", [0, 3, 1 << 40])

@@ -103,7 +103,7 @@ def test_a_long_file_is_told_of_while_it_is_read(far: bool, new_size: int, tmp_p
         told.append(event.done)
         show(event, far=far)
 
-    found.events.report = report  # type: ignore[method-assign]
+    found.events.report = report  # type: ignore[method-assign] # of this object alone
     steps, tree = steps_of(found, tmp_path / "f", new_size)
     assert tree == sign(content, found.signer.params)
     assert told == sorted(told)
@@ -135,7 +135,7 @@ def test_the_catalog_is_not_told_of_what_is_about_to_go(dry: bool, passing: bool
         told.append(passing)
         return sign(source.whole(), found.signer.params)
 
-    found.signer.sign = sign_  # type: ignore[assignment,method-assign]
+    found.signer.sign = sign_  # type: ignore[assignment,method-assign] # of this object alone
     steps_of(found, tmp_path / "f", 7, passing=passing)
     assert told == [passing and not dry]
 
@@ -154,7 +154,7 @@ def test_a_signature_that_is_given_up_stops_its_reading(tmp_path: Path) -> None:
             finally:
                 closed.append(True)
 
-        found.signer.signing = watched  # type: ignore[assignment,method-assign]
+        found.signer.signing = watched  # type: ignore[assignment,method-assign] # of this object alone
         work = sign_file(found, source, source.size, 0)
         next(work)
         work.close()

@@ -11,7 +11,6 @@ import json
 import os
 import select
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rdc.transport.pipes import Process, start_process
+from rdc.transport.pipes import Process, SignalledProcess, start_process
 from tests.support.project_paths import PSEUDO_SSH, TOP
 
 __all__ = ["REQUEST_BYTES", "FarProcess", "FarServer", "ForcedCommand"]
@@ -28,7 +27,7 @@ REQUEST_BYTES = 1 << 17
 """Most bytes of a request: words and the environment."""
 
 SECONDS = 300
-"""In which a loaded server answers, and one that has to load."""
+"""The time in which a server answers, even one that has to load its modules first."""
 
 BEFORE_LOADING = ("LD_", "PYTHON", "RDC_KERNEL", "RDC_TABLE")
 """Beginnings of variables that count when a program is loaded."""
@@ -98,7 +97,7 @@ class FarServer:
         return _Forked(self._socket, process, stdin, stdout)
 
     def start(self, argv: Sequence[str], stdin: int, stdout: int) -> Process:
-        """As `start_process`, by a fork where that is the same."""
+        """Start a process as `start_process` does, but by a fork if the result is the same."""
         here = (os.getpid(), os.geteuid()) == self._owner and _fixed() == self._fixed
         process = _started_by(argv) if here and self._can_serve else None
         return (
@@ -119,7 +118,7 @@ def _started_by(argv: Sequence[str]) -> FarProcess | None:
 
 @dataclass(frozen=True, slots=True)
 class ForcedCommand:
-    """What a remote shell runs instead of the client's command, like sshd with a forced command."""
+    """The command that a remote shell runs instead of the client's, as sshd does with a forced command."""
 
     words: tuple[str, ...]
     environ: dict[str, str]
@@ -144,14 +143,14 @@ _FORCED: dict[str, ForcedCommand] = {}
 """Remote shells that were written here. One that was changed since is started as it is."""
 
 
-class _Forked:
+class _Forked(SignalledProcess):
     """A process of the server, as `start_process` returns one."""
 
     def __init__(self, server: socket.socket, process: FarProcess, stdin: int, stdout: int) -> None:
         self._status, status = os.pipe()
         try:
             socket.send_fds(server, [process.packet()], [stdin, stdout, 2, status])
-            self._pid = int(server.recv(64))
+            super().__init__(int(server.recv(64)))
         finally:
             os.close(status)
         self._ended = select.poll()  # select.select takes only descriptors below 1,024
@@ -173,13 +172,3 @@ class _Forked:
             self._code = int(os.read(self._status, 64) or b"-9")
             os.close(self._status)
         return self._code
-
-    def terminate(self) -> None:
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self._pid, number)

@@ -55,7 +55,7 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 
 
 class Fuzz:
-    """`daemon` has a module `data`, which may be written, in a place of its own."""
+    """Fuzzes `daemon`, which has a module `data` that may be written, in a place of its own."""
 
     def __init__(self, daemon: Daemon, place: Path, seed: int) -> None:
         self._daemon = daemon
@@ -79,7 +79,7 @@ class Fuzz:
             self._session()
 
     def check(self) -> Counter[str]:
-        """Raises AssertionError unless all ended as they may; how many ended with which exit code."""
+        """Raise AssertionError unless all ended as they may; return how many ended with which exit code."""
         daemon = self._daemon
         daemon.await_idle()
         assert daemon.process.poll() is None
@@ -93,7 +93,7 @@ class Fuzz:
         return codes
 
     def _recorded(self, *words: str | Path) -> bytes:
-        """What this side says in a sync."""
+        """Return the bytes that this side sends in a sync."""
         said, exchange = bytearray(), TlsTransport.exchange
 
         def listening(

@@ -39,7 +39,7 @@ Python keeps for the next ones; it grows by nothing that counts events."""
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What was done to the daemon, which lives."""
+    """The counts of what was done to the daemon, which must survive it."""
 
     events: int
     failed_reloads: int
@@ -50,7 +50,8 @@ class Told:
 
 
 class HostileEvents:
-    """`daemon` has a module `data`; `place` is for what is fetched from it."""
+    """Sends hostile events to `daemon`, which has a module `data`. `place`: a directory for what is fetched
+    from it."""
 
     def __init__(self, daemon: Daemon, place: Path, seed: int) -> None:
         self._daemon = daemon
@@ -65,8 +66,8 @@ class HostileEvents:
         self.events = 0
 
     def run(self, events: int, reloads: int) -> Told:
-        """Raises AssertionError where the daemon ended, grew, logged an internal error, or failed a trusted
-        client; ends by itself."""
+        """Raise AssertionError if the daemon ended, grew, logged an internal error, or failed a trusted
+        client; end by itself."""
         assert self._daemon.sync(self._daemon.url("data/"), self._place / "first").code == 0
         self._daemon.await_idle()
         before = private_kb(self._daemon.process.pid)

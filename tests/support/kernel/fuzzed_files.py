@@ -140,7 +140,7 @@ class Fuzzer:
         return self.mangled(names)
 
     def mangled(self, column: bytes) -> bytes:
-        """Now and then it does not fit."""
+        """Return the column; now and then one that does not fit."""
         if self.rng.random() < 0.9 or not column:
             return column
         at = self.rng.randrange(len(column))

@@ -48,7 +48,7 @@ def number(code: bytes, at: int) -> int:
 
 
 def absolute_bytes(code: bytes, mask: bytes, offset: int) -> bytes:
-    """What take_displacements() says of one piece, run by run."""
+    """Return what take_displacements() should make of one piece, computed run by run."""
     parts, at = [], 0
     for marked, marks in groupby(mask, bool):
         start, at = at, at + len(list(marks))
@@ -66,7 +66,7 @@ def absolute_bytes(code: bytes, mask: bytes, offset: int) -> bytes:
 def taken_from(
     module: Any, code: bytes, marks: bytes, size: int, where: array[int]
 ) -> tuple[bytes, list[int]]:
-    """And blanks are in their stead."""
+    """Take the marked displacements out, and check that blanks are in their places."""
     content = bytearray(code)
     taken, counts = module.take_displacements(content, bits_of(marks), size, where, 0x7F)
     assert content == hidden(code, marks, 0x7F)
@@ -74,7 +74,7 @@ def taken_from(
 
 
 class Held:
-    """As much of a SourceFile as a look at its bytes takes."""
+    """The part of a SourceFile that a look at its bytes needs."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

@@ -95,7 +95,7 @@ class Sanitized:
         )
 
     def run(self, *words: str, faults: int = 0, seed: int = 0) -> tuple[int, str]:
-        """As start(): the exit code, and what was printed."""
+        """Run as start() does; return the exit code and what was printed."""
         process = self.start(*words, faults=faults, seed=seed)
         out, _ = process.communicate()
         return process.returncode, out

@@ -1,4 +1,4 @@
-"""Where the backups of a case are."""
+"""Finds the backups of a case."""
 
 from __future__ import annotations
 

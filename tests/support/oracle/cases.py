@@ -44,7 +44,7 @@ class SilentRsyncError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What both programs are given."""
+    """The input of both programs."""
 
     scene: Scene
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one program said and left."""
+    """The output of one program, and the tree it left."""
 
     planned_code: int
     plan: tuple[str, ...]
@@ -176,7 +176,8 @@ def _unchanged(before: View, after: View) -> bool:
 
 
 def _timed(found: View, began: int) -> View:
-    """Without what differs from run to run: inodes become groups of names, and times of now are none."""
+    """Return the view without what differs from run to run: inodes become groups of names, and times since
+    the run began are left out."""
     groups = {path: b"\0".join(sorted(names)) for names in linked(found) for path in names}
     return {path: _comparable(seen, groups.get(path, b""), began) for path, seen in found.items()}
 

@@ -1,4 +1,4 @@
-"""Which cases rsync answers as rdc means to."""
+"""Decides in which cases rsync should do as rdc does."""
 
 from __future__ import annotations
 

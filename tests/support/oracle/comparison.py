@@ -1,4 +1,4 @@
-"""What differs between rsync and rdc in one case, apart from what is intended."""
+"""Finds what differs between rsync and rdc in one case, apart from what is intended."""
 
 from __future__ import annotations
 

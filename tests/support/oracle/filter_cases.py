@@ -81,7 +81,7 @@ def filter_cases(draw: st.DrawFn) -> Case:
 
 
 def filter_differences(case: Case) -> list[str]:
-    """How rdc differs from rsync, apart from what is intended."""
+    """Return how rdc differs from rsync, apart from intended differences."""
     try:
         outcomes = run_case(case)
     except SilentRsyncError:

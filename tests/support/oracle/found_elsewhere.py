@@ -1,4 +1,4 @@
-"""How a comparison looks past what rdc does otherwise with --link-dest and its like."""
+"""Removes from a comparison what rdc does differently by intention with --link-dest and similar options."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def unnamed_times(line: str) -> list[str]:
 
 
 def unlinked_backups(case: Case, outcome: Outcome) -> Outcome:
-    """Without the backups of files that became links to one elsewhere or are left to it. rsync has none."""
+    """Leave out the backups of files that became links to a file elsewhere, or are left to it. rsync has
+    none."""
     left_out = case.scene.source.tree.keys() - outcome.tree.keys()
     lost = left_out.union(outcome.shared)
     tree = {path: seen for path, seen in outcome.tree.items() if originals(path).isdisjoint(lost)}
@@ -52,7 +53,7 @@ def unlinked_backups(case: Case, outcome: Outcome) -> Outcome:
 
 
 def unlinked_nodes(outcome: Outcome) -> Outcome:
-    """Without what is one special file: rsync's links are, if they are one elsewhere."""
+    """Leave out which names are one special file: rsync's links are, if they are one elsewhere."""
 
     def unlinked(seen: Seen) -> Seen:
         return seen if seen.kind in {stat.S_IFREG, stat.S_IFDIR} else replace(seen, names=0)
@@ -61,7 +62,7 @@ def unlinked_nodes(outcome: Outcome) -> Outcome:
 
 
 def timeless_symlinks(outcome: Outcome) -> Outcome:
-    """Without the times of symlinks: rsync has those of the ones that it links to."""
+    """Leave out the times of symlinks: rsync's symlinks have the times of those that it links to."""
 
     def timeless(seen: Seen) -> Seen:
         return replace(seen, mtime_ns=0) if seen.kind == stat.S_IFLNK else seen

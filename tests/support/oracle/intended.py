@@ -1,4 +1,4 @@
-"""Where rdc differs from rsync by decision, and how a comparison looks past exactly that.
+"""The intended differences between rdc and rsync, and how a comparison leaves out exactly these.
 
 Each row of `INTENDED` names a row of the table in docs/explanation/rsync.md, which gives the reason.
 """
@@ -37,7 +37,7 @@ EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
 IN_THE_WAY = re.compile(
     r"^could not make way for [^:]*: (.*)$|^rdc: (.*): a directory is in the way", re.MULTILINE
 )
-"""Of stderr: what a directory is in the way of."""
+"""The entry that a directory is in the way of, as both programs print it to stderr."""
 SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
@@ -47,7 +47,7 @@ class Intended:
     """The first words of its row in docs/explanation/rsync.md."""
     concerns: Callable[[Case], bool]
     look_past: Callable[[Case, Outcome], Outcome]
-    """What is left of an outcome, of either program, without the difference."""
+    """Returns an outcome, of either program, without the difference."""
 
 
 def _has(*names: str) -> Callable[[Case], bool]:
@@ -144,7 +144,8 @@ def _is_taken_in_part(case: Case) -> bool:
 
 
 def _timeless_tops(outcome: Outcome) -> Outcome:
-    """What is sent again makes the time of the directory that it is in now, also above SRC."""
+    """Leave out the times of directories, also above SRC: an entry that is sent again sets that of its
+    directory to now."""
     tops = {
         path: replace(seen, mtime_ns=0) for path, seen in outcome.tree.items() if seen.kind == stat.S_IFDIR
     }
@@ -202,7 +203,7 @@ def _emptied(outcome: Outcome) -> Outcome:
 
 
 def _stopped(outcome: Outcome) -> Outcome:
-    """Of deletions that stopped at their limit only the number counts."""
+    """Reduce deletions that stopped at their limit to their number."""
 
     def counted(lines: tuple[str, ...]) -> tuple[str, ...]:
         rest = [line for line in lines if not line.startswith("*deleting")]
@@ -264,7 +265,7 @@ def _first_name(line: str) -> list[str]:
 
 
 def _timeless_new_entries(line: str) -> list[str]:
-    """Without the time of a symlink or a device that is made anew."""
+    """Leave out the time of a symlink or a device that is re-created."""
     return _without_flag(line, line[1], "t") if line.startswith(("cL", "cD")) else [line]
 
 
@@ -281,7 +282,7 @@ def _names_over_others(case: Case) -> frozenset[str]:
 
 
 def _kind(side: Side, path: bytes) -> object:
-    """What tells kinds of entries apart; None where nothing is."""
+    """Return what tells kinds of entries apart; None if there is no entry."""
     path = dict(side.links).get(path, path)
     special = dict(side.specials).get(path)
     if special is not None:
@@ -340,7 +341,7 @@ def _overwrites_below_old_times(case: Case) -> bool:
 
 
 def _timeless_where_written(outcome: Outcome) -> Outcome:
-    """Without the times of directories in which an existing file has new content."""
+    """Leave out the times of directories in which an existing file has new content."""
     found = (re.match(r">f[.c].{8} (.*)", line) for line in outcome.lines)
     above = {os.fsencode(line[1]).rpartition(b"/")[0] for line in found if line}
     tree = {p: replace(seen, mtime_ns=0) if p in above else seen for p, seen in outcome.tree.items()}

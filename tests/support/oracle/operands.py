@@ -1,4 +1,4 @@
-"""What of SRC both programs are given: its contents, several paths of it, or a list of them."""
+"""The operands that both programs are given: the contents of SRC, several paths of it, or a list of them."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ DELETIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SharedOption:
-    """`names`: how rsync spells what `words` draws."""
+    """An option that both programs have. `names`: rsync's spellings of what `words` draws."""
 
     names: tuple[str, ...]
     words: tuple[tuple[str, ...], ...]

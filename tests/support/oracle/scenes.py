@@ -80,7 +80,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is to be synced, and what is there."""
+    """A source, a destination, and the trees beside it."""
 
     source: Side
     destination: Side

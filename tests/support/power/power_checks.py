@@ -1,4 +1,4 @@
-"""What must hold of every state that a power cut may leave of a recorded command, and runs through states."""
+"""Checks every state that a power cut may leave of a recorded command, and runs through the states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scene:
 
 @dataclass(slots=True)
 class Outcome:
-    """Of the states of one scene."""
+    """The counts of one scene's states."""
 
     prefixes: int = 0
     states: int = 0
@@ -54,7 +54,7 @@ def run_states(
     *,
     converge_every: int = 0,
 ) -> Outcome:
-    """Checks states, and runs the command again over one in `converge_every` of them."""
+    """Check states, and run the command again over one in `converge_every` of them."""
     outcome = Outcome()
     seen = set()
     for cut in cuts:
@@ -78,8 +78,8 @@ def run_states(
 
 
 def sample(history: History, ordering: Ordering, seed: int, number: int) -> list[Cut]:
-    """So many of the cuts, drawn by `seed`: of each prefix drawn those that lose nothing and everything, and
-    some others. The whole recording is one of the prefixes."""
+    """Return `number` of the cuts, drawn by `seed`: of each prefix drawn those that lose nothing and
+    everything, and some others. The whole recording is one of the prefixes."""
     rng = random.Random(seed)
     cuts: list[Cut] = []
     prefix = len(history)

@@ -1,4 +1,4 @@
-"""What a disk may hold after the power failed: a model of file systems, and states drawn from it.
+"""Computes what a disk may contain after a power failure: a model of file systems, and states drawn from it.
 
 The model, from what ext4, XFS, btrfs and F2FS promise, and no more than that:
 
@@ -41,7 +41,7 @@ PAGE = 4096
 
 
 class Fate(Enum):
-    """Of a write that was not synced."""
+    """The fate of a write that was not synced."""
 
     SHORT = "missing, and so are the bytes that it made the file longer by"
     ZEROS = "missing, but the file is as long as with it"
@@ -50,7 +50,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where the power failed, and what was lost of what had been done until then."""
+    """A power failure: after which call, and what was lost of the calls before."""
 
     prefix: int
     """Calls that were made."""
@@ -62,14 +62,14 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the disk holds after a cut."""
+    """The contents of the disk after a cut."""
 
     tree: Tree
     files: dict[bytes, int]
     """Which file each path leads to."""
 
     def write(self, top: Path) -> Path:
-        """Makes it at `top`, hard links included."""
+        """Make it at `top`, hard links included."""
         write_tree(top, self.tree)
         first: dict[int, bytes] = {}
         for path, file in self.files.items():
@@ -104,7 +104,8 @@ class History:
         return len(self._ops)
 
     def cuts(self, ordering: Ordering, seed: int, *, subsets: int = 20) -> Iterator[Cut]:
-        """After each call: nothing lost, everything, each single thing, and `subsets` drawn by `seed`."""
+        """Yield the cuts after each call: nothing lost, everything lost, each single thing lost, and
+        `subsets` drawn by `seed`."""
         rng = random.Random(seed)
         for prefix in range(len(self._ops) + 1):
             if 0 < prefix < len(self._ops) and not self._ops[prefix - 1].is_change:
@@ -138,7 +139,7 @@ class History:
             )
 
     def _without(self, lost: Sequence[int], names: Sequence[int], ordering: Ordering) -> frozenset[int]:
-        """Those changes of names that cannot be there without `lost`, which included."""
+        """Return the changes of names that cannot be there without `lost`, including those in `lost`."""
         if ordering is Ordering.JOURNAL:
             return frozenset(names[bisect_left(names, min(lost)) :]) if lost else frozenset()
         gone = set(lost)
@@ -193,7 +194,8 @@ class History:
         return bytes(content)
 
     def differences(self, after: Tree, *, passed_over: Collection[bytes] = ()) -> list[str]:
-        """How the whole recording, nothing lost, differs from what it made: a call that was not seen."""
+        """Return how the whole recording, with nothing lost, differs from what the command made: a difference
+        is a call that was not recorded."""
 
         def comparable(tree: Tree) -> Tree:
             found: Tree = {}

@@ -34,7 +34,7 @@ def _duplicates(top: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a journal tells of a tree, and which file each inode number was."""
+    """The state of a tree according to a journal, and the file of each inode number."""
 
     top: Path
     records: list[Change]
@@ -63,7 +63,7 @@ class _Told:
 
 
 def files_by_number(top: Path, before: Snapshot) -> dict[int, int]:
-    """Which file of a history that begins with `before` each inode number at `top` is."""
+    """Return, by inode number at `top`, the file of a history that begins with `before`."""
     found = History(before, []).state(Cut(0, frozenset())).files
     return {os.lstat(os.path.join(os.fsencode(top), path)).st_ino: file for path, file in found.items()}
 
@@ -176,7 +176,8 @@ def journalled(place: Path, library: Path) -> Scene:
 
 
 def unsettled(place: Path, library: Path) -> Scene:
-    """Of each group one file is not on disk yet when the run begins: the others must not go for it."""
+    """Make a scene in which one file of each group is not on disk yet when the run begins: the others must
+    not be given up for it."""
     top = _duplicates(place / "top")
     late = [path for path in sorted(top.rglob("group*")) if path.name[5] == path.name[-1]]
     wanted = snapshot(top).tree

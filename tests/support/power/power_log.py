@@ -61,7 +61,7 @@ class Op:
         return self.call.kind not in "FSG"
 
     def rename(self, names: dict[tuple[int, bytes], int]) -> None:
-        """Does to the names of files, by directory and name, what the call did."""
+        """Change the names of files, by directory and name, as the call did."""
         kind = self.call.kind
         if kind in "UD":
             del names[self.entries[0]]
@@ -88,7 +88,7 @@ class Log:
         self.names: dict[tuple[int, bytes], int] = {}
         """Which file each name in each directory led to."""
         self._number: dict[int, int] = {}
-        """Of each inode, which file it is at the moment."""
+        """The file that each inode is at the moment."""
         self._begin(before)
         self.files = len(self.first)
         """How many there are in all."""
@@ -104,7 +104,7 @@ class Log:
         return [number for number, op in enumerate(self.ops) if op.call.kind in "FS"]
 
     def content_syncs(self) -> list[int]:
-        """Those that make last what was written to a file that stays."""
+        """Return the syncs that make durable what was written to a file that stays."""
         removed = {op.file for op in self.ops if op.call.kind == "U"}
         found = []
         waiting: set[int] = set()
@@ -200,7 +200,7 @@ class Log:
         return op.file == sync.file and op.call.kind in "CMOATN"
 
     def _keep(self, number: int, at: int, ordering: Ordering) -> None:
-        """With all that it needs."""
+        """Mark the operation as durable from `at` on, with all that it needs."""
         left = [number]
         while left:
             op = self.ops[left.pop()]

@@ -44,7 +44,7 @@ def catalogued(place: Path, library: Path) -> Scene:
     calls = record(library, top, place / "log", *words, argv=child)
 
     def look(at: Path, state: State, *, sign_too: bool = False) -> tuple[int, list[str]]:
-        """How many roots the catalog knows, and what it has to say."""
+        """Return how many roots the catalog knows, and its messages."""
         found = {path: File(b"nothing" * 999) if path == INDEX else node for path, node in state.tree.items()}
         State(found, state.files).write(at)
         root = Root.open(os.fsencode(files))

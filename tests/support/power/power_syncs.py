@@ -135,7 +135,7 @@ def by_delta(place: Path, library: Path) -> Scene:
 
 
 def bulk(place: Path, library: Path) -> Scene:
-    """So many small files that one syncfs is cheaper."""
+    """Make a scene with so many small files that one syncfs is cheaper than their fsyncs."""
     return _sync_scene("bulk", place, library, _BULK_HELD, _BULK_WANTED)
 
 
@@ -212,7 +212,8 @@ def inplace(place: Path, library: Path) -> Scene:
 
 
 def backups(place: Path, library: Path) -> Scene:
-    """What is replaced or deleted keeps a name; its two names are never lost together."""
+    """Make a scene with backups: what is replaced or deleted keeps a name; its two names are never lost
+    together."""
     source = write_tree(place / "source", _MIXED_WANTED)
     held, wanted = ({b"tree/" + path: node for path, node in found.items() if path} for found in (
         _MIXED_HELD, read_tree(source)
@@ -264,7 +265,8 @@ def sparse(place: Path, library: Path) -> Scene:
 
 
 def cloned(place: Path, library: Path) -> Scene:
-    """Where blocks can be shared: a file edited at both ends, one with whole blocks inserted, a new one."""
+    """Make a scene where blocks can be shared: a file edited at both ends, one with whole blocks inserted, a
+    new one."""
     old = _blob(5, 300_000)
     wanted = tree(
         {
@@ -278,7 +280,7 @@ def cloned(place: Path, library: Path) -> Scene:
 
 
 def unsynced(place: Path, library: Path) -> Scene:
-    """With --no-fsync, where a kill leaves old or new, and a power cut may not."""
+    """Make a scene with --no-fsync: a kill leaves old or new contents, which a power cut may not."""
     return _sync_scene("no fsync", place, library, _MIXED_HELD, _MIXED_WANTED, "--no-fsync")
 
 

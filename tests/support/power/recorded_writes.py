@@ -49,7 +49,8 @@ def built_recorder(place: Path) -> Path:
 
 
 def recording_environment(library: Path, top: Path, log: Path) -> dict[str, str]:
-    """What to add to the environment of a process whose changes below `top` are to be recorded in `log`."""
+    """Return what to add to the environment of a process whose changes below `top` are to be recorded in
+    `log`."""
     return {
         "LD_PRELOAD": str(library),
         "RECORD_TOP": os.path.realpath(top),
@@ -67,7 +68,7 @@ def record(
     argv: Sequence[str] = RDC,
     environ: Mapping[str, str] | None = None,
 ) -> list[Call]:
-    """Runs `rdc WORDS` to its end, which must be a good one; returns its changes below `top`."""
+    """Run `rdc WORDS` to its end, which must be a good one; return its changes below `top`."""
     log.unlink(missing_ok=True)
     env = {**os.environ, "RDC_CATALOG": "off", **(environ or {}), **recording_environment(library, top, log)}
     done = subprocess.run([*argv, *map(str, words)], env=env, capture_output=True, timeout=600, cwd=TOP)

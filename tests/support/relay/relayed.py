@@ -53,7 +53,7 @@ class Peer:
             self.sock.sendall(self.connection.data_to_send())
 
     def force(self, message: Message, round_: int) -> None:
-        """Says what the rules forbid."""
+        """Send a message that the rules forbid."""
         self.push()
         payload = encode(message)
         frame = frame_head(message.kind, round_, len(payload)) + payload

@@ -42,13 +42,13 @@ def rdc(*words: str | Path) -> Result:
 
 
 def settled(result: Result) -> Result:
-    """Without the difference between a file that was sent and one that was found equal."""
+    """Return the result without the difference between a file that was sent and one that was found equal."""
     code, lines = result
     return code, sorted(line.replace(">f..t", ".f..t", 1) for line in lines)
 
 
 def certain(rehearsed: Result, rules: Sequence[str]) -> Result:
-    """Without the deletions that rsync announces and then does not do."""
+    """Return the result without the deletions that rsync announces and then does not make."""
     code, lines = rehearsed
     if any("clude=" in word or "filter" in word for word in rules) and "--delete-excluded" not in rules:
         lines = [line for line in lines if not re.fullmatch(r"\*deleting .*/", line)]

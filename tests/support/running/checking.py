@@ -103,7 +103,7 @@ def check_in_turns(
 def compare_slowly(
     source: Path, destination: Path, *, times: bool = True, modes: bool = True, links: bool = False
 ) -> Found:
-    """What differs between two trees, by os.walk and read."""
+    """Return what differs between two trees, by os.walk and read."""
     one, other = _entries(os.fsencode(source)), _entries(os.fsencode(destination))
     found: dict[bytes, set[str]] = {}
     for path in one.keys() | other.keys():

@@ -53,10 +53,10 @@ RULES = (
     "--exclude=/a*/**", "--include=*/", "--exclude=*.gz", "--filter=- m1*.py", "--filter=+ *.db",
 )  # fmt: skip
 MANNERS = ("-z", "--no-compress", "--bwlimit=30m", "--timeout=60", "--no-catalog", "--no-owner", "-S")
-"""What must make no difference in what is there afterwards, but to owners."""
+"""Options that must make no difference to the result, except for owners."""
 
 KINDS = {stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
-"""What is synced."""
+"""The kinds of entries that are synced."""
 
 PATIENCE = 100
 """Seconds for one run."""
@@ -102,7 +102,7 @@ class ComparedSync:
             os.chown(self.place, NOBODY, NOBODY)
 
     def run(self) -> None:
-        """Some syncs with changes before each."""
+        """Run some syncs, each after some changes."""
         for number in range(self._rng.choice((1, 2, 4))):
             self._changes.change(self._source, self._rng.choice((1, 3, 10, 30)))
             if os.path.lexists(self._destination) and self._rng.random() < 0.3:
@@ -298,8 +298,8 @@ class ComparedSync:
             raise DifferenceError(f"{self._say}\n{otherwise}\nthe last run told:\n{events}")
 
     def _equal(self, before: View, after: View, when: str, *, times: bool = True) -> None:
-        """Not even touched: the ctime tells, but of the directory itself, on which rdc may try how fine
-        times are kept."""
+        """Check that nothing was even touched: the ctime shows it, except of the directory itself, where rdc
+        may test how finely times are stored."""
         pairs = {path: (before.get(path), after.get(path)) for path in before.keys() | after.keys()}
         changed = [
             path
@@ -315,7 +315,8 @@ class ComparedSync:
         )
 
     def _rsync(self, *words: str | bytes) -> int | None:
-        """Its exit code; None where it fails or hangs, as with -H where a directory is in a file's place."""
+        """Run rsync and return its exit code; None if it fails or hangs, as with -H where a directory is in a
+        file's place."""
         argv = ["rsync", "-a", "--no-D", "--modify-window=-1", *words]
         who = NOBODY if self._bound else None
         groups = () if self._bound else None
@@ -373,7 +374,8 @@ class ComparedSync:
         return last
 
     def _items(self) -> list[str]:
-        """What the last run did, or would do; whether a content was sent or found equal, -n cannot know."""
+        """Return the items of the last run. -n cannot know whether a content will be sent or found equal, so
+        that is left out."""
         items = [event for event in self._events if event["event"] == "item"]
         return sorted(json.dumps({**item, "change": item["change"][1:]}) for item in items)
 

@@ -1,4 +1,4 @@
-"""What two trees have in common and where they differ, for comparisons of rdc with rsync."""
+"""Compares two trees, and finds what they have in common, for comparisons of rdc with rsync."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class Seen:
     """ACLs."""
 
     def _attributes(self, owners: bool) -> set[tuple[str, bytes]]:
-        """Without owners rdc keeps none of those that only root may set."""
+        """Return the attributes that rdc keeps: without owners, none of those that only root may set."""
         return {pair for pair in self.attributes if owners or pair[0].startswith("user.")}
 
     def _mode(self, owners: bool) -> int:
-        """Without owners rdc keeps no set-id bits, which rsync does: they would be another user's."""
+        """Return the mode that rdc keeps. Without owners it has no set-id bits, which rsync keeps: they would
+        be another user's."""
         return self.mode if owners else self.mode & ~(stat.S_ISUID | stat.S_ISGID)
 
     def same(self, other: Seen, *, owners: bool, attributes: bool, access: bool, now: int) -> bool:
@@ -129,8 +130,8 @@ def differences(
 
 
 def taken_as_equal(source: View, held: View, *, by_size: bool = False) -> dict[bytes, set[bytes]]:
-    """To names of one file, what stands under any of them with its size and mtime: which of them is looked at
-    decides what all of them get."""
+    """Return, for names of one file, what is found under any of them with its size and mtime: the one that is
+    looked at decides what all of them get."""
     found: dict[bytes, set[bytes]] = {}
     for names in linked(source):
         there = [held[name] for name in names if name in held]

@@ -69,7 +69,7 @@ def blob(seed: int, size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a program can see of one file, its inode apart."""
+    """The facts that a program can see of one file, except its inode."""
 
     digest: str
     size: int
@@ -117,7 +117,7 @@ def write_duplicates(top: Path, *, groups: int = 3, copies: int = 3, size: int =
 
 
 def linked(top: Path, *names: str) -> int:
-    """How many files these names are."""
+    """Return the number of files that these names stand for."""
     return len({os.stat(top / name).st_ino for name in names})
 
 

@@ -19,7 +19,7 @@ def text(seed: int, size: int) -> bytes:
 
 
 def edited(content: bytes, seed: int) -> bytes:
-    """With a few words put in, and a few taken out."""
+    """Return the content with a few words inserted and a few removed."""
     rng = random.Random(seed)
     for _ in range(3):
         at = rng.randrange(len(content))
@@ -64,5 +64,5 @@ def library(seed: int, size: int, shift: int) -> bytes:
 
 
 def rebuilt_library(tmp_path: Path) -> tuple[Path, Path]:
-    """Of 300,000 bytes, which are one region."""
+    """Make two versions of a library of 300,000 bytes, which are one region."""
     return places(tmp_path, {"f": library(1, 300_000, 0)}, {"f": library(1, 300_000, 4096)})

@@ -26,7 +26,7 @@ def destination_at(
     options: SyncOptions,
     secret: bytes = bytes(16),
 ) -> Destination:
-    """Nothing is agreed with a source, and nothing assumed of the file system."""
+    """Make a destination that has agreed nothing with a source and assumes nothing of the file system."""
     found = Destination.__new__(Destination)
     found.terms = Terms(options, FilterList(()), secret, FileSigner(workers=1))
     found.root, found.options, found.events = root, options, events

@@ -1,4 +1,4 @@
-"""What a scan should count, counted with plain sets and dictionaries and nothing of the survey's own."""
+"""Counts what a scan should count, with plain sets and dictionaries and nothing of the survey's own."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def fold(items: Sequence[tuple[object, int, int]]) -> list[tuple[object, int, in
 
 
 def count(tops: Iterable[Path], *, fixed: Sequence[int] = ()) -> PlainCensus:
-    """Everything below `tops`, which do not overlap, in os.walk's order."""
+    """Count everything below `tops`, which do not overlap, in os.walk's order."""
     census = PlainCensus()
     inodes = set()
     for top in tops:

@@ -151,7 +151,7 @@ class ExposedSync:
         return len(found), wrong
 
     def _unlike(self, wanted: Look) -> list[str]:
-        """Where the run did not end with what it was to make."""
+        """Return the entries that differ from what the run was to make."""
         found = look(self.destination)
         return [
             f"in the end {path!r}: {found.get(path)}, not {seen}"

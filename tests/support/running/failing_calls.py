@@ -69,7 +69,8 @@ _EMPTY_PATH = 0x1000
 
 @dataclass(frozen=True)
 class Fault:
-    """From call number `at` on, `times` calls of that name fail, with one of the errors that the name has."""
+    """A fault: from call number `at` on, `times` calls of one name fail, with one of that call's possible
+    errors."""
 
     at: int
     times: int = 1
@@ -78,7 +79,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Made:
-    """What the child's function returned, and the names of the calls that it made."""
+    """The result of the child's function, and the names of the calls that it made."""
 
     value: list[str]
     calls: list[str]

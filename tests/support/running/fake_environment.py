@@ -21,7 +21,7 @@ class FakeClock:
 
 @dataclass
 class FakeProcess:
-    """`environment` to hand in; `out` and `err` to look at."""
+    """A process that never runs: pass on its `environment`, and look at `out` and `err`."""
 
     stdin: bytes = b""
     environ: dict[str, str] = field(default_factory=dict)

@@ -117,7 +117,7 @@ class Followed:
         return self._near.idle.seconds
 
     def rest(self) -> None:
-        """Until both sides wait, and only time or an event lets them go on."""
+        """Advance both sides until both wait, and only time or an event lets them go on."""
         quiet = 0
         while quiet < 2:
             moved = False
@@ -144,7 +144,7 @@ class Followed:
         self.rest()
 
     def change(self, *paths: bytes) -> list[WatchEvent]:
-        """Something happened in these directories; what the user was told of it."""
+        """Report a change in these directories; return what the user was told of it."""
         before = len(self.told)
         assert self.tree_events is not None
         for path in paths:

@@ -93,7 +93,7 @@ def _count(stop_at: int, before: Callable[[], None] | None) -> None:
 
 
 def leftovers(top: Path) -> list[Path]:
-    """What rdc left beside files."""
+    """Return the entries that rdc left beside files."""
     return [
         path
         for path in top.rglob(".rdc-*")

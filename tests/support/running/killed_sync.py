@@ -101,7 +101,7 @@ class Victim(Enum):
 
 
 class Killable(Protocol):
-    """What `steps_of` needs to run."""
+    """The part of a killed sync that `steps_of` uses."""
 
     @property
     def said(self) -> Path:
@@ -143,13 +143,14 @@ class Scene:
             return None
 
     def await_far(self) -> None:
-        """Until the remote side of the last sync, if it came to be, has noticed its end and cleaned up."""
+        """Wait until the remote side of the last sync, if it was started, has noticed its end and cleaned
+        up."""
         far = self.far_pid()
         while far is not None and _runs(far):
             time.sleep(0.001)
 
     def look(self) -> Tree:
-        """What is there after a kill, every path old or new."""
+        """Return the destination after a kill; every path must be old or new."""
         assert describe(WANTED, read_tree(self.source)) == []
         return check_old_or_new(read_tree(self.destination), HELD, WANTED, killed=True)
 
@@ -161,7 +162,7 @@ class Scene:
 
 @dataclass(slots=True)
 class Tally:
-    """What kills hit."""
+    """Counts of what the kills hit."""
 
     kills: int = 0
     too_late: int = 0

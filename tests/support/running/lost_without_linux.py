@@ -1,4 +1,4 @@
-"""What is lost where the kernel has nothing that Linux alone has, and the tests of it.
+"""The features that are lost where the kernel has none of Linux's own calls, and the tests of these features.
 
 A pytest plugin that leaves these tests out; scripts/soak without_linux uses it.
 tests/end_to_end/systems/test_without_linux.py holds that losses are named and harmless.
@@ -158,7 +158,7 @@ LOST: dict[str, tuple[str, ...]] = {
         "end_to_end/reflinks/test_power_cut_while_cloning.py::test_a_power_cut",
     ),
 }
-"""What is lost: the beginnings of the names of its tests, below tests/."""
+"""By feature that is lost: the beginnings of the names of its tests, below tests/."""
 
 
 def pytest_configure() -> None:

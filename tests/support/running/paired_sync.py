@@ -39,7 +39,7 @@ class Remembering(NoCatalog):
 
 
 class Program:
-    """What runs at one end: this rdc. A test may put another in its place."""
+    """The program at one end: this rdc. A test may put another in its place."""
 
     dialect = DIALECT
 

@@ -12,7 +12,7 @@ Function = list[bytes | int]
 
 
 def functions(seed: int, count: int) -> list[Function]:
-    """So many functions of 100 to 400 bytes, with a distance every 25."""
+    """Return `count` functions of 100 to 400 bytes, with a distance every 25."""
     rng = random.Random(seed)
     found: list[Function] = []
     for _ in range(count):

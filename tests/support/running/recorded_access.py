@@ -1,4 +1,5 @@
-"""Who may do what in a tree, at every moment of a run: recorded by native/access_recorder.c, judged here."""
+"""The rights of each user in a tree, at every moment of a run: recorded by native/access_recorder.c, judged
+here."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ USERS = tuple(
 
 
 def build_recorder(place: Path) -> Path:
-    """Compiles the library that is to be preloaded."""
+    """Compile the library that is to be preloaded."""
     library = place / "access_recorder.so"
     source = NATIVE / "access_recorder.c"
     command = [
@@ -78,7 +79,7 @@ def build_recorder(place: Path) -> Path:
 
 
 def look(top: Path) -> dict[str, Seen]:
-    """As the recorder sees a tree; {} where there is none."""
+    """Return a tree as the recorder sees it; {} if there is none."""
     found: dict[str, Seen] = {}
     if not top.is_dir():
         return found
@@ -105,7 +106,7 @@ def look(top: Path) -> dict[str, Seen]:
 
 
 def states(log: Path) -> Iterator[State]:
-    """What the recorder wrote."""
+    """Yield the states that the recorder wrote."""
     text = log.read_text() if log.exists() else ""
     for block in filter(None, text.split("\n\n")):
         call, *lines = block.split("\n")
@@ -125,7 +126,8 @@ def states(log: Path) -> Iterator[State]:
 
 
 def allowed(seen: Seen, user: User) -> int:
-    """What a user, who is not the owner, may do: a sum of 4 (read), 2 (write) and 1 (execute, search)."""
+    """Return what a user, who is not the owner, may do: a sum of 4 (read), 2 (write) and 1 (execute,
+    search)."""
     if not seen.acl:
         return seen.mode >> 3 & 7 if seen.gid in user.gids else seen.mode & 7
     entries = [
@@ -156,9 +158,9 @@ def allowed(seen: Seen, user: User) -> int:
 def exposures(
     state: State, held: Look, wanted: Look, passed: set[object], *, runner: int, reach: bool = False
 ) -> Iterator[str]:
-    """Where users may do more than the definition in CONSISTENCY.md allows. `held`: the tree as it was before
-    the run, `wanted`: as it is to be. `passed`: what earlier states of the run were found to be right in; it
-    grows. `runner`: uid of the process. `reach`: an entry that a user cannot get to is none for him."""
+    """Yield where users may do more than the definition in CONSISTENCY.md allows. `held`: the tree as it was
+    before the run, `wanted`: as it is to be. `passed`: what earlier states of the run were found to be right
+    in; it grows. `runner`: uid of the process. `reach`: ignore entries that a user cannot reach."""
     landed = {
         path
         for path, seen in state.entries.items()

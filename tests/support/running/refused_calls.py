@@ -92,7 +92,7 @@ _CALL_AT, _COMMAND_AT = 0, 24
 
 
 def refuse(what: str) -> None:
-    """From now on, CALLS:ERRNO. There is no way back."""
+    """Refuse these calls from now on: CALLS:ERRNO. This cannot be taken back."""
     calls, name = what.split(":")
     program = _program(_CALLS[calls], _COMMANDS.get(calls, {}), getattr(errno, name))
     instructions = ctypes.create_string_buffer(program, len(program))

@@ -61,7 +61,7 @@ class Wire(Protocol):
 
 
 def run_ends(first: End, second: End) -> None:
-    """As run_pair, for ends that hold their conversations."""
+    """Run two ends as run_pair does; the ends hold their conversations."""
     ends = (first, second)
     failure: RdcError | None = None
     idle = 0

@@ -1,4 +1,4 @@
-"""What a sync must leave at the destination, computed from two tree values."""
+"""The model of a sync: computes from two tree values what it must leave at the destination."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ def outcome(source: Tree, held: Tree, *, delete: bool = False, checksum: bool = 
             blocked.add(path)
             continue
         # The quick check takes equal size and mtime for equal content; -c does not.
-        unseen = (
+        result[path] = node
+        if (
             not checksum
             and isinstance(node, File)
             and isinstance(old, File)
             and len(node.content) == len(old.content)
             and node.mtime_ns == old.mtime_ns
-        )
-        result[path] = File(old.content, node.mode, node.mtime_ns) if unseen else node  # type: ignore[union-attr]
+        ):
+            result[path] = File(old.content, node.mode, node.mtime_ns)
     return Outcome(dict(sorted(result.items())), frozenset(blocked))

@@ -31,7 +31,7 @@ FAR = " ".join(RDC)
 
 
 class Way(Enum):
-    """Who is the child, if anybody."""
+    """The side that runs in a child process, if any."""
 
     HERE = "both ends in this process"
     PUSH = "the destination is a child"
@@ -68,12 +68,12 @@ class Run:
 
     @property
     def problems(self) -> list[Problem]:
-        """Those that are no mere notices."""
+        """The problems that are more than notices."""
         return [e for e in self.events if isinstance(e, Problem) and e.code]
 
 
 def contents_of(directory: Path) -> bytes:
-    """How a user names what is in `directory`."""
+    """Return how a user names the contents of `directory`."""
     return os.fsencode(directory) + b"/"
 
 
@@ -102,7 +102,7 @@ def run_sync(
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a command line left behind."""
+    """The result of a command line."""
 
     code: int
     out: str

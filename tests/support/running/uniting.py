@@ -39,8 +39,8 @@ class ReplicaChurn(Churn):
 
 
 class UniteWatching:
-    """`rdc unite --watch --json` of `left` and `right`; the right one is reached over `line`, if there is
-    one."""
+    """A process that runs `rdc unite --watch --json` on `left` and `right`; the right one is reached over
+    `line`, if there is one."""
 
     def __init__(self, left: Path, right: Path, *options: str, place: Path, line: Line | None = None) -> None:
         self.left = left
@@ -82,7 +82,7 @@ class UniteWatching:
         eventually(lambda: len(self.named(kind)) > more_than, lambda: f"no {kind}: {self.story}")
 
     def wait_texts(self, name: str, text: str) -> None:
-        """Until both sides have the file, and the run that brought it is over."""
+        """Wait until both sides have the file and the run that brought it is over."""
 
         def are_there() -> bool:
             runs = [at for at, event in enumerate(list(self.events)) if event["event"] == "united"]
@@ -97,7 +97,7 @@ class UniteWatching:
 
     @property
     def differences(self) -> list[str]:
-        """How the two trees differ, but for times of directories and symlinks."""
+        """Return how the two trees differ, except for the times of directories and symlinks."""
         try:
             return describe(_shared(self.left), _shared(self.right))
         except OSError as error:
@@ -124,7 +124,7 @@ class UniteWatching:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[UniteWatching]:
-        """After a first run; killed at the end if it still runs."""
+        """Start, and yield after the first run. The process is killed at the end if it still runs."""
         before = len(self.named("united"))
         self.start()
         try:

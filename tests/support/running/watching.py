@@ -22,7 +22,7 @@ __all__ = ["DaemonLine", "HereLine", "Line", "ShellLine", "Watching", "eventuall
 
 
 def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
-    """Waits for `condition`; fails with `what` it was."""
+    """Wait for `condition`; fail with `what` it was."""
     end = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert time.monotonic() < end, what()
@@ -30,7 +30,7 @@ def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
 
 
 def small_tree(source: Path) -> Path:
-    """Makes a source of some files in three directories."""
+    """Make a source of some files in three directories."""
     (source / "d" / "e").mkdir(parents=True)
     for number in range(20):
         (source / "d" / f"f{number}").write_bytes(b"%d" % number * 500)
@@ -40,7 +40,7 @@ def small_tree(source: Path) -> Path:
 
 
 class Line(Protocol):
-    """How a watch reaches its remote side."""
+    """The connection of a watch to its remote side."""
 
     def options(self) -> list[str]:
         """What `rdc watch` needs for it."""
@@ -138,7 +138,7 @@ class DaemonLine:
         return (self.place / "log").read_text()
 
     def reload(self) -> None:
-        """With `rules` and `limits` as they are now."""
+        """Reload the daemon's configuration with the current `rules` and `limits`."""
         self.configure()
         before = self.log.count("event=reloaded")
         assert self._process is not None
@@ -146,7 +146,7 @@ class DaemonLine:
         eventually(lambda: self.log.count("event=reloaded") > before, lambda: self.log)
 
     def forget_peer(self) -> None:
-        """Under the peer's name another key is trusted from the next `reload` on."""
+        """Trust another key under the peer's name from the next `reload` on."""
         trust(self.place / "keys", "alice", certificate("bob"), replace=True)
 
     def options(self) -> list[str]:
@@ -157,7 +157,7 @@ class DaemonLine:
         return f"rdc://127.0.0.1:{self.port}/data/" + (f"{below}/" if below.name else "")
 
     def stop(self) -> None:
-        """In order: sessions are told."""
+        """Stop the daemon in order: it tells its sessions."""
         assert self._process is not None
         self._process.terminate()
         assert self._process.wait(WAIT_SECONDS) == 0
@@ -241,7 +241,8 @@ class Watching:
 
     @property
     def trees(self) -> list[str]:
-        """How the two trees differ. They change meanwhile, so an entry may go or become another kind."""
+        """Return how the two trees differ. They change meanwhile, so an entry may disappear or become another
+        kind."""
         try:
             return describe(read_tree(self.source), read_tree(self.destination))
         except OSError as error:
@@ -251,7 +252,7 @@ class Watching:
         eventually(lambda: self.trees == [], lambda: f"{self.trees} {self.story}")
 
     def wait_told(self, path: str, times: int) -> None:
-        """Until so many items of this path were told: a little after the trees are equal."""
+        """Wait until this many items of this path were reported, a little after the trees are equal."""
 
         def told() -> int:
             return [event["path"] for event in self.named("item")].count(path)
@@ -259,7 +260,7 @@ class Watching:
         eventually(lambda: told() >= times, lambda: f"{told()} {self.story}")
 
     def wait_turn(self, path: str) -> None:
-        """Until the last turn that told of this path is over."""
+        """Wait until the last turn that reported this path is over."""
 
         def over() -> bool:
             events = list(self.events)
@@ -271,7 +272,7 @@ class Watching:
         eventually(over, lambda: f"{path}: {self.story}")
 
     def wait_renamed(self, *paths: str) -> None:
-        """Until exactly these were told to be renamed, by their old paths."""
+        """Wait until exactly these paths, the old ones, were reported as renamed."""
 
         def renamed() -> list[str]:
             return [event["path"] for event in self.named("item") if event["change"] == "*renaming  "]
@@ -293,7 +294,7 @@ class Watching:
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """In order, as by systemd."""
+        """Stop the watch in order, as systemd does; return its exit code."""
         return self._end(signal.SIGTERM)
 
     def _end(self, number: int | None) -> int:
@@ -312,7 +313,7 @@ class Watching:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Watching]:
-        """In step at first; killed at the end if it still runs."""
+        """Start, and yield once the trees are in sync. The process is killed at the end if it still runs."""
         before = len(self.named("in_step"))
         self.start()
         try:

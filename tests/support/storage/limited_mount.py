@@ -30,7 +30,7 @@ CONTROL = "user.oddities"
 
 @dataclass(frozen=True)
 class Oddities:
-    """What is odd about a file system. The default of each field is what Linux promises.
+    """The oddities of a file system. The default of each field is what Linux promises.
 
     A field with the name of an error says that the calls fail so; empty: they work. The kernel never asks
     again for some calls that failed with ENOSYS, such as those of xattrs and flags.
@@ -64,20 +64,20 @@ class Oddities:
     mknod: str = ""
     """An error, or another kind: a regular file is made, and the call fails, as of exFAT and rclone."""
     flags: str = ""
-    """Of renameat2 with flags: an error, or ignored, so that the rename replaces."""
+    """The result of renameat2 with flags: an error, or ignored, so that the rename replaces."""
     rename_over: str = ""
-    """Of a rename to a name that is taken."""
+    """The result of a rename to a name that is taken."""
     rename_open: str = ""
-    """Of a rename of a file that is open for writing."""
+    """The result of a rename of a file that is open for writing."""
     change_open: str = ""
-    """Of chmod, chown and utimensat of a file that is open for writing."""
+    """The result of chmod, chown and utimensat of a file that is open for writing."""
     exclusive: str = ""
-    """Of open with O_EXCL."""
+    """The result of open with O_EXCL."""
     fallocate: str = "EOPNOTSUPP"
     grow: str = ""
-    """Of truncate to a greater size."""
+    """The result of truncate to a greater size."""
     seek: str = ""
-    """Of a write that is not at the end of the file."""
+    """The result of a write that is not at the end of the file."""
     fsync: str = ""
     fsyncdir: str = ""
     flock: str = ""
@@ -104,7 +104,7 @@ class OddMount:
         os.setxattr(self.point, CONTROL, json.dumps(asdict(oddities)).encode())
 
     def count(self) -> int:
-        """How many calls have changed anything so far."""
+        """Return how many calls have changed anything so far."""
         return int(os.getxattr(self.point, CONTROL))
 
 

@@ -42,12 +42,12 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _check(name: str) -> None:
-    """Fails as a field of Oddities says."""
+    """Fail as a field of Oddities says."""
     if name:
         _refuse(name)
 
 
-class Passing(mfusepy.Operations):  # type: ignore[misc]
+class Passing(mfusepy.Operations):  # type: ignore[misc] # mfusepy has no types
     """Passes each call on to the directory, as far as it is not odd."""
 
     use_ns = True
@@ -63,7 +63,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc]
         self._changes = 0
 
     def _change(self, *refusals: str) -> None:
-        """Counts a call that changes something, unless it is refused."""
+        """Count a call that changes something, unless it is refused."""
         for name in refusals:
             _check(name)
         self._changes += 1
@@ -234,7 +234,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc]
     # Names
 
     def _give(self, path: str) -> None:
-        """Gives a new entry to the user who made it."""
+        """Give a new entry to the user who made it."""
         uid, gid, _ = mfusepy.fuse_get_context()
         os.chown(self._real(path), uid, gid, follow_symlinks=False)
 
@@ -286,7 +286,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc]
             os.utime(target, follow_symlinks=False)
 
 
-class Mount(mfusepy.FUSE):  # type: ignore[misc]
+class Mount(mfusepy.FUSE):  # type: ignore[misc] # mfusepy has no types
     """Also passes what the library leaves out: flags of a rename, and times that are to stay."""
 
     def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:

@@ -17,7 +17,7 @@ __all__ = ["SlowRun", "SlowStorage"]
 
 @dataclass(frozen=True, slots=True)
 class SlowRun:
-    """How a run ended, and what the preloaded library counted."""
+    """The result of a run, and the counts of the preloaded library."""
 
     code: int
     output: str
@@ -30,7 +30,7 @@ class SlowRun:
 
 
 class SlowStorage:
-    """`place` is an empty directory for the library."""
+    """Builds the preloaded library in `place`, an empty directory, and runs rdc with it."""
 
     def __init__(self, place: Path) -> None:
         self._counts = place / "counts"
@@ -40,11 +40,11 @@ class SlowStorage:
         subprocess.run([os.environ.get("CC", "cc"), *flags, source, "-o", self._library, "-ldl"], check=True)
 
     def run(self, *words: str | Path, **waits: int | str) -> SlowRun:
-        """Runs `rdc WORDS`. `waits`: variables of slow_calls.c without SLOW_, such as open=2000."""
+        """Run `rdc WORDS`. `waits`: variables of slow_calls.c without SLOW_, such as open=2000."""
         return self.run_python("-m", "rdc", *words, **waits)
 
     def run_python(self, *words: str | Path, **waits: int | str) -> SlowRun:
-        """Runs Python with these words."""
+        """Run Python with these words."""
         self._counts.write_bytes(bytes(8))
         variables = {f"SLOW_{name.upper()}": str(value) for name, value in waits.items()}
         environ = {

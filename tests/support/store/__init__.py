@@ -1,1 +1,1 @@
-"""What tests of stores share: making them, and the reader that knows nothing of rdc."""
+"""The shared parts of tests of stores: making stores, and the reader that knows nothing of rdc."""

@@ -80,7 +80,7 @@ def read_alone(store: Path, number: int, destination: Path) -> None:
 
 
 def state_of(top: Path, *, attributes: bool = True) -> dict[str, object]:
-    """Everything that a snapshot keeps of a tree, by path."""
+    """Return everything that a snapshot keeps of a tree, by path."""
     found: dict[str, object] = {}
     inodes: dict[tuple[int, int], str] = {}
     for directory, names, files in os.walk(top):
@@ -117,7 +117,7 @@ class PackedFrame:
     bases: bytes = b""
     """Keys; with them it is a delta."""
     depth: int = 1
-    """Of a delta."""
+    """The depth of a delta."""
     stored: bytes | None = None
     """None: the content itself, or any bytes in a delta."""
     packed: bool = False

@@ -49,7 +49,7 @@ def contents_of(store: Path, number: int) -> dict[str, bytes]:
 
 
 MEASURED_TURNS = 10
-"""Of so many turns one is left alone, to see how long the others may be killed for."""
+"""One in this many turns is not killed, to see how long the others may be killed for."""
 
 
 class _Tree:
@@ -221,7 +221,7 @@ def _check_damage(store: Path, path: Path, kept: dict[int, dict[str, bytes]]) ->
 
 
 def _readable(store: Path, number: int) -> dict[str, bytes]:
-    """What a sync restores of a damaged snapshot."""
+    """Return what a sync restores of a damaged snapshot."""
     out = store.parent / "out"
     shutil.rmtree(out, ignore_errors=True)
     try:

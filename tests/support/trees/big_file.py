@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one sync through a child. All but `seconds` in bytes."""
+    """The cost of one sync through a child. All but `seconds` in bytes."""
 
     up: int
     down: int

@@ -1,4 +1,5 @@
-"""What processes have open, for tests of what gives it back and of what reaches whom."""
+"""The open descriptors of processes, for tests that descriptors are closed, and that no process inherits one
+it should not have."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def open_descriptors() -> set[str]:
 
 
 def open_files(pid: int) -> list[str]:
-    """What a process's descriptors stand for: paths, `socket:[…]`. One that it closes meanwhile is none."""
+    """Return what a process's descriptors stand for: paths, `socket:[…]`. One that it closes meanwhile is
+    left out."""
     targets: list[str] = []
     for number in os.listdir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):

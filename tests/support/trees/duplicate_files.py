@@ -13,7 +13,7 @@ __all__ = ["Collector", "make", "names_in"]
 
 
 def make(top: Path, **files: bytes) -> list[bytes]:
-    """Writes these below `top`, "__" in a name being a slash; the paths to search."""
+    """Write these below `top`, "__" in a name being a slash; return the paths to search."""
     for name, data in files.items():
         path = top / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +22,7 @@ def make(top: Path, **files: bytes) -> list[bytes]:
 
 
 def names_in(found: Duplicates) -> list[list[bytes]]:
-    """Of each group, without directories."""
+    """Return the names of each group's files, without their directories."""
     return [[os.path.basename(file.path_bytes) for file in group.files] for group in found]
 
 

@@ -57,7 +57,8 @@ _numbers = count()
 
 @contextmanager
 def image_directory() -> Iterator[Path]:
-    """In memory where there is room: syncs then cost no disk, and these tests make hundreds."""
+    """Make a directory for images, in memory where there is room: syncs then cost no disk, and these tests
+    make hundreds."""
     memory = Path("/dev/shm")  # noqa: S108 - a directory of random name is made in it
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > 1 << 30
     with tempfile.TemporaryDirectory(prefix="rdc-image-", dir=memory if roomy else None) as place:
@@ -117,7 +118,7 @@ def fresh_directory(mount: Path) -> Iterator[Path]:
 
 
 def settle(mount: Path) -> None:
-    """Everything written is on disk, everything given up is free."""
+    """Wait until everything written is on disk and everything given up is free."""
     fd = os.open(mount, os.O_RDONLY)
     try:
         ctypes.CDLL(None).syncfs(fd)
@@ -126,8 +127,8 @@ def settle(mount: Path) -> None:
 
 
 def free_bytes(mount: Path) -> int:
-    """What df shows as free, once it stays the same: XFS and btrfs give back the blocks of a removed file in
-    the background, on a busy machine with pauses between them."""
+    """Return the free bytes, as df shows them, once they stay the same: XFS and btrfs give back the blocks of
+    a removed file in the background, on a busy machine with pauses between them."""
     found, same = -1, 0
     while same < 4:
         settle(mount)

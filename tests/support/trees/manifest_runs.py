@@ -16,7 +16,7 @@ DIALLERS = pytest.mark.parametrize("dialler", list(Role), ids=["source dials", "
 
 
 def many(files: int, content: bytes = b"content") -> Tree:
-    """So many entries in all, fifty to a directory."""
+    """Return a tree of `files` entries in total, fifty to a directory."""
     value = tree({f"directory-{i // 50:04}/file-{i:05}": content for i in range(files)})
     while len(value) - 1 > files:
         del value[max(value)]
@@ -24,7 +24,7 @@ def many(files: int, content: bytes = b"content") -> Tree:
 
 
 def received(run: Run) -> list[str]:
-    """Its items as the destination sees them, whoever dialled."""
+    """Return the run's items as the destination sees them, whoever dialled."""
     return [item.replace("<", ">", 1) for item in run.items]
 
 

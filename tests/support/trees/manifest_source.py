@@ -114,7 +114,7 @@ class SourceModel:
 
 @dataclass(slots=True)
 class Driven:
-    """What a descent did."""
+    """The cost of a descent."""
 
     exchanges: int = 0
     bytes: int = 0
@@ -128,7 +128,7 @@ class Driven:
 
 
 def travelled(message: Message) -> tuple[Message, int]:
-    """What arrives of a message, and the bytes of its frame."""
+    """Return a message as it arrives, and the bytes of its frame."""
     payload = encode(message)
     return decode(message.kind, payload), len(frame_head(message.kind, 5, len(payload))) + len(payload)
 
@@ -141,7 +141,7 @@ def feed(descent: ManifestDescent, answer: Answer) -> None:
 
 
 def descend(descent: ManifestDescent, source: SourceModel) -> Driven:
-    """Drives it to its end, everything through the wire's codecs."""
+    """Drive it to its end, everything through the wire's codecs."""
     done = Driven(asked=[])
     assert done.asked is not None
     while questions := descent.questions():
@@ -165,12 +165,12 @@ def descend(descent: ManifestDescent, source: SourceModel) -> Driven:
 
 
 def start(held: dict[bytes, Entry], entries: int, *, owner: bool = True, key: bytes = KEY) -> ManifestDescent:
-    """Of the destination that holds this tree, towards a manifest of so many entries."""
+    """Start the descent of a destination that holds this tree, towards a manifest of `entries` entries."""
     return ManifestDescent(Fold(build(held), Preserved(owner)), entries, key, owner=owner)
 
 
 def found(descent: ManifestDescent) -> Manifest:
-    """What it came to."""
+    """Return the manifest that the descent found."""
     manifest = Manifest()
     descent.assemble(manifest)
     return manifest

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -45,15 +46,22 @@ class Rows(dict[bytes, Entry]):
         shown = dict(list(self.items())[:5])
         return f"Rows({len(self)}: {dict.__repr__(shown)[:1000]} ...)"
 
-    def __or__(self, other: dict[bytes, Entry]) -> Rows:  # type: ignore[override]
+    def __or__(self, other: dict[bytes, Entry]) -> Rows:  # type: ignore[override] # two of these are one again
         return Rows({**self, **other})
 
 
-def entry(path: bytes, kind: Kind = Kind.FILE, **fields: int | bytes) -> Entry:
+def entry(path: bytes, kind: Kind = Kind.FILE, **fields: Any) -> Entry:
     """An entry with usual metadata where nothing else is said."""
-    values = {"mode": 0o644, "mtime_ns": NOW, "uid": 0, "gid": 0, "size": 0, "target": b""} | fields
+    values: dict[str, Any] = {
+        "mode": 0o644,
+        "mtime_ns": NOW,
+        "uid": 0,
+        "gid": 0,
+        "size": 0,
+        "target": b"",
+    } | fields
     size, target = values.pop("size"), values.pop("target")
-    return Entry(path, kind, size, Metadata(**values), target)  # type: ignore[arg-type]
+    return Entry(path, kind, size, Metadata(**values), target)
 
 
 def parent_of(path: bytes) -> bytes:
@@ -61,7 +69,7 @@ def parent_of(path: bytes) -> bytes:
 
 
 def walk_order(path: bytes) -> tuple[tuple[bytes, ...], bytes]:
-    """Sorts entries as a walk finds them: by directory in pre-order, then by name."""
+    """Sort entries as a walk finds them: by directory in pre-order, then by name."""
     *directories, name = path.split(b"/")
     return tuple(directories), name
 
@@ -111,7 +119,8 @@ NAMES = (b"a", b"a-", b"a.b", b"a0", b"B", b"\xff", b"new\nline", b"x" * 255)
 
 
 def some_name(rng: random.Random) -> bytes:
-    """Odd ones now and then, so that orders by name and by path differ; else many."""
+    """Return a name: now and then an odd one, so that orders by name and by path differ; otherwise one of
+    many."""
     return rng.choice(NAMES) if rng.random() < 0.2 else b"%x" % rng.randrange(1 << 16)
 
 
@@ -166,7 +175,7 @@ def drop(rows: Rows, path: bytes) -> None:
 
 
 def changed(rng: random.Random, before: Rows, edits: int) -> Rows:
-    """What could have become of a tree."""
+    """Return the tree after some random edits."""
     rows = Rows(before)
     for _ in range(edits):
         path = rng.choice(sorted(rows)) if rows else b"new"
@@ -208,7 +217,8 @@ def _another(rng: random.Random, before: Rows, edits: int) -> Rows:
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[Rows, Rows]:
-    """What is wanted, and what is held: something else, another version, or the same names."""
+    """Draw a wanted and a held tree: the held one is something else, another version, or has the same
+    names."""
     rng, wanted = draw(randoms), draw(trees())
     change: Callable[[random.Random, Rows, int], Rows] = draw(
         st.sampled_from((changed, changed, _metadata_only, _another))
@@ -220,7 +230,7 @@ def pairs(draw: st.DrawFn) -> tuple[Rows, Rows]:
 
 
 def flat_tree(directories: int, files: int) -> Rows:
-    """So many directories of so many files each."""
+    """Return a tree of `directories` directories with `files` files each."""
     rows = Rows()
     for i in range(directories):
         where = b"directory-%05d" % i

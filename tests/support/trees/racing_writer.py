@@ -124,8 +124,8 @@ def _save(path: Path, content: bytes) -> None:
 
 @dataclass
 class Marks:
-    """What was written under each name, and must be found under it: other names may have become names of the
-    same file, so that their marks may be there too."""
+    """The marks that were written under each name and must be found under it: other names may have become
+    names of the same file, so that their marks may be there too."""
 
     appended: dict[str, list[bytes]] = field(default_factory=dict)
     slots: dict[str, bytes] = field(default_factory=dict)

@@ -106,7 +106,8 @@ class Changes:
     # What
 
     def _write(self, path: bytes, data: bytes, *, in_place: bool = False) -> None:
-        """In its inode, with the holes that a writer leaves who seeks; or beside it and then renamed."""
+        """Write a file: in its inode, with the holes of a writer that seeks, or beside it and then
+        renamed."""
         beside = path if in_place else os.path.join(os.path.dirname(path), b"beside")
         with open(beside, "r+b" if in_place else "wb") as file:
             if not in_place or self._rng.random() < 0.5:
@@ -132,7 +133,7 @@ class Changes:
         os.chmod(path, self._rng.choice(FILE_MODES))
 
     def _new_sources(self, top: bytes) -> None:
-        """Many small files in a directory or two."""
+        """Make many small files in a directory or two."""
         for _ in range(self._rng.choice((1, 2))):
             place = self._free(top)
             os.mkdir(place)
@@ -194,7 +195,7 @@ class Changes:
             os.unlink(path)
 
     def _become(self, top: bytes) -> None:
-        """Another kind of thing under the same name."""
+        """Put an entry of another kind under the same name."""
         path = self._any(top)
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -279,7 +280,7 @@ class Changes:
         os.rename(aside, other)
 
     def _rotate(self, top: bytes) -> None:
-        """As logs are: each moves on by one name, and the first begins anew."""
+        """Rotate files as logs are: each moves on by one name, and the first begins again."""
         path = self._some(top)
         for number in (3, 2, 1):
             older = path + b".%d" % number
@@ -289,7 +290,7 @@ class Changes:
         self._write(path, self._contents.small_text())
 
     def _disguise(self, top: bytes) -> None:
-        """Other content of the same size and mtime."""
+        """Write other content of the same size and mtime."""
         path = self._some(top)
         here = os.stat(path)
         with open(path, "r+b") as file:
@@ -309,5 +310,5 @@ class Changes:
 
 
 def _specials(place: str, names: list[str]) -> list[str]:
-    """What copying would read from for ever."""
+    """Return the fifos, from which copying would read for ever."""
     return [name for name in names if stat.S_ISFIFO(os.lstat(os.path.join(place, name)).st_mode)]

@@ -82,7 +82,7 @@ class Contents:
         return self._text()[: self._rng.choice((300, 3_000, 20_000))]
 
     def _size(self) -> int:
-        """Mostly a few kilobytes, sometimes more than a megabyte."""
+        """Return a size: mostly a few kilobytes, sometimes more than a megabyte."""
         return int(min(LARGEST, self._rng.lognormvariate(9.5, 1.8)))
 
     def _tiny(self) -> bytes:
@@ -144,7 +144,7 @@ class Contents:
     # What becomes of them
 
     def edited(self, data: bytes) -> bytes:
-        """Another version of `data`, by what made it or by anything."""
+        """Return another version of `data`, as the program that made it would write it, or any other."""
         rng = self._rng
         if not data or rng.random() < 0.05:
             return self.new()

@@ -32,7 +32,7 @@ def own_bytes(path: Path) -> int:
 
 
 def rewrite(path: Path, content: bytes) -> None:
-    """Another content and mtime, in the same file."""
+    """Write other content into the same file and set another mtime."""
     path.write_bytes(content)
     now = path.stat().st_mtime_ns
     os.utime(path, ns=(now, now + 2_000_000_000))

@@ -17,7 +17,7 @@ TIME = 1_234_567_890_123_456_789
 
 
 def replace(path: Path, content: bytes) -> None:
-    """As programs save a file."""
+    """Replace a file as programs save one: write beside it, then rename."""
     beside = path.with_name("saved")
     beside.write_bytes(content)
     beside.rename(path)

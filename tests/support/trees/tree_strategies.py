@@ -103,7 +103,7 @@ def _put(draw: st.DrawFn, found: Tree, path: bytes, node: Node) -> None:
 
 @st.composite
 def edited(draw: st.DrawFn, before: Tree) -> Tree:
-    """What could have become of `before`."""
+    """Draw a tree that `before` could have become."""
     after = dict(before)
     for path in sorted(before):
         match draw(st.integers(0, 6)) if path else 5:
@@ -122,7 +122,7 @@ def edited(draw: st.DrawFn, before: Tree) -> Tree:
 
 
 def _move(draw: st.DrawFn, found: Tree, path: bytes, to: bytes) -> None:
-    """What is at `path`, and below, or a copy of it, at `to`."""
+    """Put the entry at `path`, and what is below it, or a copy of that, at `to`."""
     moved = {
         old[len(path) :]: node for old, node in found.items() if old == path or old.startswith(path + b"/")
     }
@@ -153,8 +153,8 @@ def _touched(draw: st.DrawFn, node: Node) -> Node:
 
 
 @st.composite
-def pairs(draw: st.DrawFn, source: st.SearchStrategy[Tree] = trees()) -> tuple[Tree, Tree]:  # noqa: B008
-    """What to sync, and what is at the destination: something else, or another version of it."""
+def pairs(draw: st.DrawFn, source: st.SearchStrategy[Tree] = trees()) -> tuple[Tree, Tree]:  # noqa: B008 - a strategy has no state
+    """Draw a source and a destination: the latter is something else, or another version of the source."""
     wanted = draw(source)
     held = draw(st.one_of(edited(wanted), source))
     return wanted, held

@@ -126,7 +126,7 @@ def _write_file(name: bytes, directory: int, node: File) -> None:
 
 
 def read_tree(top: Path) -> Tree:
-    """What is at `top`, in order of paths; special files are not expected."""
+    """Return the tree at `top`, in order of paths; special files are not expected."""
     found: Tree = {}
     _read(os.open(top, os.O_RDONLY | os.O_DIRECTORY), b"", found)
     return dict(sorted(found.items()))

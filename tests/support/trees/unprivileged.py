@@ -41,8 +41,8 @@ def place_of_nobody() -> Iterator[Path]:
 
 
 def as_nobody(work: Callable[[], T]) -> T:
-    """What `work` returns or raises when it is done without privileges: in a forked process where this one is
-    root."""
+    """Return what `work` returns, or raise what it raises, without privileges: in a forked process if this
+    one is root's."""
     if os.geteuid() != 0:
         return work()
     # Whoever runs the tests may keep this checkout to themselves: what is imported later must be here now.
@@ -57,10 +57,11 @@ def as_nobody(work: Callable[[], T]) -> T:
     with open(read_end, "rb") as pipe:
         answer = pipe.read()
     os.waitpid(child, 0)
+    value: T
     value, error = pickle.loads(answer)  # noqa: S301 - our own child's
     if error is not None:
         raise error
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _answer(work: Callable[[], T], pipe: int) -> None:

@@ -41,7 +41,7 @@ def allow(path: Path, access: bytes | None = None, default: bytes | None = None)
 
 
 def attributes_of(top: Path) -> dict[str, Attributes]:
-    """Of each entry below `top`, and of itself, what it has."""
+    """Return the extended attributes and ACLs of `top` and of each entry below it."""
     found = {}
     for place, directories, names in os.walk(top):
         for path in (Path(place), *(Path(place, name) for name in (*directories, *names))):

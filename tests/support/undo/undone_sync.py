@@ -34,7 +34,7 @@ Census = dict[bytes, tuple[object, ...]]
 
 
 def census(top: Path) -> Census:
-    """Everything below `top` but what rdc keeps."""
+    """Return everything below `top` except what rdc keeps for an undo."""
     found: Census = {}
     first: dict[tuple[int, int], bytes] = {}
     place = os.fsencode(top)
@@ -66,7 +66,7 @@ def census(top: Path) -> Census:
 
 
 def unlike(before: Census, after: Census) -> list[str]:
-    """How the two differ, a line an entry."""
+    """Return the differences between the two, one line per entry."""
     lines = []
     for path in sorted(before.keys() | after.keys()):
         one, other = before.get(path), after.get(path)
@@ -131,7 +131,7 @@ class UndoneSyncs:
         self.tally = Tally()
 
     def case(self) -> None:
-        """Some syncs one after the other, then their undos, the last first."""
+        """Run some syncs one after the other, then undo them, the last first."""
         rng = self._rng
         for top in (self.source, self.top):
             shutil.rmtree(top, ignore_errors=True)
@@ -232,7 +232,8 @@ class UndoneSyncs:
         ended.report = undo_latest(os.fsencode(self.top), options, ended.events.append)
 
     def _undo_around_newer_work(self, before: Census) -> None:
-        """What was changed since the sync stays and is named; all else is as before it."""
+        """Undo a sync after newer changes: these stay and are reported, and all else is as before the
+        sync."""
         after = census(self.top)
         for _ in range(3):
             with suppress(OSError, shutil.Error):
@@ -263,7 +264,7 @@ class UndoneSyncs:
         assert not lines, "\n".join(lines[:20])
 
     def _moves(self) -> list[tuple[bytes, bytes]]:
-        """What the latest sync moved."""
+        """Return what the latest sync moved."""
         root = Root.open(os.fsencode(self.top))
         with UndoStore.open(root) or UndoStore.make(root, fsync=False) as store:
             record = store.stored(store.numbers()[-1])

@@ -40,6 +40,6 @@ def chain() -> tuple[list[messages.Message], bytes, int]:
 
 
 def below(kind: Kind, count: int, size: int = 0) -> list[messages.Message]:
-    """So many entries in the deepest directory."""
+    """Return the messages that claim `count` entries in the deepest directory."""
     parts, path, levels = chain()
     return [*parts, messages.ListingPart(levels, path, levels, True, listing(names(count), kind, size))]

@@ -13,8 +13,8 @@ ends wait for the other."""
 
 
 class DamagedTransport:
-    """`inner` as long as nothing is wrong. `cut`: bytes received before the stream ends both ways;
-    `flip`: number of a received bit that arrives changed."""
+    """A transport that behaves as `inner` until the damage. `cut`: bytes received before the stream ends both
+    ways; `flip`: number of a received bit that arrives changed."""
 
     def __init__(self, inner: Transport, *, cut: int | None = None, flip: int | None = None) -> None:
         self.received = 0

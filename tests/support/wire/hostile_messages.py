@@ -54,7 +54,7 @@ TEMPORARY = ".rdc-0123456789abcdef.tmp"
 
 
 STORE = ".rdc-undo"
-"""What syncs kept to be undone: no peer reads it or writes in it, by whatever way."""
+"""The directory of what syncs keep to be undone: no peer reads it or writes in it, by whatever way."""
 
 
 NAMES = ("a", "b", "c", "d", "out", "abs", "sec", "deep", "new", TEMPORARY, ".ssh", "one", "store", STORE)
@@ -201,7 +201,7 @@ def _sent(rng: random.Random, outside: Path) -> Tree:
 
 
 class _Hostile(Tampered):
-    """As its base, and with paths that lead out in the places of names and paths."""
+    """Tampers as its base does, and also puts paths that lead out of the tree in place of names and paths."""
 
     def _instead(self, frame: Frame) -> list[Frame]:
         if self._rng.random() < 0.5:
@@ -260,7 +260,8 @@ _EMPTY: list[Message] = [ListingPart(0, b"", 0, True, EMPTY_LISTING), ListingEnd
 def _heard(
     conversation: Any, opening: list[Message], listed: list[Message], turns: list[Message]
 ) -> ExitCode:
-    """Says all that to an answering side, with a manifest before the listing where it wants one."""
+    """Send all these messages to an answering side, with a manifest before the listing where it wants one;
+    return its exit code."""
     waiting = opening[:]
     described = False
     try:

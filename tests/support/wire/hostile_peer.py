@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 SESSION_KB = 120_000
-"""What a session may come to that a hostile peer talks to, all that it shares with the daemon included: 50 MB
-of program, windows and queues."""
+"""The memory that a session with a hostile peer may take, with all that it shares with the daemon: 50 MB of
+program, windows and queues."""
 
 
 @contextmanager
@@ -136,7 +136,8 @@ class _HaltingBucket(TokenBucket):
 
 
 class Client:
-    """`rdc sync` of `who` in a forked process: it starts at once, and can be stopped on its way.
+    """A client that runs `rdc sync` as `who` in a forked process: it starts at once, and can be stopped on
+    its way.
 
     `halt_after`: bytes after which it stops by itself, as by SIGSTOP, so that whoever is slow to look still
     finds it half done. It needs a --bwlimit, of which a tenth may be sent beyond that."""
@@ -215,7 +216,7 @@ def neighbour(daemon: Daemon, place: Path) -> Iterator[None]:
 
 
 def the_end(daemon: Daemon) -> dict[str, str]:
-    """How alice's only session ended: told of in one line, and small to the last."""
+    """Return how alice's only session ended: it must be logged in one line, and small to the last."""
     wait_until(lambda: daemon.logged("end", peer="alice"))
     closed = [*daemon.logged("close", peer="alice"), *daemon.logged("refused", peer="alice")]
     (end,) = daemon.logged("end", peer="alice")

@@ -278,7 +278,8 @@ class HostileRequests:
 
 
 def _check_same(old: Found, found: Found, what: object) -> None:
-    """As append-only promises: of a directory the times move, of a file the count of its names may grow."""
+    """Check what append-only promises: of a directory only the times change, of a file the number of its
+    names may grow."""
     keep: tuple[str, ...]
     if old.kind == stat.S_IFDIR:
         keep = ("kind", "mode", "uid", "gid", "inode", "attributes")

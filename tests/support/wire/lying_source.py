@@ -19,7 +19,7 @@ __all__ = ["Written", "answering", "disk_bytes"]
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, lie: Callable[[Message], Sequence[Message]]) -> None:
-    """In place of each answer the source sends what `lie` makes of it."""
+    """Make the source send, in place of each answer, what `lie` makes of it."""
     serve = Source._serve
 
     def lying(self: Source, received: Received) -> Conversation[None]:
@@ -42,7 +42,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, lie: Callable[[Message], Sequence
 
 @dataclass
 class Written:
-    """What was written by calls of Python's, all files together."""
+    """The bytes written by Python's calls, all files together."""
 
     bytes: int = 0
 
@@ -65,6 +65,6 @@ class Written:
 
 
 def disk_bytes(place: Path) -> int:
-    """What all files below take on disk, leftovers included."""
+    """Return the bytes that all files below `place` take on disk, leftovers included."""
     found = [os.path.join(at, name) for at, _, names in os.walk(place) for name in names]
     return sum(os.lstat(path).st_blocks * 512 for path in found)

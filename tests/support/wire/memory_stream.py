@@ -37,8 +37,9 @@ def stream_sync(
     near_damage: Damage = lambda end: end,
     far_damage: Damage = lambda end: end,
 ) -> SyncReport:
-    """What is in `source` to `destination`, the remote side as `way` says, both in this process. Raises what
-    the near side raises; an RdcError of the remote side is its own affair, as in a process of its own."""
+    """Sync the contents of `source` to `destination`, the remote side as `way` says, both in this process.
+    Raises what the near side raises; an RdcError of the remote side is its own affair, as in a process of its
+    own."""
     one, other = pair()
     near, far = near_damage(one), far_damage(other)
     places = Location(None, contents_of(source)), Location(None, os.fsencode(destination))

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import msgpack
@@ -34,9 +35,9 @@ from tests.support.trees.trees import File, Link, Tree, describe, litter, read_t
 __all__ = ["SCENES", "Scene", "Tampered", "Tampering"]
 
 ATTEMPT_SECONDS = 20
-"""Of processor time: a session of a scene takes half a second."""
+"""Seconds of processor time: a session of a scene takes half a second."""
 GROWTH_KB = 150_000
-"""What an attempt may take of memory, both ends together: a session as it should be takes a third."""
+"""The memory that an attempt may take, both ends together: a session as it should be takes a third."""
 
 ODD = (0, 1, 2, 3, 7, 63, 64, 255, 256, 1023, 1024, 4096, 16_384, 65_535, 65_536, 1 << 20, (1 << 31) - 1,
        (1 << 32) - 1, 1 << 32, (1 << 63) - 1)  # fmt: skip
@@ -72,7 +73,7 @@ class Scene:
 
 
 def _many() -> Scene:
-    """By manifest: many small files of which some changed, and some moved."""
+    """Make a scene that is sent by manifest: many small files, some of which changed and some moved."""
     old = {f"d{row % 9}/f{row:03}": _text(row, 300 + 40 * row) for row in range(260)}
     new = {name: _edited(text, row) if row % 5 == 0 else text for row, (name, text) in enumerate(old.items())}
     for row in range(0, 24, 3):
@@ -88,7 +89,8 @@ def _many() -> Scene:
 
 
 def _large() -> Scene:
-    """By descent: text, noise, code with moved targets, and a table of relocations."""
+    """Make a scene that is sent by descent: text, noise, code with moved targets, and a table of
+    relocations."""
     program = list(enumerate(functions(1, 1_800)))
     table = [
         b"%b%b" % ((4096 + 24 * row).to_bytes(8, "little"), bytes((8,)) + bytes(15)) for row in range(4_000)
@@ -116,7 +118,8 @@ def _large() -> Scene:
 
 
 def _listed() -> Scene:
-    """By listing: all compared by content, names of one file, new files in a message together."""
+    """Make a scene that is sent by listing: all files compared by content, names of one file, new files
+    together in one message."""
     old = {f"f{row}": _text(row, 2_000) for row in range(40)}
     new = {name: _edited(text, row) if row % 4 == 0 else text for row, (name, text) in enumerate(old.items())}
     wanted = tree({**new, **{f"n/{row}": _noise(row, 900) for row in range(20)}, "a": _text(50, 50_000)})
@@ -125,7 +128,7 @@ def _listed() -> Scene:
 
 
 def _whole() -> Scene:
-    """Over a fast line: all that changed comes whole."""
+    """Make a scene over a fast line: every changed file is sent whole."""
     scene = _many()
     return replace(scene, options=SyncOptions(delete=True, fsync=False, line=1 << 30))
 
@@ -193,7 +196,7 @@ def _owned(frame: Frame) -> Frame:
 
 
 def _fields(rng: random.Random, frame: Frame) -> bytes:
-    """Another value in one field, be it allowed or not."""
+    """Return the payload with another value in one field, valid or not."""
     payload, head, content = bytes(frame.payload), b"", b""
     try:
         values = msgpack.unpackb(payload, use_list=True)
@@ -235,7 +238,7 @@ def _value(rng: random.Random, value: object) -> object:
 
 
 def _column(rng: random.Random, data: bytes) -> bytes:
-    """As packed integers: one of them another, one more, or one less."""
+    """Return a column of packed integers with one of them changed, one more, or one less."""
     width = data[0] if data else 0
     if width not in {1, 2, 4, 8} or (len(data) - 1) % width:
         return _bytes(rng, data)
@@ -340,8 +343,8 @@ class Tampering:
         seen: list[Frame] = []
 
         class Listening(Connection):
-            def __init__(self, dials: bool, *rest: object, **named: object) -> None:
-                super().__init__(dials, *rest, **named)  # type: ignore[arg-type]
+            def __init__(self, dials: bool, *rest: Any, **named: Any) -> None:
+                super().__init__(dials, *rest, **named)
                 if dials is (victim is dialler):
                     self._frames_in = Tampered(rng, at, count, seen)
 

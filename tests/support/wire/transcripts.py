@@ -22,7 +22,7 @@ PREAMBLE_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one end wrote before it waited for the other."""
+    """The bytes that one end wrote before it waited for the other."""
 
     by_dialler: bool
     data: bytes
@@ -120,7 +120,7 @@ class RecordedEnd:
         self._dialler = dialler
         self._expected = b"".join(line.data for line in lines if line.by_dialler is not dialler)
         self._decoders = Decoder(), Decoder()
-        """Of what is expected, and of what comes."""
+        """The decoders of what is expected, and of what arrives."""
         self._awaited: deque[Sent] = deque()
         self._came: deque[Sent] = deque()
         self._bytes = bytearray()
@@ -194,7 +194,7 @@ class RecordedEnd:
 
 
 def check_message(expected: Sent, came: Sent) -> None:
-    """What came is what was recorded, or what the rules for later versions let it become."""
+    """Check that a message is the recorded one, or one that the rules for later versions allow instead."""
     assert (came.kind, came.round) == (expected.kind, expected.round)
     if came.payload == expected.payload or came.kind == Literals.kind:
         return  # literals are compressed, and zstd may get better

@@ -31,7 +31,7 @@ def turn(
     kind: Kind = Kind.DIRECTORY,
     excluded: tuple[bytes, ...] = (),
 ) -> ChangeTurn:
-    """Which was told these."""
+    """Make a turn that received these messages."""
     start = Start(only, kind, HERE, Preserved(owner=False))
     events: list[Event] = []
     rules = tuple(FilterRule(RuleAction.EXCLUDE, pattern) for pattern in excluded)

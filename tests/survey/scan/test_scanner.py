@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -70,9 +71,9 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[SmallBatch]:
     """The batches that are signed."""
     found: list[SmallBatch] = []
 
-    def sign(batch: SmallBatch, *words: object, keep: bool) -> SignedBatch:
+    def sign(batch: SmallBatch, *words: Any, keep: bool) -> SignedBatch:
         found.append(batch)
-        return sign_batch(batch, *words, keep=keep)  # type: ignore[arg-type]
+        return sign_batch(batch, *words, keep=keep)
 
     monkeypatch.setattr(scanner_module, "sign_batch", sign)
     return found

@@ -106,7 +106,7 @@ def cases(data: dict[str, bytes]) -> Iterator[Case]:
 
 
 def measured(form: str, case: Case) -> float:
-    """The MB/s of one measurement."""
+    """Return the MB/s of one measurement."""
     _kernel.choose(form)
     return rate(case.run, case.window) / 1e6
 

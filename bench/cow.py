@@ -56,7 +56,7 @@ class Cost:
 
 
 def timed(mount: Path, target: Path, words: tuple[str, ...]) -> Cost:
-    """Runs a command that makes or changes `target`/image."""
+    """Run a command that makes or changes `target`/image."""
     free = free_bytes(mount)
     cost = run(words)
     new = free - free_bytes(mount)

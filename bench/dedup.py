@@ -79,7 +79,7 @@ def winnowed(ratio: int) -> Chunker:
 
 
 def at_mean(chunker: Chunker, streams: list[bytes], mean: int) -> tuple[list[Ends], float]:
-    """The cuts of all streams with the parameter that gives `mean`, and the mean that was reached."""
+    """Return the cuts of all streams with the parameter that gives `mean`, and the mean that was reached."""
     total, size = sum(map(len, streams)), float(mean)
     for _ in range(12):
         ends = [chunker(data, size) for data in streams]
@@ -91,7 +91,7 @@ def at_mean(chunker: Chunker, streams: list[bytes], mean: int) -> tuple[list[End
 
 
 def stored(streams: list[bytes], ends: list[Ends]) -> int:
-    """Unique bytes plus PER_CHUNK for each chunk of each stream."""
+    """Return the unique bytes plus PER_CHUNK for each chunk of each stream."""
     seen: set[bytes] = set()
     unique = 0
     for data, cuts in zip(streams, ends, strict=True):
@@ -106,7 +106,7 @@ def stored(streams: list[bytes], ends: list[Ends]) -> int:
 
 
 def turned(streams: list[bytes], draw: int) -> list[bytes]:
-    """The streams with all bytes XOR a constant: equal ranges stay equal, and all hashes change."""
+    """Return the streams with all bytes XOR a constant: equal ranges stay equal, and all hashes change."""
     mask = draw * 0x9D & 0xFF
     return (
         [data.translate(bytes(byte ^ mask for byte in range(256))) for data in streams] if mask else streams

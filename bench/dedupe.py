@@ -62,7 +62,7 @@ class Won:
 
 
 def make_tree(top: Path) -> None:
-    """Makes 40 MiB of small identical files, 240 MiB of large ones, and 3 similar images of 64 MiB."""
+    """Make 40 MiB of small identical files, 240 MiB of large ones, and 3 similar images of 64 MiB."""
     rng = random.Random(1)
     for number in range(2_000):
         content = rng.randbytes(rng.randrange(1, 16_000))
@@ -87,7 +87,7 @@ def make_tree(top: Path) -> None:
 
 
 def fill(trees: list[Path], top: Path) -> None:
-    """Copies a tree without sharing blocks, keeps its times, and waits until it is on disk."""
+    """Copy a tree without sharing blocks, keep its times, and wait until it is on disk."""
     for number, tree in enumerate(trees):
         subprocess.run(["cp", "-a", "--reflink=never", tree, top / f"tree{number}"], check=True)
     subprocess.run(["sync", "-f", top], check=True)

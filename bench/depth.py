@@ -121,7 +121,7 @@ def show(table: Table, case: Case, runs: list[SlowRun]) -> None:
 
 
 def without_waits(storage: SlowStorage, chosen: Sequence[Case], runs: int) -> None:
-    """Prints wall and CPU at a depth of 1 and by default, where nothing waits."""
+    """Print wall and CPU at a depth of 1 and by default, where nothing waits."""
     for case in chosen:
 
         def once(depth: int, case: Case = case) -> Unslowed:

@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def shingled(path: Path) -> list[array[int]]:
-    """The different sets of shingles, each in increasing order."""
+    """Return the different sets of shingles, each in increasing order."""
     from rdc.similarity import TextColumn, html_text, shingles
 
     sets: set[bytes] = set()
@@ -107,7 +107,7 @@ def exact_pairs(sets: list[array[int]]) -> dict[tuple[int, int], float]:
 
 
 def of_rdc(sets: list[array[int]], *, compared: bool = False) -> list[Pairs]:
-    """The pairs whose estimate is high enough, or `compared` the pairs whose shingles are."""
+    """Return the pairs whose estimate is high enough, or `compared` the pairs whose shingles are."""
     from rdc.similarity import Banding, agreeing_pairs, one_permutation
 
     offsets, column = array("q", [0]), array("Q")
@@ -127,7 +127,8 @@ def of_rdc(sets: list[array[int]], *, compared: bool = False) -> list[Pairs]:
 
 
 def alike(pairs: list[tuple[int, int]], column: array[int], offsets: array[int], threshold: float) -> Pairs:
-    """The pairs that resemble each other by the upper halves of their shingles, as documents are compared."""
+    """Return the pairs that resemble each other by the upper halves of their shingles, as documents are
+    compared."""
     from rdc.kernel import set_resemblances, upper_halves
 
     numbers = array("I", [number for pair in pairs for number in pair])

@@ -39,7 +39,7 @@ MEANS = {"16 KiB": 16 << 10, "1 KiB": 1 << 10}
 
 
 def sizes_for(mean: int) -> tuple[int, int]:
-    """The min and max (4 min) for a mean; on random data the mean is 2.63 min."""
+    """Return the min and max (4 min) for a mean; on random data the mean is 2.63 min."""
     low = round(mean / 2.63)
     return low, 4 * low
 
@@ -156,7 +156,7 @@ def speeds(
 
 
 def cut_and_digest(data: bytes, mean: int) -> None:
-    """Cuts and digests as signing computes them for bytes in memory."""
+    """Cut and digest as signing computes them for bytes in memory."""
     chunker, view = Chunker(ChunkParams(*sizes_for(mean))), memoryview(data)
     for at in range(0, len(data), SPAN):
         chunker.feed_columns(view[at : at + SPAN])
@@ -194,7 +194,7 @@ def digest_together(data: bytes, mean: int, count: int) -> list[Took]:
 
 
 def digest_speeds(data: bytes, mean: int, rounds: int) -> dict[str, float]:
-    """The GB/s of cuts + BLAKE3 by one thread, and by two threads over all data each.
+    """Return the GB/s of cuts + BLAKE3 by one thread, and by two threads over all data each.
 
     Other programs take CPUs away, so the second figure of each kind leaves out the time a thread waited in a
     run queue. Waiting for the interpreter's lock is not left out.

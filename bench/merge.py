@@ -40,12 +40,12 @@ class Plan:
 
 
 def shared_keys(plan: Plan, number: int) -> bytes:
-    """The keys that part `number` shares with the next one."""
+    """Return the keys that part `number` shares with the next one."""
     return sorted_pairs(window_hashes(random.Random(number).randbytes(plan.half + 31), EVERY))
 
 
 def make_part(plan: Plan, number: int) -> int:
-    """Writes one part. Returns its bytes."""
+    """Write one part. Return its bytes."""
     outcome = Outcome(ScanOptions(memory=1 << 31, shift=plan.shift, fixed=(), compress=False))
     outcome.paths.append(b"synthetic%d" % number)
     for keys in (shared_keys(plan, (number - 1) % plan.parts), shared_keys(plan, number)):

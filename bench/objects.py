@@ -126,7 +126,7 @@ def _answer(content: bytes, fields: str = "") -> bytes:
 
 
 def _run_store(case: Case, wait: float, pipe: Any) -> None:
-    """The main function of the store's process."""
+    """Serve as the main function of the store's process."""
 
     async def run() -> None:
         store = Store(case, wait)

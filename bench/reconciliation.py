@@ -32,7 +32,7 @@ WORD = (1 << 64) - 1
 
 
 def symbols_of(key: int, most: int) -> list[int]:
-    """The symbols below `most` that have this key: the i-th with probability 1 / (1 + i / 2)."""
+    """Return the symbols below `most` that have this key: the i-th with probability 1 / (1 + i / 2)."""
     found, at, state = [], 0, mix(key)
     while at < most:
         found.append(at)
@@ -64,7 +64,7 @@ def decodes(keys: list[int], symbols: int) -> bool:
 
 
 def symbols_needed(keys: list[int]) -> int:
-    """The smallest number of symbols that suffices, to 1 in 50."""
+    """Return the smallest number of symbols that suffices, to 1 in 50."""
     low, high = 0, 2 * len(keys) + 8
     while not decodes(keys, high):
         low, high = high, 2 * high

@@ -171,7 +171,7 @@ def of_rensa(features: array[int], offsets: array[int], way: str) -> Sampler:
 
 
 def rows_of(samples: Any) -> Sequence[Sequence[int]]:
-    """The samples of each set, whatever the library returns."""
+    """Return the samples of each set, whatever the library returns."""
     if isinstance(samples, bytes):
         column = memoryview(samples).cast("I")
         return [column[at : at + K] for at in range(0, len(column), K)]

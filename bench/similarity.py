@@ -139,7 +139,7 @@ def chunk_names(data: bytes, mean: int) -> array[int]:
 
 
 def describe(data: bytes) -> Described | None:
-    """The samples of a file. None: it has no features."""
+    """Return the samples of a file. None: it has no features."""
     truth = NATIVE.features(data, 4)
     features = truth if len(data) < 65_536 else NATIVE.features(data, 1)
     if not features:
@@ -407,7 +407,7 @@ class OpenedDatabase:
 
 
 def catalog_cost(files: int, rng: random.Random) -> dict[str, Any]:
-    """Times of the first query to a catalog of this many small files, and of a later one."""
+    """Return the times of the first query to a catalog of this many small files, and of a later one."""
     from rdc.catalog.database import Database
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:

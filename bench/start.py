@@ -43,7 +43,7 @@ def start(case: str, tree: Path | None, place: Path) -> float:
 
 
 def interval(differences: list[float]) -> tuple[float, float]:
-    """The 95 % interval of their median, by 2,000 resamples."""
+    """Return the 95 % interval of their median, by 2,000 resamples."""
     chance = random.Random(1)
     medians = sorted(statistics.median(chance.choices(differences, k=len(differences))) for _ in range(2000))
     return medians[50], medians[1949]

@@ -25,7 +25,7 @@ DOCUMENTS, MOST = 20_000, 40_000
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The texts of the pages, without markup."""
+    """Yield the texts of the pages, without markup."""
     with path.open() as file:
         while lines := [json.loads(line)["text"] for line in islice(file, 1000)]:
             column = TextColumn.join(lines)

@@ -113,7 +113,7 @@ def measure(source: Path, destination: Path, edits: int, line: Line | None, *, f
 
 
 def rewrite(path: Path, content: bytes) -> None:
-    """Replaces a hard link by a file of its own."""
+    """Replace a hard link by a file of its own."""
     beside = path.with_name(path.name + ".new")
     beside.write_bytes(content)
     beside.replace(path)

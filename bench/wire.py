@@ -77,7 +77,7 @@ def measured(pair: str, mtimes: str, tool: str, source: Path, destination: Path,
 
 
 def patched(tool: str, old: Path, new: Path, patch: Path) -> tuple[int, float]:
-    """The bytes of the patch from one tar to the other, and the CPU seconds to make it."""
+    """Return the bytes of the patch from one tar to the other, and the CPU seconds to make it."""
     if tool == ZSTD:
         argv = ["zstd", "-q", "-f", f"--patch-from={old}", "-19", "--long=31", str(new), "-o", str(patch)]
     else:
@@ -138,7 +138,7 @@ def compare(
 
 
 def typical(runs: Sequence[Row]) -> Row:
-    """The run with median bytes, with the median CPU seconds and the most round trips of all runs."""
+    """Return the run with median bytes, with the median CPU seconds and the most round trips of all runs."""
     middle = sorted(runs, key=lambda row: row.wire)[len(runs) // 2]
     trips = [row.round_trips for row in runs if row.round_trips is not None]
     return replace(

@@ -73,7 +73,7 @@ class Target:
         return f"{kind}_{version[0]}_{version[1]}_{self.architecture}"
 
     def suffix(self, version: str) -> str:
-        """The end of the file name of a C module."""
+        """Return the end of the file name of a C module."""
         return f".cpython-{version}-{self.architecture}-linux-{self.libc}.so"
 
     @property
@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def build(python: str, target: Target, directory: Path, scratch: Path) -> Path:
-    """Builds one wheel from a copy of the sources."""
+    """Build one wheel from a copy of the sources."""
     version = output([python, "-c", "import sys; print('%d%d' % sys.version_info[:2])"])
     copy = scratch / "source"
     shutil.rmtree(copy, ignore_errors=True)
@@ -163,7 +163,7 @@ def build(python: str, target: Target, directory: Path, scratch: Path) -> Path:
 
 
 def check(wheel: Path, target: Target) -> None:
-    """Checks that all C modules are there, for this processor, and need nothing that the target may lack."""
+    """Check that all C modules are there, for this processor, and need nothing that the target may lack."""
     expected = {"rdc/kernel/_kernel", "rdc/files/_files"}
     with zipfile.ZipFile(wheel) as archive:
         modules = [name for name in archive.namelist() if name.endswith(".so")]
@@ -176,7 +176,7 @@ def check(wheel: Path, target: Target) -> None:
 
 
 def check_symbols_of(wheel: Path, target: Target, python: frozenset[str], scratch: Path) -> None:
-    """Lets the target's linker find every undefined symbol of the C modules."""
+    """Let the target's linker find every undefined symbol of the C modules."""
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if name.endswith(".so"):
@@ -204,7 +204,8 @@ def check_module(name: str, elf: ELFFile, target: Target) -> None:
 
 
 def check_symbols(name: str, section: SymbolTableSection) -> None:
-    """Checked forms of the C library's functions, whose names begin with __, come of the compiler."""
+    """Fail for checked forms of the C library's functions, whose names begin with __: the compiler inserts
+    them, and not every C library has them."""
     undefined = {
         symbol.name for symbol in section.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name
     }
@@ -221,7 +222,7 @@ def audit(wheel: Path, target: Target) -> None:
 
 
 def run(python: str, wheel: Path, scratch: Path) -> None:
-    """Installs the wheel into an empty environment of this interpreter, and runs its command."""
+    """Install the wheel into an empty environment of this interpreter, and run its command."""
     place = scratch / "environment"
     shutil.rmtree(place, ignore_errors=True)
     subprocess.run([python, "-m", "venv", str(place)], check=True)

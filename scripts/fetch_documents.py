@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def page(file: Path) -> str | None:
-    """The text of a page or a manual page; None for other files."""
+    """Return the text of a page or a manual page; None for other files."""
     if file.is_symlink() or not file.is_file():
         return None
     if file.suffix in (".html", ".htm", ".txt", ".rst"):

@@ -18,7 +18,8 @@ LABEL, PLOT, BAR, GAP = 210, 520, 12, 10
 
 
 def bars(title: str, unit: str, groups: Mapping[str, Mapping[str, float]], start: float = 0) -> str:
-    """Groups of bars from `start` on. Every group has the same series; the legend names their colours."""
+    """Return groups of bars from `start` on. Every group has the same series; the legend names their
+    colours."""
     series = list(next(iter(groups.values())))
     top = max(value for group in groups.values() for value in group.values())
     scale = PLOT / (top - start)
@@ -98,8 +99,8 @@ def kernel_speed(report: Mapping[str, Any]) -> str:
 
 
 def dedup(report: Mapping[str, Any]) -> str:
-    """Unique bytes by chunker at the means that surveys and syncs use. Fixed blocks are left out: on most
-    corpora they need at least twice FastCDC's bytes."""
+    """Return the unique bytes by chunker at the means that surveys and syncs use. Fixed blocks are left out:
+    on most corpora they need at least twice FastCDC's bytes."""
     groups = {
         f"{corpus}, {mean}": {
             label: 100 * values["of FastCDC"]

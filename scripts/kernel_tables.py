@@ -47,7 +47,7 @@ def _rows_of(kind: str, name: str, rows: Sequence[Sequence[int]]) -> str:
 
 
 def _reflected(polynomial: int) -> int:
-    """The polynomial without its highest power, the constant term in the highest bit."""
+    """Return the polynomial without its highest power, the constant term in the highest bit."""
     degree = polynomial.bit_length() - 1
     return reflect(polynomial & (1 << degree) - 1, degree)
 
@@ -59,13 +59,13 @@ def _doubling(k: int) -> list[int]:
 
 
 def bit_matrix(table: Sequence[int]) -> int:
-    """Returns a linear map of bytes as the 8 x 8 bit matrix for GF2P8AFFINEQB: row i is byte 7 - i."""
+    """Return a linear map of bytes as the 8 x 8 bit matrix for GF2P8AFFINEQB: row i is byte 7 - i."""
     rows = [sum((table[1 << j] >> i & 1) << j for j in range(8)) for i in range(8)]
     return int.from_bytes(bytes(reversed(rows)), "little")
 
 
 def fold_multipliers() -> list[int]:
-    """Returns x^(64 (7 - j) + 63) for the words j = 0 .. 7 of a window.
+    """Return x^(64 (7 - j) + 63) for the words j = 0 .. 7 of a window.
 
     A carry-less product of reflected words is the product times x in 128 reflected bits. The reduction
     divides by x^64. Hence 63.
@@ -74,7 +74,7 @@ def fold_multipliers() -> list[int]:
 
 
 def reduction_multipliers() -> tuple[int, int]:
-    """Returns (1/P - 1)/x and (P - x^64 - 1)/x modulo x^64, where P is the low polynomial: Montgomery's
+    """Return (1/P - 1)/x and (P - x^64 - 1)/x modulo x^64, where P is the low polynomial: Montgomery's
     reduction.
 
     Let V = H x^64 + L have a degree < 128, and let m = L / P mod x^64. Then V + m P is divisible by x^64, and
@@ -89,7 +89,7 @@ def reduction_multipliers() -> tuple[int, int]:
 
 
 def header_text() -> str:
-    """Returns the whole text of tables.h."""
+    """Return the whole text of tables.h."""
     defines = [
         ("RDC_LEAD_WINDOW", f"{LEAD_WINDOW}"),
         ("RDC_LEAD_POLYNOMIAL", f"UINT64_C(0x{_reflected(LEAD_POLYNOMIAL):02x})"),
@@ -144,7 +144,7 @@ def header_text() -> str:
 
 
 def keys_text() -> str:
-    """Returns the whole text of keys.h."""
+    """Return the whole text of keys.h."""
     defines = [
         ("RDC_SHINGLE_KEY_A", f"UINT64_C(0x{shingles.KEYS[0]:016x})"),
         ("RDC_SHINGLE_KEY_B", f"UINT64_C(0x{shingles.KEYS[1]:016x})"),

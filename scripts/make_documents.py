@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def read_pages(path: Path) -> list[str]:
-    """The texts of JSON lines."""
+    """Return the texts of JSON lines."""
     with path.open() as file:
         return [json.loads(line)["text"] for line in file]
 
@@ -80,7 +80,7 @@ def _edited(text: str, rng: random.Random) -> str:
 
 
 def write_documents(maker: Maker, out: Path, count: int) -> None:
-    """Writes documents 0 to `count` below the directory `out`."""
+    """Write documents 0 to `count` below the directory `out`."""
     out.mkdir(parents=True, exist_ok=True)
     bounds = [count * share // 100 for share in (50, 75, 95, 100)]
     _write_lines(out / "large.jsonl", maker, range(bounds[0]))

@@ -66,7 +66,7 @@ def directories() -> list[DirectorySummary]:
 
 
 def sizes(mean: int, chunks: int, unique_bytes: int) -> tuple[Bin, ...]:
-    """An invented bell curve over powers of two around the mean."""
+    """Return an invented bell curve over powers of two around the mean."""
     shares = {mean // 8: 0.02, mean // 4: 0.05, mean // 2: 0.18, mean: 0.36, 2 * mean: 0.31, 4 * mean: 0.08}
     weights = {upto: share * upto for upto, share in shares.items()}
     return tuple(

@@ -67,7 +67,7 @@ def own_pages() -> list[str]:
 
 
 def through(name: str, corpus: Path, slices: int, own: Path, top: Path) -> None:
-    """Makes the parts with one engine, of whose tasks one kills its worker, and compares their merge."""
+    """Make the parts with one engine, of whose tasks one kills its worker, and compare their merge."""
     own.mkdir()
     (own / "parts").mkdir()
     begun = time.monotonic()
@@ -106,7 +106,7 @@ def peak(pid: int) -> int:
 
 
 def measured(what: str, top: Path, name: str, *words: str | Path) -> None:
-    """Runs rdc with its results in files, and prints what it took."""
+    """Run rdc with its results in files, and print what it took."""
     part, kept = top / f"{name}.part", top / f"{name}.kept"
     command = [sys.executable, "-m", "rdc", *map(str, words), f"--write-kept={kept}", "-o", str(part)]
     begun = time.monotonic()

@@ -46,7 +46,7 @@ class Block:
 
 
 def block(number: int, most: int = BLOCK) -> Block:
-    """The block of cases with that seed."""
+    """Return the block of cases with that seed."""
     of_filters = number % 4 == 3
     special = {1: operand_cases(), 5: alternate_cases()}
     plain = st.builds(Case, scenes(specials=True), option_words())

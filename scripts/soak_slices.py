@@ -63,7 +63,7 @@ def _soak(
     top: Path,
     seed: int,
 ) -> None:
-    """The rounds of one engine."""
+    """Run the rounds of one engine."""
     top.mkdir()
     begun, slices, deaths = time.monotonic(), 0, 0
     with contextlib.ExitStack() as stack:

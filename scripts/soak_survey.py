@@ -18,7 +18,7 @@ LEAST = 0.93
 
 
 def chunk_trial(seed: int) -> bool:
-    """Draws content-defined chunks, from evenly sized to widely spread, some with many copies."""
+    """Draw content-defined chunks, from evenly sized to widely spread, some with many copies."""
     drawn = random.Random(seed)
     number = drawn.choice([4_000, 10_000])
     sizes = [drawn.randint(1, 6228) if seed % 2 else drawn.randint(1558, 6228) for _ in range(number)]
@@ -26,7 +26,7 @@ def chunk_trial(seed: int) -> bool:
 
 
 def file_trial(seed: int) -> bool:
-    """Draws files with log-normal sizes and a long tail."""
+    """Draw files with log-normal sizes and a long tail."""
     drawn = random.Random(1_000_000 + seed)
     sizes = [int(drawn.lognormvariate(9, 2.3)) for _ in range(6_000)]
     return _trial(drawn, sizes, memory=60_000, strata=STRATA)
@@ -44,7 +44,7 @@ def _trial(drawn: random.Random, sizes: list[int], *, memory: int, strata: tuple
 
 
 def compression_trial(seed: int) -> bool:
-    """Draws chunks that compress by very different factors, and compresses a few hundred."""
+    """Draw chunks that compress by very different factors, and compress a few hundred."""
     drawn = random.Random(2_000_000 + seed)
     sample = CompressionSample(shift=drawn.choice([3, 4]))
     total = truth = number = 0

@@ -63,7 +63,7 @@ class Ledger:
             self._written.setdefault(name, set()).add(text)
 
     def interrupted(self) -> None:
-        """A run may have been interrupted: what was written before is in doubt."""
+        """Note that a run may have been interrupted: what was written before is in doubt."""
         for name, texts in self._written.items():
             self._doubtful.setdefault(name, set()).update(texts)
 

@@ -62,7 +62,7 @@ class Database:
 
 
 def _codes(text: str, values: set[str]) -> Iterator[int]:
-    """Yields the code points that have one of the values."""
+    """Yield the code points that have one of the values."""
     for line in text.splitlines():
         fields = [field.strip() for field in line.split("#")[0].split(";")]
         if len(fields) > 1 and fields[1] in values:
@@ -83,7 +83,7 @@ def fold(database: Database, code: int) -> tuple[int, ...]:
 
 
 def kind(database: Database, code: int) -> int:
-    """The kind of a folded character, as tests/reference/shingles.py numbers them."""
+    """Return the kind of a folded character, as tests/reference/shingles.py numbers them."""
     category = database.category[code]
     if category[0] == "M" or 0x1160 <= code < 0x1200 or 0xD7B0 <= code < 0xD800:
         return 3
@@ -93,7 +93,7 @@ def kind(database: Database, code: int) -> int:
 
 
 def columns(database: Database) -> list[int]:
-    """Returns the numbers whose order rdc/kernel/unicode_data.py states."""
+    """Return the numbers whose order rdc/kernel/unicode_data.py states."""
     lengths, properties, steps, counts, firsts, more = [], [], [], [], [], []
     for (what, order), run in groupby(
         (kind(database, code), database.order[code]) for code in range(LAST + 1)
@@ -116,7 +116,7 @@ def columns(database: Database) -> list[int]:
 
 
 def varint(number: int) -> bytes:
-    """Returns the number in unsigned LEB128."""
+    """Return the number in unsigned LEB128."""
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)

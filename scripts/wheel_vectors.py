@@ -23,7 +23,7 @@ STREAMS = 50
 
 
 def check_vectors(compiler: list[str], architecture: str, scratch: Path) -> str | None:
-    """Builds and runs. Returns what was run, None without an emulator. Exits where a result is wrong.
+    """Build and run. Return what was run, None without an emulator. Exit where a result is wrong.
 
     compiler: its command, which makes static binaries for `architecture`.
     """
@@ -47,7 +47,7 @@ def check_vectors(compiler: list[str], architecture: str, scratch: Path) -> str 
 
 
 def _runner(architecture: str) -> list[str] | None:
-    """The words before a program of that processor."""
+    """Return the words before a program of that processor."""
     if architecture == platform.machine():
         return []
     found = shutil.which(f"qemu-{architecture}") or shutil.which(f"qemu-{architecture}-static")

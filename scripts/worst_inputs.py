@@ -75,7 +75,7 @@ class Recipe:
 
 
 def ratio(library: ctypes.CDLL, data: bytes, min_size: int, max_size: int, turns: int = TURNS) -> float:
-    """The time to cut `data`, as a multiple of the scalar hash's."""
+    """Return the time to cut `data`, as a multiple of the scalar hash's."""
     kernel, scalar = [], []
     for _ in range(turns):
         cutter = Cutter(min_size, max_size)

@@ -297,7 +297,7 @@ def admit_to_module(open_: Open, module: Module) -> Admitted:
 
 
 def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], object]) -> Conversation[None]:
-    """`conversation`, with any error besides RdcError turned into one, so that the peer receives a line.
+    """Hold `conversation`, and turn any error besides RdcError into one, so that the peer receives a line.
 
     on_fault: receives an unexpected error.
     """

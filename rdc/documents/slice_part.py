@@ -180,7 +180,7 @@ class _SliceWriter:
         self._code = ExitCode.OK
 
     def result(self) -> DocumentSlice:
-        """Return what this slice wrote."""
+        """Return the counts of what this slice wrote."""
         left_out = self._left_out + self._range_left_out
         return DocumentSlice(self._documents, self._bytes, left_out, self._code)
 

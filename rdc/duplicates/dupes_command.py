@@ -277,8 +277,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _page_writer(parsed: Words, words: Sequence[str]) -> Callable[[DuplicateReport], Iterable[str]]:
-    """Return what writes the page of --html and lists nothing. Raises RdcError, before anything is searched,
-    if the page may not be written."""
+    """Return a function that writes the page of --html and lists nothing. Raises RdcError, before anything is
+    searched, if the page may not be written."""
     import shlex
 
     from rdc.duplicates.page_report import DUPLICATES_PAGE, duplicates_page

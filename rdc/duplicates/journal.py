@@ -300,7 +300,8 @@ def _fields(line: bytes) -> dict[str, object]:
 
 
 def _reader(head: dict[str, object], found: Journal) -> Callable[[dict[str, object]], None]:
-    """Return what takes the further lines of a journal with this first one, and adds them to `found`."""
+    """Return a function that takes the further lines of a journal with this first one, and adds them to
+    `found`."""
     if head == {"journal": NAME, "v": VERSION}:
         return _Lines(found).take
     if head in ({"journal": NAME, "v": LINKS_VERSION}, {"journal": NAME, "v": 1}):

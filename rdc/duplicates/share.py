@@ -72,8 +72,8 @@ class _Match(Record):
     length: int
 
     def joined(self, after: _Match, own: int) -> _Match | None:
-        """Both matches as one if they are adjacent in both files, else None. A match within one file (`own`)
-        must not overlap its source."""
+        """Return both matches as one if they are adjacent in both files, else None. A match within one file
+        (`own`) must not overlap its source."""
         length = self.length + after.length
         neighbours = (
             after.source == self.source
@@ -118,8 +118,8 @@ class RunFinder:
         """Chunks that were not stored for lack of memory."""
 
     def add(self, file: ChunkedFile) -> list[EqualRuns]:
-        """Ranges of this file that earlier files contain, grouped by source. Empty for a file identical to an
-        earlier one."""
+        """Return the ranges of this file that earlier files contain, grouped by source. Empty for a file
+        identical to an earlier one."""
         whole = (file.volume, file.tree.root)
         if whole in self._roots:
             return []

@@ -162,7 +162,8 @@ def find_groups(
 def _located(
     size: int, paths: Iterable[bytes], operands: Operands, known: dict[bytes, tuple[int, bytes]]
 ) -> IdenticalFiles:
-    """`known`: by directory as shown, the number of its tree and the part of paths before a name in it."""
+    """Return the group of `paths`. `known`: by directory as shown, the number of its tree and the part of
+    paths before a name in it."""
     roots, below = array("H"), []
     for path in paths:
         directory, _, name = path.rpartition(b"/")

@@ -66,7 +66,8 @@ def store_put(
 
 @public
 def snapshots(store: str | bytes | os.PathLike[str], *, alone: bool = False) -> tuple[SnapshotInfo, ...]:
-    """Return the snapshots of a store, by their numbers. Raises RdcError if there is no store.
+    """Return the snapshots of a store, by their numbers. Raises RdcError if there is no store, or one of them
+    cannot be read.
 
     `alone`: count what each one alone needs, for which all trees are read.
 
@@ -77,36 +78,12 @@ def snapshots(store: str | bytes | os.PathLike[str], *, alone: bool = False) -> 
     b'daily'
     """
     check_argument("snapshots", "store", store, str, bytes, os.PathLike)
-    from rdc.store.place import PackStore
+    from rdc.store.listing import list_snapshots
 
-    with PackStore.open(os.fsencode(store)) as opened:
-        opened.hold()
-        found = [opened.snapshot(number) for number in opened.numbers()]
-        sizes: list[int | None] = [None] * len(found)
-        if alone and found:
-            from rdc.store.marking import bytes_alone
-            from rdc.store.reader import StoreReader
-
-            reader = StoreReader(opened)
-            try:
-                sizes = bytes_alone(reader, found)
-            finally:
-                reader.close()
-    return tuple(
-        SnapshotInfo(
-            one.number,
-            one.seconds,
-            one.series,
-            one.host,
-            one.path,
-            one.entries,
-            one.files,
-            one.size,
-            one.stored,
-            size,
-        )
-        for one, size in zip(found, sizes, strict=True)
-    )
+    listed = list_snapshots(os.fsencode(store), alone=alone)
+    if listed.errors:
+        raise listed.errors[0]
+    return listed.found
 
 
 @public

@@ -391,8 +391,8 @@ def unite(
         raise UsageError(
             "one of LEFT and RIGHT must be on this machine: run rdc unite at one of the two hosts"
         )
-    if (options.xattrs or options.acls) and not (one.host is None and other.host is None):
-        raise UsageError("`xattrs` and `acls` are for two directories of this machine; leave them out")
+    if options.acls and not (one.host is None and other.host is None):
+        raise UsageError("`acls` is for two directories of this machine; leave it out")
     if options.watch:
         from rdc.uniting.watch import watch_united
 

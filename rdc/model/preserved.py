@@ -468,8 +468,8 @@ class Preserved(Record):
     # What is set
 
     def onto(self, wanted: Metadata, now: Metadata, kind: int) -> Metadata:
-        """`wanted` for an entry that has the metadata `now`, which keeps what is not preserved. Without
-        owners, no set-id bit is wanted.
+        """Return `wanted` for an entry that has the metadata `now`, which keeps what is not preserved.
+        Without owners, no set-id bit is wanted.
 
         An mtime that both file systems take for the wanted one stays as well: that of an original is finer
         than that of its copy.

@@ -64,8 +64,8 @@ def check_name(name: bytes) -> None:
 
 
 def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[SelectedPaths, ...]:
-    """Return what SRC operands select, in their order. `relative`: they keep the path that the user wrote, or
-    what is behind "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
+    """Return the paths that SRC operands select, in their order. `relative`: they keep the path that the user
+    wrote, or the part after "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
     return _joined(_relative(path) if relative else _plain(path) for path in paths)
 
 

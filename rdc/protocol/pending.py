@@ -99,7 +99,7 @@ class _Pending(ABC):
 
     @abstractmethod
     def wanted(self) -> str:
-        """Return what the request asks for."""
+        """Return the content that the request asks for, as text for messages."""
 
     def refusal(self) -> Illegal:
         """Return the refusal of an answer to anything else."""

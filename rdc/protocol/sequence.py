@@ -415,8 +415,8 @@ class TreeTotals:
             raise Illegal(f"{self._rules} filter rules of {self._rules_bytes} bytes are too many")
 
     def select(self, message: messages.Selected, *, ahead: bool = False) -> None:
-        """Paths are selected before anything is described, within the limits of a run. `ahead`: by the
-        answerer, to whom D may have said Describe meanwhile."""
+        """Check that paths are selected before anything is described, within the limits of a run. `ahead`: by
+        the answerer, to whom D may have said Describe meanwhile."""
         if self.all_selected or self._started or (self._asked is not None and not ahead):
             raise Illegal("everything is selected, or the tree is being described already")
         self._selected += len(message.names)

@@ -173,7 +173,7 @@ def table(caption: str, heads: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def legend(parts: Iterable[tuple[str, str]]) -> str:
-    """Return what the parts of bars mean: class and text."""
+    """Return the legend of a bar's parts: class and text of each."""
     items = "".join(f'<i class="{kind}"></i>{html.escape(text)}' for kind, text in parts)
     return f'<p class="legend soft" aria-hidden="true">{items}</p>\n'
 

@@ -177,8 +177,8 @@ def json_line(event: str, **fields: Value) -> str:
 
 
 def path_fields(path: bytes, name: str = "path") -> dict[str, Value]:
-    """`path`, and `path_b64` if the path is not UTF-8, since `path` then has replacement characters. `name`
-    replaces "path" in both keys."""
+    """Return `path`, and `path_b64` if the path is not UTF-8, since `path` then has replacement characters.
+    `name` replaces "path" in both keys."""
     try:
         return {name: path.decode("utf-8")}
     except UnicodeDecodeError:

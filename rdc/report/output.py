@@ -22,7 +22,7 @@ _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
 
 def size_text(count: int) -> str:
-    """`count` bytes with three or four digits and a decimal unit: `999 B`, `48.0 KB`, `1.2 GB`."""
+    """Return `count` bytes with three or four digits and a decimal unit: `999 B`, `48.0 KB`, `1.2 GB`."""
     if count < 1000:
         return f"{count} B"
     value = float(count)
@@ -35,7 +35,7 @@ def size_text(count: int) -> str:
 
 
 def binary_text(count: int) -> str:
-    """`count` bytes with a binary unit: `999 B`, `46.9 KiB`, `1.1 GiB`."""
+    """Return `count` bytes with a binary unit: `999 B`, `46.9 KiB`, `1.1 GiB`."""
     if count < 1024:
         return f"{count} B"
     value = float(count)
@@ -86,8 +86,8 @@ def null_names(names: Iterable[bytes]) -> bytes:
 
 
 def csv_name(name: bytes) -> str:
-    """Two cells: the name as quoted text, and its bytes in base64 if the text differs from the name. It
-    differs if it has escapes or the prefix that `plain_text` adds."""
+    """Return two cells: the name as quoted text, and its bytes in base64 if the text differs from the name.
+    It differs if it has escapes or the prefix that `plain_text` adds."""
     import base64
 
     shown = plain_text(printable(name))
@@ -97,7 +97,7 @@ def csv_name(name: bytes) -> str:
 
 
 def plain_text(text: str) -> str:
-    """`text` as a cell that a spreadsheet does not execute. File names may begin like a formula.
+    """Return `text` as a cell that a spreadsheet does not execute. File names may begin like a formula.
 
     Such text gets a prefix, and so does text that begins with the prefix, so that the cell can be decoded.
     """

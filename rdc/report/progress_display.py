@@ -328,7 +328,7 @@ class StatusLine:
         self._listening = False
 
     def show(self, parts: Sequence[str], *, good: bool = True) -> None:
-        """`parts`: printable text, the most important first. `good`: whether nothing is wrong."""
+        """Show `parts`: printable text, the most important first. `good`: whether nothing is wrong."""
         self._parts, self._good = parts, good
         self._listen()
         self._write(self._wipe() + self._draw())

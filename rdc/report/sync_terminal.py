@@ -108,12 +108,13 @@ def parse_format(text: str) -> OutFormat:
 
 
 def printable_text(text: str) -> str:
-    """`text` of a format with control characters escaped. A backslash stays: it is no name."""
+    """Return `text` of a format with control characters escaped. A backslash stays: it is no name."""
     return printable(text).replace("\\\\", "\\")
 
 
 def grouped(count: int, level: int) -> str:
-    """`count` by rsync's levels: 0 digits, 1 with separators, 2 in units of 1000, 3 in units of 1024."""
+    """Return `count` by rsync's levels: 0 digits, 1 with separators, 2 in units of 1000, 3 in units of
+    1024."""
     unit = 1024 if level >= 3 else 1000
     if level < 2 or count < unit:
         return f"{count:,}" if level else str(count)

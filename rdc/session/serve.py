@@ -12,7 +12,7 @@ from rdc.lean.records import Record, replace
 from rdc.limits import RULES_BYTES
 from rdc.protocol.connection import DIALECT, READS_FRESH, SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Follow, Hello, Meet, Open, Opened, Role, Rules, Watch
-from rdc.protocol.wire.options import rule_bytes
+from rdc.protocol.wire.options import UNITED_XATTRS, rule_bytes
 from rdc.session.runtime.commands import Conversation, EventRelay, Pace, Receive, Send, entries_memory
 from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
 from rdc.session.trees.sites import ANYWHERE, Site, announced
@@ -165,6 +165,8 @@ class InvitedTree(Record):
     meet: Meet
     round: int
     """The round of the answer to `meet`."""
+    xattrs: bool = False
+    """Whether extended attributes take part."""
 
 
 Meeting: TypeAlias = "Callable[[InvitedTree], Conversation[None]]"
@@ -270,6 +272,7 @@ def _answer_as_source(
                 admitted.rights,
                 received.message,
                 received.round + 1,
+                UNITED_XATTRS in (open_.needs or "").split(" "),
             )
             yield from meeting(invited)
             return

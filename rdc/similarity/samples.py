@@ -170,7 +170,7 @@ class Draws:
         return ((self.word() >> 12) + 0.5) * 2.0**-52
 
     def normals(self, count: int) -> list[float]:
-        """Numbers of the standard normal distribution, by Marsaglia's polar method."""
+        """Return random numbers of the standard normal distribution, by Marsaglia's polar method."""
         found: list[float] = []
         while len(found) < count:
             x, y = 2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0
@@ -380,8 +380,8 @@ _HALF = (1 << 32) - 1
 def weighted_minhash(
     features: Buffer, offsets: Buffer, weights: Buffer, k: int = 128, seed: int = 1
 ) -> Samples:
-    """`k` samples a set, 1 to 65,536, that two sets share with probability (sum of smaller weights) / (sum of
-    larger weights).
+    """Return `k` samples a set, 1 to 65,536, that two sets share with probability (sum of smaller weights) /
+    (sum of larger weights).
 
     `weights`: a double for each feature, 0 or more. A weight of 0 is as good as no feature; of a repeated
     feature the largest weight counts. The samples are the same on every machine. Time grows with features

@@ -137,7 +137,7 @@ def shingles(
 
 
 def url_bigrams(text: Buffer, offsets: Buffer) -> FeatureColumn:
-    """Pairs of neighbouring words of each URL with their position, for finding mirrored sites.
+    """Return the pairs of neighbouring words of each URL with their position, for finding mirrored sites.
 
     Bharat, Broder, Dean, Henzinger, "A comparison of techniques to find mirrored hosts on the WWW" (2000).
     Digits and punctuation separate words. Words such as index and html are left out. A URL of one word has

@@ -109,8 +109,8 @@ class WaitingDirectory:
     )
 
     def __init__(self, walked: WalkedDirectory, groups: dict[int, int], old: DirectoryRows | None) -> None:
-        """`groups`: the number of the group of hard links of each row that is in one. `old`: the directory at
-        this path in the last snapshot."""
+        """Take `groups`: the number of the group of hard links of each row that is in one. `old`: the
+        directory at this path in the last snapshot."""
         self.walked = walked
         self.names = strings(walked.listing.names)
         self.columns = identity_columns(walked)

@@ -50,7 +50,7 @@ _OTHER_NAMES = {
     "diff": "to compare two snapshots, write: rdc check STORE/@17/ STORE/@18/",
     "copy": "to copy the whole store, write: rdc sync STORE/ DST/",
 }
-"""What does the work of verbs that restic and borg have."""
+"""The rdc commands that do the work of restic's and borg's verbs."""
 
 OPTIONS = (
     OptionGroup(
@@ -425,13 +425,17 @@ def _put(
 
 
 def _list(store: str, output: Output) -> ExitCode:
-    from rdc.library.stores import snapshots
+    from rdc.progress import Problem
+    from rdc.store.listing import list_snapshots
 
     with reporting(output):
         output.start()
-        for snapshot in snapshots(store, alone=True):
+        listed = list_snapshots(os.fsencode(store), alone=True)
+        for snapshot in listed.found:
             output(snapshot)
-    return ExitCode.OK
+        for error in listed.errors:
+            output(Problem(error.code, error.path_bytes, str(error)))
+    return ExitCode.PARTIAL if listed.errors else ExitCode.OK
 
 
 def _forget(store: str, options: ForgetOptions, output: Output) -> ExitCode:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rdc.files.depth import Looking
     from rdc.files.root.lister import Run
-    from rdc.model.entries import Listed
+    from rdc.model.entries import Identity, Listed
 
 _LISTS = (b"snapshots", b"forgotten")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -123,6 +123,12 @@ class CopiedStore(Root):
         index = self._index.again()
         index.rate = self.reads.rate
         return index
+
+    def identity(self, path: bytes) -> Identity:
+        """Return that of the first index for its path: whoever has read it looks whether it changed."""
+        if self._inner(path) != INDEX_NAME or self._index is None:
+            return super().identity(path)
+        return self._index.identity
 
     def list_many(self, todo: Sequence[bytes], *, looking: Looking) -> Run | None:
         """List nothing: each directory is listed for itself."""

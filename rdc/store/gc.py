@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter, StopSignal
 
 TRASH_SECONDS = 7 * 86400
-"""How long forgotten snapshots can be brought back: what they need is kept."""
+"""The time for which forgotten snapshots can be brought back: gc keeps what they need."""
 
 WASTED_SHARE = 0.25
 """Share of a store that may be in frames without a chunk of a snapshot before it is written again."""

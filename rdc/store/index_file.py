@@ -49,7 +49,7 @@ _SIGNED = struct.Struct("<HH")
 
 
 class PublishedSnapshot(Record):
-    """What an index says of a snapshot."""
+    """The entry of a snapshot in an index."""
 
     number: int
     seconds: int
@@ -61,7 +61,7 @@ class PublishedSnapshot(Record):
 
 
 class StoreIndex(Record):
-    """What an index says."""
+    """The content of an index."""
 
     magic: bytes
     """PUBLISHED or CARRIED."""

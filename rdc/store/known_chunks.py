@@ -110,7 +110,7 @@ class KnownChunks:
 
 
 class _Here(Record):
-    """What DST has in one directory."""
+    """The files of DST in one directory."""
 
     sizes: dict[bytes, tuple[int, int]]
     """Bytes and mtime of each regular file."""
@@ -118,7 +118,7 @@ class _Here(Record):
 
 
 class Missing:
-    """What of a snapshot DST lacks, and which frames bring it."""
+    """The chunks of a snapshot that DST lacks, and the frames that contain them."""
 
     def __init__(
         self, reader: StoreReader, tree: SnapshotTree, known: KnownChunks, top: bytes, only: bytes | None

@@ -1,4 +1,4 @@
-"""Which frames the snapshots of a store need: what gc keeps, and what a snapshot alone takes.
+"""The frames that the snapshots of a store need: gc keeps them. And the bytes that only one snapshot needs.
 
 Marks are a byte a frame. A frame is marked if it has a chunk of a tree, of a list of keys or of a file, or a
 base of a marked one. If several packs have a chunk, all of them are marked, since one of them may be damaged.

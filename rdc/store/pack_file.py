@@ -57,9 +57,12 @@ def storing_failure(error: OSError, path: bytes, doing: str) -> RdcError:
     """Return the error of a failed call on a file of a store at `path`."""
     reason = f"{printable(path)}: cannot {doing}: {error.strerror}"
     if error.errno in _FULL:
-        return OutOfSpaceError(
-            f"{reason}; the snapshots that are listed are whole: free some space, run again"
-        )
+        advice = "free some space"
+        if error.errno == errno.EROFS:
+            advice = "make its file system writable, or use a copy of the store that is"
+        elif error.errno == errno.EFBIG:
+            advice = "raise the limit of the size of files, or use another file system"
+        return OutOfSpaceError(f"{reason}; the snapshots that are listed are whole: {advice}, and run again")
     return FileError(path, reason)
 
 

@@ -43,7 +43,6 @@ from rdc.store.pack_file import (
 )
 from rdc.store.snapshots import (
     SNAPSHOT_BYTES,
-    ListedSnapshot,
     Snapshot,
     decode_snapshot,
     encode_snapshot,
@@ -51,7 +50,7 @@ from rdc.store.snapshots import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 VERSION = 1
 
@@ -65,7 +64,7 @@ CHUNK_MEAN = 64 << 10
 larger."""
 
 LOCK_SECONDS = 60.0
-"""How long a put or a restore waits for a gc that removes packs, which takes moments."""
+"""The time that a put or a restore waits for a gc that removes packs, which takes moments."""
 
 _LOOK_SECONDS = 0.05
 _NO_LOCKS = {errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL}
@@ -132,11 +131,20 @@ def decode_head(data: bytes, shown: bytes) -> StoreHead:
     return StoreHead(id_, params, key, data)
 
 
+class ReadableSnapshots(Record):
+    """The snapshots of a store. One that is damaged costs what it has, and no other one."""
+
+    snapshots: tuple[Snapshot, ...]
+    """Those that can be read, in order of their numbers."""
+    errors: Mapping[int, FileError]
+    """Why the others cannot be read, by their numbers."""
+
+
 class PackStore:
     """An open store. Close it with `close`, or use it as a context manager."""
 
     where_missing = "a pack is missing or damaged: restore it from a copy of the store"
-    """What to do about a chunk that no pack has."""
+    """The advice about a chunk that no pack has."""
 
     def __init__(self, directory: int, label: bytes) -> None:
         """Take over the descriptor of the directory at `label`. Raises RdcError if it is no store."""
@@ -230,9 +238,18 @@ class PackStore:
 
     # Snapshots.
 
-    def listed(self) -> Sequence[ListedSnapshot]:
-        """Return what names the snapshots, in order of their numbers. Raises FileError."""
-        return [self.snapshot(number) for number in self.numbers()]
+    def readable(self) -> ReadableSnapshots:
+        """Return the snapshots that can be read, and why the others cannot be. Raises FileError if they
+        cannot be listed."""
+        found, errors = list[Snapshot](), dict[int, FileError]()
+        for number in self.numbers():
+            try:
+                found.append(self.snapshot(number))
+            except FileError as error:
+                # One that is gone was forgotten since it was listed.
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    errors[number] = error
+        return ReadableSnapshots(tuple(found), errors)
 
     def numbers(self) -> list[int]:
         """Return the numbers of all snapshots, in order. Raises FileError."""

@@ -86,7 +86,7 @@ class CarriedFiles:
     """The files in one file, after its index and in its order."""
 
     def __init__(self, path: bytes) -> None:
-        """Raises FileError if it cannot be read."""
+        """Open the file. Raises FileError if it cannot be read."""
         self._path = path
         self._places: dict[bytes, tuple[int, int]] = {}
         """Offset and bytes of each file."""
@@ -184,7 +184,7 @@ class _FarPack:
         return self._store.read_pack(self._name, offset, length)
 
     def close(self) -> None:
-        """As PackBytes'. The store keeps what was fetched."""
+        """Do nothing: the store keeps what was fetched."""
 
 
 class PublishedStore(PackStore):
@@ -203,7 +203,7 @@ class PublishedStore(PackStore):
         """Where each pack begins in the spool."""
         self._have: dict[bytes, _Ranges] = {}
         self._planned: dict[bytes, _Ranges] = {}
-        """What is fetched together."""
+        """The ranges that are fetched together."""
         self.destination: Root | None = None
         """Where chunks are looked for, too. It is released with the store."""
         at = 0
@@ -225,7 +225,7 @@ class PublishedStore(PackStore):
         super().close()
 
     def hold(self) -> None:
-        """As PackStore's. No gc waits for a reader that is far away."""
+        """Take no lock, unlike a PackStore: no gc waits for a reader that is far away."""
 
     def listed(self) -> Sequence[PublishedSnapshot]:
         return self._index.snapshots

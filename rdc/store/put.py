@@ -154,9 +154,9 @@ class _Put:
         """Walk, store and commit. Raises RdcError."""
         try:
             began, self._began = int(time.time()), self._catalog.now()
-            snapshots = [self._store.snapshot(number) for number in self._store.numbers()]
-            own = [one for one in snapshots if one.series == series]
-            for error in self._reader.damaged:
+            readable = self._store.readable()
+            own = [one for one in readable.snapshots if one.series == series]
+            for error in (*readable.errors.values(), *self._reader.damaged):
                 self._problem(Problem(error.code, error.path_bytes, str(error)))
             self._seen = SeenDirectories(
                 self._catalog.directory, self._store.head.id, series, int(self._kinds), self._root.fileno()

@@ -131,6 +131,9 @@ class StoreReader:
         self._directory_bytes = 0
         self._lost: set[int] = set()
         """Numbers of frames that cannot be decoded."""
+        self._wrong: set[int] = set()
+        """Numbers of chunks whose bytes have another key. Others of their frames, which are no deltas, may be
+        sound."""
         self._hidden: frozenset[int] = frozenset()
         self._decoded: OrderedDict[int, bytes] = OrderedDict()
         self._decoded_bytes = 0
@@ -296,6 +299,16 @@ class StoreReader:
         """Return the numbers of all chunks with this key, damaged ones included. Raises FileError."""
         with self._lock:
             return [number for number, _, _ in self._places(key)]
+
+    def sound_places(self, key: bytes) -> list[tuple[int, int]]:
+        """Return the number and the frame of all chunks with this key that are not known to be damaged.
+        Raises FileError."""
+        with self._lock:
+            return [
+                (number, frame)
+                for number, frame, _ in self._places(key)
+                if frame not in self._lost and number not in self._wrong
+            ]
 
     def pack_of(self, frame: int) -> PackFacts:
         """Return the pack of a frame."""
@@ -485,13 +498,18 @@ class StoreReader:
         start, length = self._extent(number)
         chunk = content[start : start + length]
         if self.key_of(chunk) != key:
-            self._find_wrong(frame)
+            self._find_wrong(number, frame)
             raise damaged(self.frame(frame).pack.path, f"chunk {key.hex()}", "other bytes")
         return chunk
 
-    def _find_wrong(self, frame: int) -> None:
-        """Note as lost which bases of a frame with wrong bytes have wrong ones; the frame itself if none."""
-        before = len(self._lost)
+    def _find_wrong(self, chunk: int, frame: int) -> None:
+        """Note what is to blame for a chunk with wrong bytes: the chunk alone, if its frame is no delta, so
+        that others of the frame can be read. Else those of its bases that have wrong bytes, or the frame.
+        """
+        if not self.frame(frame).bases:
+            self._wrong.add(chunk)
+            return
+        before = len(self._lost) + len(self._wrong)
         given = dict[bytes, bytes]()
         for one in self._needed((frame,), given):
             for key in split_keys(one.bases):
@@ -500,8 +518,11 @@ class StoreReader:
                 number, base = self._place_of(key)
                 start, length = self._extent(number)
                 if self.key_of(self._content(base)[start : start + length]) != key:
-                    self._lost.add(base)
-        if len(self._lost) == before:
+                    if self.frame(base).bases:
+                        self._lost.add(base)
+                    else:
+                        self._wrong.add(number)
+        if len(self._lost) + len(self._wrong) == before:
             self._lost.add(frame)
         # What was made of them is wrong, too.
         self._decoded.clear()
@@ -541,7 +562,7 @@ class StoreReader:
 
     def _best(self, key: bytes) -> tuple[int, int] | None:
         """Return the number and the frame of the chunk that is read for a key."""
-        found = [one for one in self._places(key) if one[1] not in self._lost]
+        found = [one for one in self._places(key) if one[1] not in self._lost and one[0] not in self._wrong]
         if not found:
             return None
         number, frame, _ = min(found, key=lambda one: (one[2], one[0]))
@@ -575,7 +596,10 @@ class StoreReader:
 
     def _has_below(self, frame: int, key: bytes) -> bool:
         depth = self.frame(frame).depth
-        return any(one[2] < depth and one[1] not in self._lost for one in self._places(key))
+        return any(
+            one[2] < depth and one[1] not in self._lost and one[0] not in self._wrong
+            for one in self._places(key)
+        )
 
     def deltas(self) -> Iterator[int]:
         """Yield the numbers of all deltas, those of less depth first. Raises FileError."""

@@ -65,7 +65,7 @@ CACHED_DIRECTORIES = 512
 
 
 _NAMED = Struct("<QB")
-"""What the name of a content covers besides its keys: its size and their level."""
+"""The part of a content's name besides its keys: its size and their level."""
 
 
 class _Shown(Record):
@@ -110,7 +110,7 @@ class SnapshotRoot(Root):
 
     @property
     def lists_ahead(self) -> bool:
-        """Nothing waits that threads could share."""
+        """False: no calls wait that threads could share."""
         return False
 
     # Directories.
@@ -512,7 +512,7 @@ def is_in_snapshot(
 
 
 class ChosenSnapshot(Record):
-    """What a path into a store means."""
+    """The meaning of a path into a store."""
 
     number: int
     """The snapshot's number."""
@@ -522,6 +522,8 @@ class ChosenSnapshot(Record):
     """The one entry of it that is meant; None for all."""
     text: bytes
     """The path of `top` as messages name it."""
+    is_numbered: bool
+    """Whether it is named by its number, and not by a date or as the latest."""
 
 
 def choose_snapshot(snapshots: Sequence[ListedSnapshot], found: SnapshotPath, path: bytes) -> ChosenSnapshot:
@@ -547,11 +549,30 @@ def choose_snapshot(snapshots: Sequence[ListedSnapshot], found: SnapshotPath, pa
         b"/".join(inner if is_content else inner[:-1]),
         None if is_content else inner[-1],
         path.rstrip(b"/") if is_content else path.rpartition(b"/")[0],
+        name.isdigit(),
     )
 
 
+def _chosen(store: PackStore, found: SnapshotPath, path: bytes) -> ChosenSnapshot:
+    """Return what `path` means in a store. One that cannot be read hides no other, and is never taken for
+    missing: it may be the latest, or the one that is not found. Raises RdcError."""
+    readable = store.readable()
+    try:
+        one = choose_snapshot(readable.snapshots, found, path)
+    except UsageError as error:
+        if not readable.errors:
+            raise
+        asked = [int(name) for name in (one.removeprefix(b"@") for one in found.names[:2]) if name.isdigit()]
+        known = [number for number in asked if number in readable.errors]
+        raise readable.errors[max(known or readable.errors)] from error
+    later = max(readable.errors, default=0)
+    if later > one.number and not one.is_numbered:
+        raise readable.errors[later]
+    return one
+
+
 def _opened(store: PackStore, found: SnapshotPath, path: bytes) -> tuple[SnapshotRoot, bytes | None]:
-    one = choose_snapshot(store.listed(), found, path)
+    one = _chosen(store, found, path)
     reader = StoreReader(store)
     try:
         tree = SnapshotTree(reader, store.snapshot(one.number))

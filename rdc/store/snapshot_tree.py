@@ -115,7 +115,7 @@ class StoredStream:
         """Return the bytes of a range, which lies in the stream. Raises FileError."""
         parts: list[bytes | memoryview] = []
         end = offset + length
-        # Of a reader from front to back, the chunks of a frame are compared with their keys at once.
+        # If a reader reads from front to back, the chunks of a frame are compared with their keys at once.
         wanted = self.size if offset == self._read_to else end
         self._read_to = end
         while offset < end:
@@ -164,7 +164,7 @@ class SnapshotTree:
     """The directories of one snapshot. Opening it reads the whole tree once and keeps a place a directory."""
 
     def __init__(self, reader: StoreReader, snapshot: Snapshot) -> None:
-        """Raises FileError if the tree is damaged."""
+        """Read the tree. Raises FileError if it is damaged."""
         self.snapshot = snapshot
         self.reader = reader
         self._stream = StoredStream(reader, snapshot.tree)

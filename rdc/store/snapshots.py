@@ -28,7 +28,7 @@ _FIXED = struct.Struct("<QqQQQQHqIIQB")
 
 
 class ListedSnapshot(Protocol):
-    """What names a snapshot."""
+    """The names of a snapshot."""
 
     @property
     def number(self) -> int: ...

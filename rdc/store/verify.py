@@ -55,6 +55,8 @@ class _Verifying:
         self._reporter = reporter
         self._lost: set[int] = set()
         """Numbers of frames that cannot be read."""
+        self._wrong: set[int] = set()
+        """Numbers of chunks with wrong bytes, in frames that can be read."""
         self._whole: set[bytes] = set()
         """Digests of the records of directories all of whose files can be read."""
         self._damaged = 0
@@ -125,9 +127,13 @@ class _Verifying:
         self._bytes += len(content)
         lengths = directory.lengths[directory.first_chunks[own] : directory.first_chunks[own + 1]]
         digests = name_parts(content, array("Q", lengths), self._store.head.key)
-        wrong = [key for at, key in enumerate(keys) if digests[DIGEST * at : DIGEST * at + KEY_BYTES] != key]
+        wrong = [at for at, key in enumerate(keys) if digests[DIGEST * at : DIGEST * at + KEY_BYTES] != key]
         if wrong:
-            self._lost.add(number)
+            if frame.bases:
+                self._lost.add(number)
+            else:
+                first = frame.pack.first_chunk + directory.first_chunks[own]
+                self._wrong.update([first + at for at in wrong])
             shown = printable(frame.pack.path)
             self._report(
                 frame.pack.path,
@@ -138,8 +144,8 @@ class _Verifying:
     def _is_there(self, key: bytes) -> bool:
         """Return whether a chunk can be read, from any pack."""
         return any(
-            frame not in self._lost and not self._reader.is_lost(frame)
-            for frame in self._reader.frames_with(key)
+            frame not in self._lost and chunk not in self._wrong
+            for chunk, frame in self._reader.sound_places(key)
         )
 
     def _spread(self) -> None:

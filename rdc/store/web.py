@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TIMEOUT_SECONDS = 60.0
-"""How long a server may be silent, unless the user says otherwise."""
+"""The time that a server may be silent, unless the user says otherwise."""
 
 SLOWEST = 16 << 10
 """Bytes of a body a second, below which a server is given up. It has the timeout once on top."""
@@ -121,7 +121,7 @@ class _Proxy(Record):
     host: str
     port: int
     headers: dict[str, str]
-    """What it is told of the user."""
+    """The headers for the proxy: the user's name and password, if the environment gives them."""
 
 
 def _proxy_for(scheme: str, host: str, port: int) -> _Proxy | None:

@@ -138,7 +138,7 @@ class IndexTerminal(TerminalOutput):
             self._problem(event)
 
     def signed(self, files: int, size: int, *, known: bool) -> None:
-        """`size`: bytes of all these files."""
+        """Count files that were signed. `size`: bytes of all these files."""
         self._files += files
         self._known += files if known else 0
         self._bytes += size

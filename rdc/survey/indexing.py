@@ -137,7 +137,7 @@ class _Batch:
         self._bytes = 0
 
     def add(self, path: bytes, facts: Sequence[int]) -> None:
-        """`facts`: device, inode, size, and mtime and ctime in nanoseconds."""
+        """Add a file. `facts`: device, inode, size, and mtime and ctime in nanoseconds."""
         self.paths.append(path)
         for column, fact in zip(self._columns, facts, strict=True):
             column.append(fact)

@@ -165,7 +165,8 @@ class ContentReader:
         self._total = self.bytes_read + more
 
     def ends(self, rows: Sequence[int]) -> Keyed:
-        """Keys of size and ends; of the whole content for files of at most two ends. `rows` must increase."""
+        """Return keys of size and ends; of the whole content for files of at most two ends. `rows` must
+        increase."""
         return self.batched(rows, END_BYTES, END_BYTES, _digests)
 
     def whole(self, rows: Sequence[int]) -> Keyed:

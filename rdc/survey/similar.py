@@ -579,7 +579,7 @@ class FolderOverlaps(Record):
 
 
 def folder_overlaps(read: ReadFiles, similar: Similar, threshold: float) -> FolderOverlaps:
-    """Pairs of directories that share at least `threshold` of the smaller one's bytes."""
+    """Return the pairs of directories that share at least `threshold` of the smaller one's bytes."""
     return _Overlaps(read).found(similar, threshold)
 
 
@@ -623,7 +623,7 @@ class _Overlaps:
         return boilerplate
 
     def _across(self, first: int, second: int) -> Iterator[tuple[int, int]]:
-        """Pairs two similar files and their copies: those of equal name, and the two files themselves."""
+        """Pair two similar files and their copies: those of equal name, and the two files themselves."""
         ones, others = ([row, *self._traits.copies.of(row)] for row in (first, second))
         if max(len(ones), len(others)) > BOILERPLATE_COPIES:
             return
@@ -633,7 +633,7 @@ class _Overlaps:
                     yield one, other
 
     def _matched(self, rows: list[int]) -> Iterator[tuple[int, int]]:
-        """Pairs these identical files between any two directories, as many as both have."""
+        """Pair these identical files between any two directories, as many as both have."""
         by_folder: dict[bytes, list[int]] = {}
         for row in rows:
             by_folder.setdefault(self._folder(row), []).append(row)

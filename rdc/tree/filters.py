@@ -274,7 +274,8 @@ class FilterList:
 
     @property
     def certain(self) -> FilterList:
-        """Return what these exclude, is not deleted in any tree, if no --delete-excluded is given."""
+        """The rules that certainly exclude: an entry that they exclude is not deleted in any tree, if no
+        --delete-excluded is given."""
         return self
 
     @property

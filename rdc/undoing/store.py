@@ -69,7 +69,7 @@ class Facts(Record):
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
-        """Return what has to be equal."""
+        """The facts that must be equal for two entries to be the same one."""
         return self.format, self.inode, self.size, self.mtime_ns
 
 

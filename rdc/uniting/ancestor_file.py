@@ -72,7 +72,7 @@ class Head(Record):
 
 
 class AgreedAttributes(Record):
-    """What both sides have in common of extended attributes."""
+    """The extended attributes that both sides have in common."""
 
     kinds: int
     """The AttributeKinds that take part: a set of other kinds says nothing about these."""

@@ -5,8 +5,9 @@ Loaded by runs that were asked for them. Entries name their sets by digests, and
 
 from __future__ import annotations
 
+import errno
 import os
-from contextlib import suppress
+import stat
 
 from blake3 import blake3
 
@@ -19,6 +20,7 @@ from rdc.files.facts.xattrs import (
     read_entry_attributes,
     write_entry_attributes,
 )
+from rdc.lean.records import replace
 from rdc.limits import ATTRIBUTE_SET_BYTES, ATTRIBUTES_PENDING_BYTES
 from rdc.model.entries import Kind
 from rdc.model.preserved import (
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rdc.files.root.root import Root
-    from rdc.model.preserved import Attributes
+    from rdc.model.preserved import Attributes, Preserved
+    from rdc.uniting.ancestor_file import StoredAncestor
     from rdc.uniting.describe import Listing
     from rdc.uniting.plan import SetAttributes
     from rdc.uniting.records import UniteOptions
@@ -61,6 +64,20 @@ def kept_kinds(asked: AttributeKinds, roots: Iterable[Root], *, modes: bool) -> 
     for root in roots:
         found &= attribute_kinds_of(root) & root.storage.facts.keeps.attributes
     return found
+
+
+def keeps_of(root: Root) -> Preserved:
+    """Return what the file system of a root keeps, with the kinds of attributes that can be set there."""
+    keeps = root.storage.facts.keeps
+    return replace(keeps, attributes=keeps.attributes & attribute_kinds_of(root))
+
+
+def are_as(ancestor: StoredAncestor, sets: AttributeSets, found: Mapping[bytes, bytes]) -> bool:
+    """Return whether the sets of a tree are those that were agreed."""
+    agreed = ancestor.attributes(sets.kinds)
+    if agreed is None or len(agreed) < ancestor.count:
+        return False
+    return sets_digest({path: digest for path, digest in agreed.items() if digest}) == sets_digest(found)
 
 
 def lost_notice(lost: AttributeKinds) -> Problem:
@@ -191,19 +208,27 @@ def sets_digest(sets: Mapping[bytes, bytes]) -> bytes:
     return digest
 
 
-def give_to_new(fd: int, wanted: Attributes, kinds: AttributeKinds, mode: int) -> int:
-    """Give a file that has no name yet its attributes, as far as that is possible, and return the mode to set
-    then. So no kill leaves it in its place without them. What fails is found by `set_attributes` later."""
-    with suppress(OSError):
-        acl = dict(wanted).get(ACCESS_ACL)
-        if AttributeKinds.ACL in kinds and acl is None:
-            with suppress(OSError):
-                os.removexattr(fd, ACCESS_ACL)  # that it inherited
-        for name, value in wanted:
+def give_to_new(fd: int, wanted: Attributes, *, needed: bool) -> None:
+    """Give a file that has no name yet its attributes, so that no kill leaves it in its place without them.
+
+    `needed`: the file replaces one with attributes, of which nothing else may have a copy. Then this raises
+    OSError; otherwise what fails is found, and said, by `set_attributes` later.
+    """
+    try:
+        mode = stat.S_IMODE(os.fstat(fd).st_mode)
+        lends = wanted and os.geteuid() != 0 and not mode & stat.S_IWUSR
+        if lends:
+            os.fchmod(fd, mode | stat.S_IWUSR)
+        for name, value in sorted(wanted, key=lambda pair: pair[0] == ACCESS_ACL):
             os.setxattr(fd, name, value)
-        if acl is not None:
-            return mode_with_acl(mode, acl)
-    return mode
+        if lends and ACCESS_ACL not in dict(wanted):
+            os.fchmod(fd, mode)
+    except OSError as error:
+        if needed and error.errno == errno.ENOSPC:
+            # Many file systems have room for one block of attributes, and report that as a full disk.
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG)) from error
+        if needed:
+            raise
 
 
 def set_attributes(root: Root, step: SetAttributes, sets: AttributeSets, known: Stamp | None) -> int | None:

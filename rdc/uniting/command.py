@@ -82,13 +82,13 @@ UNITE_OPTIONS = (
             ),
             Option(
                 ("-X", "--xattrs"),
-                "sync extended attributes (user.*), too; both directories on this machine",
+                "sync extended attributes (user.*), too",
                 note="""Each side's change goes to the other. If both sides changed the attributes of an entry
                 differently, that is a conflict. What both had is remembered from a run with this option on,
                 and a run without it that changes something forgets it: then an entry without attributes gets
                 those of the other side, and different ones are a conflict. Where a file system keeps none,
                 they take no part.""",
-                example="-X ~/photos /mnt/photos",
+                example="-X ~/photos nas:photos",
             ),
             Option(
                 ("-A", "--acls"),
@@ -342,9 +342,8 @@ def read_unite(words: Words) -> UniteRequest:
         raise UsageError("--rescan needs --watch")
     left, right = words.operands
     check_places(left, right)
-    for key in ("--xattrs", "--acls"):
-        if words.has(key):
-            check_attributes(left, right, key)
+    if words.has("--acls"):
+        check_acls(left, right)
     return UniteRequest(
         left,
         right,
@@ -374,15 +373,15 @@ def check_places(left: str, right: str) -> None:
         )
 
 
-def check_attributes(left: str, right: str, option: str) -> None:
-    """Raise UsageError for attributes of a directory on another machine."""
+def check_acls(left: str, right: str) -> None:
+    """Raise UsageError for ACLs of a directory on another machine."""
     from rdc.model.location import parse_location
 
     for place in (left, right):
         if parse_location(place).host is not None:
             raise UsageError(
-                f"{place} is on another machine, and {option} of rdc unite is for two directories of this"
-                " one: mount it, or leave the option out"
+                f"{place} is on another machine, and --acls of rdc unite is for two directories of this one:"
+                " mount it, or leave the option out"
             )
 
 

@@ -1,5 +1,5 @@
-"""How conflicts are solved: by --resolve, by --prefer, and by names for both versions. No clock decides
-unless it is asked."""
+"""Solves conflicts: by --resolve, by --prefer, and by names for both versions. No clock decides unless it is
+asked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COPY_MARK = b".conflict-"
 
 
 class Merged(Record):
-    """How one conflict is solved: the version of `winner` is the merge of both."""
+    """The solution of a conflict: the version of `winner` is the merge of both."""
 
     winner: int
     contents: tuple[bytes, bytes]
@@ -34,7 +34,7 @@ class Choices:
     """Chooses for one run, and counts the names that it gives."""
 
     def __init__(self, options: UniteOptions, merged: Mapping[bytes, Merged]) -> None:
-        """`merged`: conflicts of which one version is the merge of both, by path."""
+        """Take `merged`: by path, conflicts of which one version is the merge of both."""
         self._options = options
         self._merged = merged
         self._copies = 0

@@ -592,11 +592,12 @@ def drop_undone(base: dict[bytes, Ancestor], side: Listing, number: int) -> None
     """Drop the ancestor's rows that a side is not as any more: an undo is no edit, and nobody repeats it."""
     for path, row in list(base.items()):
         now = side.rows.get(path)
-        if now is None or (row.kind != DIRECTORY and now.stamp != row.stamps[number]):
+        if (
+            now is None
+            or (row.kind != DIRECTORY and now.stamp != row.stamps[number])
+            or row.attributes not in (None, now.attributes)  # which no stamp of a directory shows
+        ):
             del base[path]
-        elif row.attributes is not None:
-            # Nothing in the stamp of a directory shows that its attributes were taken back.
-            base[path] = row._replace(attributes=None)
 
 
 def was_undone(root: Root, ancestor: StoredAncestor | None) -> bool:

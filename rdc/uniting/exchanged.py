@@ -53,13 +53,13 @@ T = TypeVar("T")
 
 MODE_LIMIT = 0o7777
 CONTENT_BYTES = PATH_BYTES
-ABOUT = ("content", "kind", "unit", "mode")
+ABOUT = ("content", "kind", "unit", "mode", "attributes")
 
 
 # Columns
 
 
-def _ints(code: str, values: Sequence[int]) -> bytes:
+def int_column(code: str, values: Sequence[int]) -> bytes:
     column = array(code, values)
     if sys.byteorder == "big":
         column.byteswap()
@@ -68,18 +68,18 @@ def _ints(code: str, values: Sequence[int]) -> bytes:
 
 def _times(values: Sequence[int]) -> bytes:
     """Packed times, with the times of their stamps: those of this process mean nothing to another one."""
-    return column_with_times(_ints("q", packed_times([nearest_time(value) for value in values])))
+    return column_with_times(int_column("q", packed_times([nearest_time(value) for value in values])))
 
 
-def _strings(values: Sequence[bytes]) -> bytes:
+def path_column(values: Sequence[bytes]) -> bytes:
     return b"".join([value + b"\0" for value in values])
 
 
-def _parts(values: Sequence[bytes]) -> list[bytes]:
-    return [_ints("I", [len(value) for value in values]), b"".join(values)]
+def parts_columns(values: Sequence[bytes]) -> list[bytes]:
+    return [int_column("I", [len(value) for value in values]), b"".join(values)]
 
 
-class _Columns:
+class Columns:
     """The columns of a page that came, taken in order. Raises ValueError for what is none."""
 
     def __init__(self, page: bytes, count: int) -> None:
@@ -155,7 +155,7 @@ class _Columns:
         return found
 
 
-def _packed(*columns: bytes) -> bytes:
+def packed_columns(*columns: bytes) -> bytes:
     data: bytes = msgpack.packb(columns, use_bin_type=True)
     return data
 
@@ -165,12 +165,12 @@ def pack_texts(texts: Sequence[bytes | None]) -> bytes:
     lengths = array("q", [-1 if text is None else len(text) for text in texts])
     if sys.byteorder == "big":
         lengths.byteswap()
-    return _packed(lengths.tobytes(), b"".join(text for text in texts if text is not None))
+    return packed_columns(lengths.tobytes(), b"".join(text for text in texts if text is not None))
 
 
 def unpack_texts(page: bytes, count: int, most: int) -> list[bytes | None]:
     """Read `count` texts of at most `most` bytes each."""
-    columns = _Columns(page, 2)
+    columns = Columns(page, 2)
     lengths = columns.ints("q", count, least=-1, most=most)
     blob = columns.blob(sum(length for length in lengths if length > 0))
     found: list[bytes | None] = []
@@ -194,12 +194,12 @@ def checked(what: str, read: Callable[[bytes], T], page: bytes) -> T:
 
 def pack_paths(paths: Sequence[bytes]) -> bytes:
     """Return paths as a page."""
-    return _packed(_strings(paths))
+    return packed_columns(path_column(paths))
 
 
 def unpack_paths(page: bytes) -> list[bytes]:
     """Read paths."""
-    return _Columns(page, 1).paths()
+    return Columns(page, 1).paths()
 
 
 # Digests
@@ -207,7 +207,7 @@ def unpack_paths(page: bytes) -> list[bytes]:
 
 def pack_digests(digests: Sequence[bytes | None]) -> bytes:
     """Return digests as a page; None: the file cannot be read."""
-    return _packed(
+    return packed_columns(
         bytes(digest is not None for digest in digests),
         b"".join(digest for digest in digests if digest is not None),
     )
@@ -215,7 +215,7 @@ def pack_digests(digests: Sequence[bytes | None]) -> bytes:
 
 def unpack_digests(page: bytes, count: int) -> list[bytes | None]:
     """Read digests of `count` files."""
-    columns = _Columns(page, 2)
+    columns = Columns(page, 2)
     known = columns.blob(count)
     if set(known) - {0, 1}:
         raise ValueError("whether each is known")
@@ -273,7 +273,7 @@ def tell(
     changed: dict[bytes, Row] = {}
     # What cannot be listed has a row of its own, and below it nothing can be said.
     barred = {path: why for path, why in barred.items() if not any(map(barred.__contains__, _above(path)))}
-    rows = {path: row for path, row in rows.items() if path not in barred}
+    rows = taking_part(rows, barred)
     linked = list(linked)
     known: dict[Stamp, int] = {}  # by what no step leaves as it was
     for path, row in rows.items():
@@ -295,6 +295,14 @@ def tell(
         barred,
         tuple(_translated(plan, known, common, side) for plan in plans),
     )
+
+
+def taking_part(rows: Mapping[bytes, Row], barred: Mapping[bytes, str]) -> dict[bytes, Row]:
+    """Return the rows of entries that are neither barred nor below such a directory."""
+    found = {path: row for path, row in rows.items() if path not in barred}
+    if any(path in rows and rows[path].kind == DIRECTORY for path in barred):
+        found = {path: row for path, row in found.items() if not any(map(barred.__contains__, _above(path)))}
+    return found
 
 
 def _above(path: bytes) -> Iterator[bytes]:
@@ -424,43 +432,43 @@ def pack_told(told: Told) -> bytes:
     ]
     renames = [(number, *pair) for number, plan in enumerate(told.plans) for pair in sorted(plan.renames)]
     owns = [own if own is not None else Stamp(-3, 0, 0, 0, 0) for _, _, own, _ in journal]
-    return _packed(
-        _ints("I", told.gone),
-        _ints("I", told.linked),
-        _ints("I", told.dropped),
-        _strings(list(told.rows)),
+    return packed_columns(
+        int_column("I", told.gone),
+        int_column("I", told.linked),
+        int_column("I", told.dropped),
+        path_column(list(told.rows)),
         bytes(row.kind for row in rows),
-        *_parts([_content(row) for row in rows]),
-        _ints("H", [row.mode for row in rows]),
+        *parts_columns([_content(row) for row in rows]),
+        int_column("H", [row.mode for row in rows]),
         _times([row.mtime_ns for row in rows]),
-        _ints("Q", [row.inode for row in rows]),
+        int_column("Q", [row.inode for row in rows]),
         bytes(row.doubt.value for row in rows),
         bytes(row.is_linked for row in rows),
         *_stamp_columns(stamps),
-        _strings(list(told.barred)),
-        *_parts([text.encode()[:MESSAGE_BYTES] for text in told.barred.values()]),
+        path_column(list(told.barred)),
+        *parts_columns([text.encode()[:MESSAGE_BYTES] for text in told.barred.values()]),
         b"".join(plan.generation for plan in told.plans),
-        _ints("I", [number for number, *_ in journal]),
-        _strings([path for _, path, *_ in journal]),
+        int_column("I", [number for number, *_ in journal]),
+        path_column([path for _, path, *_ in journal]),
         *_stamp_columns(owns),
         bytes(other is not None for *_, other in journal),
-        _ints("I", [number for number, *_ in renames]),
-        _strings([old for _, old, _ in renames]),
-        _strings([new for *_, new in renames]),
+        int_column("I", [number for number, *_ in renames]),
+        path_column([old for _, old, _ in renames]),
+        path_column([new for *_, new in renames]),
     )
 
 
 def _stamp_columns(stamps: Sequence[Stamp]) -> list[bytes]:
     return [
-        _ints("q", [stamp.size for stamp in stamps]),
-        _ints("H", [stamp.mode for stamp in stamps]),
+        int_column("q", [stamp.size for stamp in stamps]),
+        int_column("H", [stamp.mode for stamp in stamps]),
         _times([stamp.mtime_ns for stamp in stamps]),
-        _ints("Q", [stamp.inode for stamp in stamps]),
+        int_column("Q", [stamp.inode for stamp in stamps]),
         _times([stamp.ctime_ns for stamp in stamps]),
     ]
 
 
-def _stamps(columns: _Columns, count: int, least: int) -> list[Stamp]:
+def _stamps(columns: Columns, count: int, least: int) -> list[Stamp]:
     sizes = columns.ints("q", count, least=least, most=SIZE_LIMIT)
     modes = columns.ints("H", count, most=MODE_LIMIT)
     mtimes = columns.times(count)
@@ -471,7 +479,7 @@ def _stamps(columns: _Columns, count: int, least: int) -> list[Stamp]:
 
 def unpack_told(page: bytes, count: int) -> Told:
     """Read a tree, told against an ancestor of `count` rows."""
-    columns = _Columns(page, 32)
+    columns = Columns(page, 32)
     gone, linked, dropped = columns.rising(count), columns.rising(count), columns.rising(count)
     paths = columns.paths()
     if any(one >= other for one, other in pairwise(paths)):
@@ -514,7 +522,7 @@ def unpack_told(page: bytes, count: int) -> Told:
     )
 
 
-def _plans(columns: _Columns) -> tuple[OpenPlan, ...]:
+def _plans(columns: Columns) -> tuple[OpenPlan, ...]:
     generations = columns._raw.pop()
     if len(generations) % 8:
         raise ValueError("a generation is cut off")
@@ -589,28 +597,28 @@ class Order(Record):
 def pack_order(order: Order) -> bytes:
     """Return an order as a page."""
     actions = order.actions
-    return _packed(
+    return packed_columns(
         order.generation,
-        _strings(list(order.intents)),
+        path_column(list(order.intents)),
         bytes(own | other << 1 for own, other in order.intents.values()),
-        _strings([old for old, _ in sorted(order.renames)]),
-        _strings([new for _, new in sorted(order.renames)]),
+        path_column([old for old, _ in sorted(order.renames)]),
+        path_column([new for _, new in sorted(order.renames)]),
         bytes(action.what for action in actions),
-        _strings([action.path for action in actions]),
-        *_parts([action.new for action in actions]),
+        path_column([action.path for action in actions]),
+        *parts_columns([action.new for action in actions]),
         bytes(action.kind for action in actions),
-        *_parts([action.target for action in actions]),
-        _ints("H", [action.mode for action in actions]),
+        *parts_columns([action.target for action in actions]),
+        int_column("H", [action.mode for action in actions]),
         _times([action.mtime_ns for action in actions]),
-        _ints("Q", [action.size for action in actions]),
+        int_column("Q", [action.size for action in actions]),
         _times([action.listed_mtime_ns for action in actions]),
-        _strings(order.wanted),
+        path_column(order.wanted),
     )
 
 
 def unpack_order(page: bytes) -> Order:
     """Read an order."""
-    columns = _Columns(page, 17)
+    columns = Columns(page, 17)
     generation = columns.blob(8)
     paths = columns.paths()
     sides = columns.blob(len(paths))
@@ -689,18 +697,18 @@ class Outcome(Record):
 def pack_outcome(outcome: Outcome) -> bytes:
     """Return an outcome as a page."""
     texts = [text.encode()[:MESSAGE_BYTES] for _, text in outcome.problems]
-    return _packed(
-        _strings(sorted(outcome.failed)),
-        *_parts([path for path, _ in outcome.problems]),
-        *_parts(texts),
-        _strings(list(outcome.digests)),
+    return packed_columns(
+        path_column(sorted(outcome.failed)),
+        *parts_columns([path for path, _ in outcome.problems]),
+        *parts_columns(texts),
+        path_column(list(outcome.digests)),
         b"".join(outcome.digests.values()),
     )
 
 
 def unpack_outcome(page: bytes) -> Outcome:
     """Read an outcome."""
-    columns = _Columns(page, 7)
+    columns = Columns(page, 7)
     failed = columns.paths()
     lengths = columns._raw[-1]
     count = len(lengths) // 4
@@ -737,29 +745,29 @@ class Agreed(Record):
 def pack_agreed(agreed: Agreed) -> bytes:
     """Return it as a page."""
     rows, conflicts = list(agreed.rows.values()), agreed.conflicts
-    return _packed(
+    return packed_columns(
         agreed.generation,
         agreed.shared,
-        _strings([old for old, _ in agreed.moves]),
-        _strings([new for _, new in agreed.moves]),
-        _strings(agreed.gone),
-        _strings(list(agreed.rows)),
+        path_column([old for old, _ in agreed.moves]),
+        path_column([new for _, new in agreed.moves]),
+        path_column(agreed.gone),
+        path_column(list(agreed.rows)),
         bytes(row.kind for row in rows),
-        *_parts([row.target if row.kind == SYMLINK else row.digest or b"" for row in rows]),
-        _ints("H", [row.mode for row in rows]),
+        *parts_columns([row.target if row.kind == SYMLINK else row.digest or b"" for row in rows]),
+        int_column("H", [row.mode for row in rows]),
         _times([row.mtime_ns for row in rows]),
-        _strings(agreed.kept),
-        _strings(agreed.torn),
-        _strings([each.path for each in conflicts]),
+        path_column(agreed.kept),
+        path_column(agreed.torn),
+        path_column([each.path for each in conflicts]),
         bytes(ABOUT.index(each.about) for each in conflicts),
-        _ints("q", [size for each in conflicts for size in each.sizes]),
+        int_column("q", [size for each in conflicts for size in each.sizes]),
         _times([mtime for each in conflicts for mtime in each.mtimes_ns]),
     )
 
 
 def unpack_agreed(page: bytes) -> Agreed:
     """Read what is agreed."""
-    columns = _Columns(page, 17)
+    columns = Columns(page, 17)
     generation, shared = columns.blob(8), columns.blob(16)
     olds = columns.paths()
     news = columns.paths(len(olds))

@@ -17,6 +17,7 @@ from rdc.files.own.record_log import RecordError
 from rdc.lean.records import replace
 from rdc.limits import PROBLEMS_WAITING
 from rdc.model.options import KeepUndo
+from rdc.model.preserved import AttributeKinds
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Exchange, Meet, Met, Page, Role
@@ -25,7 +26,7 @@ from rdc.protocol.wire.codec import encode as encode_message
 from rdc.session.runtime.commands import Conversation, Idle, Send
 from rdc.tree import filter_list
 from rdc.uniting import exchanged
-from rdc.uniting.ancestor_file import DamagedError, Head, StoredAncestor
+from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head, StoredAncestor
 from rdc.uniting.columns import EMPTY, Common, SharedRow, parents, table_of, with_parents
 from rdc.uniting.deciding import shared_row
 from rdc.uniting.describe import (
@@ -44,7 +45,7 @@ from rdc.uniting.guards import room_of
 from rdc.uniting.merging import TEXT_BYTES, TEXTS_BYTES
 from rdc.uniting.pages import FilesEnd, decode_page, do_late_steps, rest_of, send_page
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, decode_rules, encode_rules
-from rdc.uniting.plan import Remove, SetFields, Write
+from rdc.uniting.plan import Remove, SetAttributes, SetFields, Write
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rings import merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import (
@@ -77,7 +78,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rdc.model.preserved import Preserved
     from rdc.session.serve import InvitedTree
+    from rdc.uniting.attributes import AttributeSets
+    from rdc.uniting.exchanged_sets import Given
     from rdc.uniting.plan import Intent, Step
     from rdc.uniting.rows import Ancestor
 
@@ -190,6 +194,16 @@ class _FarSide:
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
         """What both sides know of other pairs, if the dialler asked."""
+        self._sets: AttributeSets | None = None
+        """The extended attributes of both sides; None: they take no part."""
+        self._own_sets: dict[bytes, bytes] = {}
+        """The digests of the sets of this side's entries, by path."""
+        self._told_keeps: Preserved | None = None
+        """With attributes: what this side keeps."""
+        self._given: tuple[Given, ...] | None = None
+        """The sets that this side gives to entries."""
+        self._have: bytes | None = None
+        """The page that says which sets both sides have."""
 
     def _hear(self, event: object, /) -> None:
         if not isinstance(event, Problem) or event.code is ExitCode.OK:
@@ -267,8 +281,30 @@ class _FarSide:
             room.entries,
             self._root.label,
             others,
-            self._storage.facts.keeps,
+            self._keeps(),
         )
+
+    def _keeps(self) -> Preserved:
+        if self._told_keeps is not None:
+            return self._told_keeps
+        return self._storage.facts.keeps
+
+    def _find_attributes(self, listing: Listing) -> None:
+        """Find out which extended attributes take part, and read those of this side."""
+        from rdc.uniting.attributes import AttributeSets, keeps_of, read_sets
+
+        self._told_keeps = keeps_of(self._root)
+        kinds = AttributeKinds.USER & self._told_keeps.attributes & self._meet.keeps.attributes
+        self._sets = AttributeSets(kinds) if kinds else None
+        if self._sets is not None:
+            self._own_sets = read_sets(listing, self._sets)
+
+    def _attributes_are_as(self, ancestor: StoredAncestor) -> bool:
+        if self._sets is None:
+            return True
+        from rdc.uniting.attributes import are_as
+
+        return are_as(ancestor, self._sets, self._own_sets)
 
     def _opened_pair(self) -> PairDirectory | None:
         ids = self._state.id, self._meet.root
@@ -299,7 +335,7 @@ class _FarSide:
         return OwnMemory(self._pair, ids, self._state.inode, rows=rows)
 
     def _related(self) -> Related:
-        """What both sides have in common, as far as either knows."""
+        """Return what both sides have in common, as far as either knows."""
         meet = self._meet
         far = Known(
             tuple((mark[:-MARK_DIGEST_BYTES], mark[-MARK_DIGEST_BYTES:]) for mark in meet.marks),
@@ -318,6 +354,8 @@ class _FarSide:
         meet = self._meet
         if not kept_of(meet.keeps, self._storage.facts.keeps).links:
             self._listing.leave_links()
+        if self._invited.xattrs:
+            self._find_attributes(self._listing)
         related = self._related()
         if related.numbers is not None:
             try:
@@ -330,14 +368,14 @@ class _FarSide:
         self._ancestor = self._memory.ancestors[related.numbers[self._side]]
         generation = self._ancestor.head.generation
         self._plans = self._memory.counting(generation)
-        if not (self._plans or generation in meet.plans or related.notice) and self._listed.is_as(
-            self._ancestor
-        ):
-            self._common = Common((self._ancestor.table, self._ancestor.table))
+        table = self._ancestor.table
+        agreed = self._ancestor.attributes(self._sets.kinds) if self._sets is not None else None
+        self._common = Common((table, table), agreed)
+        doubts = bool(self._plans or generation in meet.plans or related.notice)
+        if not doubts and self._listed.is_as(self._ancestor) and self._attributes_are_as(self._ancestor):
             return Told.UNCHANGED, b"", self._ancestor.count
-        self._common = Common((self._ancestor.table, self._ancestor.table))
         listed = self._ancestor.listed()
-        if self._plans or generation in meet.plans or related.notice or listed is None:
+        if doubts or listed is None or self._sets is not None:
             self._describe_all()
         else:
             self._describe(self._listed.in_doubt(listed, self._listed.digests))
@@ -367,6 +405,10 @@ class _FarSide:
         listing, base = self._listed, self._common.load(new)
         self._base = base
         listing.load(new)
+        if self._sets is not None:
+            from rdc.uniting.attributes import give_rows
+
+            give_rows(listing, self._own_sets, base)
         listing.settle_recent()
         listing.bar_hidden(base, self._filters)
         if was_undone(self._root, self._ancestor):
@@ -390,6 +432,12 @@ class _FarSide:
             [number for number in numbers if number is not None],
         )
         yield from send_page(Subject.ROWS, exchanged.pack_told(told), round_)
+        if self._sets is not None:
+            from rdc.uniting.exchanged_sets import pack_sets
+
+            rows = exchanged.taking_part(self._listed.rows, self._listed.barred)
+            found = {path: row.attributes for path, row in rows.items() if row.attributes}
+            yield from send_page(Subject.SETS, pack_sets(found, self._sets), round_)
 
     def _known_entries(self) -> int:
         """Return how many entries this side remembers of a directory at the dialler's place."""
@@ -425,6 +473,12 @@ class _FarSide:
             yield from send_page(Subject.KNOWN, pack_edges(edges), round_)
         elif self._dry:
             raise ProtocolError(f"{subject.name} in a dry run")
+        elif subject is Subject.GIVE:
+            self._take_given(page)
+        elif subject is Subject.HAVE:
+            if self._sets is None:
+                raise ProtocolError("attributes of both sides where none take part")
+            self._have = page
         elif subject is Subject.STEPS:
             self._begin(exchanged.checked("steps", exchanged.unpack_order, page))
         elif subject is Subject.AGREE:
@@ -434,6 +488,45 @@ class _FarSide:
             self._keep_rules()
             if self._pair is not None:
                 self._pair.end()
+
+    def _take_given(self, page: bytes) -> None:
+        """Note the sets that this side is to give to entries."""
+        if self._sets is None or self._given is not None or self._order is not None:
+            raise ProtocolError("attributes to set where none take part, or too late")
+        from rdc.uniting.exchanged_sets import unpack_given
+
+        sets = self._sets
+        given = exchanged.checked("attributes to set", lambda data: unpack_given(data, sets), page)
+        if not self._invited.rights.replace and not all(each.is_new for each in given):
+            raise TrustError("nothing may be changed there")
+        self._given = given
+
+    def _settings(self, late: Sequence[Step]) -> list[tuple[int, SetAttributes]]:
+        """Return the steps that give sets to entries. `late`: the steps that put new ones in their places."""
+        written = {step.path: step.row for step in late if isinstance(step, Write)}
+        found: list[tuple[int, SetAttributes]] = []
+        for each in self._given or ():
+            new = written.get(each.path) if each.is_new else None
+            row = new if new is not None else self._row(each.path)
+            if row.kind not in (FILE, DIRECTORY):
+                raise ProtocolError(f"attributes of '{printable(each.path)}', which can have none")
+            before = None if each.is_new else row.attributes
+            old = self._view.find(each.path)
+            replaces = each.is_new and old is not None and bool(getattr(old.row, "attributes", b""))
+            step = SetAttributes(each.path, row, before, each.wanted, row.mode, False, replaces)
+            found.append((self._side, step))
+        return found
+
+    def _agreed_sets(self, paths: Sequence[bytes]) -> AgreedAttributes | None:
+        if self._sets is None:
+            return None
+        from rdc.uniting.exchanged_sets import unpack_agreed_sets
+
+        have = self._have or b""
+        digests = exchanged.checked(
+            "attributes of both sides", lambda data: unpack_agreed_sets(data, paths), have
+        )
+        return AgreedAttributes(self._sets.kinds, digests)
 
     def _below(self, tops: Iterable[bytes]) -> set[bytes]:
         """Return directories of this side and of the ancestor, and all directories below them."""
@@ -470,6 +563,7 @@ class _FarSide:
         if self._order is not None:
             raise ProtocolError("steps came already")
         named = [name for action in order.actions for name in (action.path, action.new) if name]
+        named += [each.path for each in self._given or ()]
         moved = [action.path for action in order.actions if (action.what, action.kind) == (RENAME, DIRECTORY)]
         self._describe(
             parents((*named, *order.intents, *order.wanted)) | (self._below(moved) if moved else set())
@@ -497,7 +591,7 @@ class _FarSide:
         self._storage.learn()
         self._storage.agree(self._meet.keeps)
         root = writable(self._root, self._keep, fsync=self._fsync)
-        self._steps = Steps((root, root), self._hear, None, fsync=self._fsync)
+        self._steps = Steps((root, root), self._hear, None, fsync=self._fsync, sets=self._sets)
         self._stack.callback(self._steps.close)
         self._stack.enter_context(self._steps)
         self._listed.sweep(
@@ -508,7 +602,15 @@ class _FarSide:
             )
         )
         options = SyncOptions(owner=False, group=False, fsync=self._fsync)
-        self._files = FilesEnd(root, self._invited.secret, self._invited.signer, options)
+        self._files = FilesEnd(
+            self._steps.root(self._side), self._invited.secret, self._invited.signer, options
+        )
+        copied = {step.new: step.row for step in first if isinstance(step, CopyHere)}
+        self._steps.expect(
+            (self._side, SetAttributes(each.path, row, None, each.wanted, row.mode, False, True))
+            for each in self._given or ()
+            if (row := copied.get(each.path)) is not None
+        )
         self._steps.do([(self._side, step) for step in first])
 
     @property
@@ -592,14 +694,21 @@ class _FarSide:
             steps.served(self._side, rows, others)
             return
         late = [self._step(action) for action in self._late]
+        settings = self._settings(late)
+        steps.expect(settings)
         round_ = yield from do_late_steps(
             steps, self._side, late, files, self._listed.temporaries, self._hear, round_, turn=True
         )
         self._late = []
+        steps.set_attributes(settings)
         steps.finish()
         self._storage.finish()
         outcome = Outcome(tuple(sorted(steps.failed[self._side])), tuple(self._problems), steps.digests)
         yield from send_page(Subject.OUTCOME, exchanged.pack_outcome(outcome), round_)
+        if self._given is not None:
+            from rdc.uniting.exchanged_sets import pack_unset
+
+            yield from send_page(Subject.UNSET, pack_unset(steps.unset), round_)
 
     # The end
 
@@ -641,7 +750,8 @@ class _FarSide:
             last_undo(self._root, self._keep),
         )
         added = table_of(paths, [rows[path] for path in paths], stamps)
-        data = encode_next(head, added, self._loaded, self._ancestor, self._common.numbers, self._listed)
+        numbers, sets = self._common.numbers, self._agreed_sets(paths)
+        data = encode_next(head, added, self._loaded, self._ancestor, numbers, self._listed, sets)
         if StoredAncestor(data).shared[:MARK_DIGEST_BYTES] != agreed.shared:
             raise ProtocolError("the two sides would remember different things")
         if not self._has_begun and self._ancestor is not None:

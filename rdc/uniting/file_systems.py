@@ -1,4 +1,4 @@
-"""What the file systems of two sides keep, and what of an entry both sides can therefore compare.
+"""Finds out what the file systems of two sides keep, and so what of an entry both sides can compare.
 
 What one of them cannot keep takes no part: it is neither a change nor a conflict, and no copy of it that
 comes back changes the original. What a file system changes by itself while nobody works there (inode numbers
@@ -37,7 +37,7 @@ _KNOWN_CTIME = (1).to_bytes(8, "little")
 
 
 class Kept(Record):
-    """What both sides keep of an entry."""
+    """The parts of an entry that both sides keep."""
 
     modes: bool = True
     """All permissions, of files and of directories. Half of them take no part."""
@@ -82,7 +82,7 @@ def keeps_permissions(keeps: Preserved) -> bool:
 
 
 class SideStorage:
-    """What is known of the file system of one side, and what a run finds out about it."""
+    """The knowledge about the file system of one side, from earlier runs and from this one."""
 
     def __init__(
         self, root: Root, catalog: SignatureStore, report: Callable[[Problem], None], *, writes: bool

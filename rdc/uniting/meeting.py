@@ -20,6 +20,7 @@ from rdc.protocol.connection import knows
 from rdc.protocol.messages import Hello, Meet, Met, Opened, Role
 from rdc.protocol.messages.uniting import FEATURE, Asked, Subject, Told
 from rdc.protocol.wire.codec import encode as encode_message
+from rdc.protocol.wire.options import UNITED_XATTRS
 from rdc.session.runtime.commands import Conversation, Flush, Pace, Receive, Send
 from rdc.session.serve import send_open
 from rdc.tree import filter_list
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rdc.model.location import Location
+    from rdc.model.preserved import Preserved
     from rdc.progress import StopSignal
     from rdc.uniting.conflicts import Merged
     from rdc.uniting.records import UniteReporter
@@ -78,7 +80,7 @@ class Again(Record):
 
 
 class Ends(Record):
-    """Which directories are united."""
+    """The two directories that are united."""
 
     shown: tuple[bytes, bytes]
     """Both as the user wrote them."""
@@ -134,6 +136,10 @@ class NearMeeting(Deciding):
         """The round in which the session goes on after this meeting."""
         self.pair = b""
         """The name of the pair's state at both sides, once both have met."""
+        self._told_keeps: Preserved | None = None
+        """With attributes: what the other side was told that this one keeps."""
+        self._own_sets: dict[bytes, bytes] = {}
+        """The digests of the sets of this side's entries, by path."""
         self._secret = os.urandom(16)
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
@@ -253,15 +259,40 @@ class NearMeeting(Deciding):
             state.known_at(self._shown[self._far]),
             self._ends.own_place,
             line,
-            self._storage.facts.keeps,
+            self._keeps(),
         )
         if self._opened is None:
             yield Pace(0, self._options_sent.timeout)
-            yield from send_open(Role.SOURCE, path, self._secret, self._options_sent, needs=FEATURE)
+            needs = f"{FEATURE} {UNITED_XATTRS}" if options.xattrs else FEATURE
+            yield from send_open(Role.SOURCE, path, self._secret, self._options_sent, needs=needs)
             yield Send(meet, 0)
         else:
             yield from send_page(Subject.MEET, encode_message(meet), self._opened)
         yield Flush()
+
+    def _keeps(self) -> Preserved:
+        """Return what this side's file system keeps; where attributes take part, no kind of them that it
+        does not."""
+        if self._options.xattrs:
+            from rdc.uniting.attributes import keeps_of
+
+            self._told_keeps = keeps_of(self._root)
+            return self._told_keeps
+        return self._storage.facts.keeps
+
+    def _find_attributes(self, met: Met) -> None:
+        """Find out which extended attributes take part, and read those of this side."""
+        if not self._options.xattrs or self._told_keeps is None:
+            return
+        from rdc.uniting.attributes import AttributeSets, asked_kinds, lost_notice, read_sets
+
+        asked = asked_kinds(self._options)
+        kinds = asked & self._told_keeps.attributes & met.keeps.attributes
+        if asked & ~kinds:
+            self._report(lost_notice(asked & ~kinds))
+        self._sets = AttributeSets(kinds) if kinds else None
+        if self._sets is not None:
+            self._own_sets = read_sets(self._listing, self._sets)
 
     def _met(self) -> Conversation[tuple[Met, int]]:
         """Wait for the other side's Met. Raises RdcError."""

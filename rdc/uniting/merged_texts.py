@@ -110,7 +110,7 @@ def _text_of(root: Root, path: bytes, stamp: Stamp) -> bytes | None:
 
 
 class Merging:
-    """What is between the two runs, and the events of both as those of one."""
+    """The work between the two runs of a merge, and the events of both as those of one."""
 
     def __init__(self, path: bytes, side: int, options: UniteOptions, reporter: UniteReporter) -> None:
         """`path`, `side`: the directory of this machine in which merged texts are written."""
@@ -256,7 +256,7 @@ class Merging:
 
 
 class _Remembered:
-    """What this side keeps of the pair."""
+    """The data that this side keeps of the pair."""
 
     def __init__(self, pair: PairDirectory, ancestor: OwnAncestor) -> None:
         self.ancestor = ancestor
@@ -280,7 +280,7 @@ def _remembered(root: Root, name: bytes) -> Iterator[_Remembered | None]:
 
 
 def _committed(_path: bytes) -> None:
-    """Nothing follows a commit: the second run looks at what is there."""
+    """Do nothing: the second run looks at what is there."""
 
 
 def near_text(path: bytes) -> Callable[[bytes], bytes | None]:

@@ -235,7 +235,7 @@ def do_late_steps(
 
 
 def _nobody(_event: Event, /) -> None:
-    """Return what a destination reports is told by its outcome."""
+    """Ignore what a destination reports: the outcome tells it."""
 
 
 def _listing(rows: Mapping[bytes, Row]) -> Listing:

@@ -85,6 +85,8 @@ class SetAttributes(NamedTuple):
     """The mode that it has with them."""
     is_told: bool
     """Whether no other step tells of the entry."""
+    replaces: bool
+    """Whether a step of this run replaces a file that has attributes, of which no other one has a copy."""
 
 
 class Remove(NamedTuple):
@@ -166,7 +168,7 @@ class Plan(Record):
 
 
 class Choice(Record):
-    """How a conflict is solved: the entry of the side `winner` goes to the other side."""
+    """The solution of a conflict: the entry of the side `winner` goes to the other side."""
 
     winner: int
     copy: bytes | None = None
@@ -553,7 +555,8 @@ class _Merge:
             guard = self._rules.guard
             if guard is not None or row.attributes:
                 # A new entry may have inherited an ACL from its directory.
-                step = SetAttributes(path, row, None, row.attributes, row.mode, False)
+                replaces = replaced is not None and bool(replaced.attributes)
+                step = SetAttributes(path, row, None, row.attributes, row.mode, False, replaces)
                 self.attributes[side].append(step)
             before = self._guarded(row)
         self.writes[side].append(Write(path, before, replaced, returns))
@@ -668,7 +671,7 @@ class _Merge:
         if differs:
             self.fields[side].append(SetFields(path, row, first, mtime_ns))
         if is_other:
-            step = SetAttributes(path, row, row.attributes, attributes, mode, not differs)
+            step = SetAttributes(path, row, row.attributes, attributes, mode, not differs, False)
             self.attributes[side].append(step)
 
     def _attributes(
@@ -794,7 +797,7 @@ class _Merge:
                 after = (left, right)[choice.winner]
                 self.renames[loser].append(CopyHere(path, choice.copy, row))
                 if self._rules.attributes and (row.attributes or self._rules.guard is not None):
-                    step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False)
+                    step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False, True)
                     self.attributes[loser].append(step)
                 self._write(loser, path, after, row, returns=False)
                 self._settle(path, after, after.mode, after.mtime_ns, self._agreed(after))

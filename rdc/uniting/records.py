@@ -125,7 +125,7 @@ class UniteOptions(Record):
     rescan: int = WATCH_SECONDS
     """With `watch`: seconds after which the sides are compared though no event came; 0 for never."""
     xattrs: bool = False
-    """Whether extended attributes (user.*) take part. Both directories have to be on this machine."""
+    """Whether extended attributes (user.*) take part."""
     acls: bool = False
     """Whether POSIX ACLs take part. Both directories have to be on this machine."""
 

@@ -32,7 +32,7 @@ _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class LastRun(Record):
-    """How the last run of a pair ended that changed or decided anything."""
+    """The result of the last run of a pair that changed or decided anything."""
 
     left: bytes
     """Both directories, as absolute paths without links; one of another machine as it was named."""

@@ -27,7 +27,7 @@ from rdc.session.runtime.commands import Conversation, Flush, Send, entries_memo
 from rdc.session.serve import greeting
 from rdc.tree import filter_list
 from rdc.uniting import exchanged
-from rdc.uniting.ancestor_file import DamagedError, Head, StoredAncestor
+from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head, StoredAncestor
 from rdc.uniting.columns import EMPTY, Common, parents, table_of, with_parents
 from rdc.uniting.deciding import shared_row
 from rdc.uniting.describe import (
@@ -51,7 +51,7 @@ from rdc.uniting.pages import (
 )
 from rdc.uniting.pair_rules import NO_RULES
 from rdc.uniting.plan import UNITS, Planning, Remove, SetFields, Write
-from rdc.uniting.records import UniteOptions, UniteReport
+from rdc.uniting.records import UniteItem, UniteOptions, UniteReport
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, SYMLINK, Ancestor, Doubt, Node, Row
@@ -61,7 +61,7 @@ from rdc.uniting.state import (
     Related,
     RootState,
 )
-from rdc.uniting.steps import Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
+from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from rdc.progress import StopSignal
     from rdc.session.far.far_host import FarHost
     from rdc.uniting.conflicts import Merged
-    from rdc.uniting.plan import Plan, Step
+    from rdc.uniting.plan import Plan, SetAttributes, Step
     from rdc.uniting.records import UniteReporter
 
 
@@ -93,12 +93,14 @@ class RemoteRun(NearMeeting):
     def _unite(self, meeting: Meeting, round_: int) -> Conversation[UniteReport | Again]:
         ancestor, plans = self._ancestor(meeting)
         met = meeting.met
+        self._find_attributes(met)
         if (
             ancestor is not None
             and met.told & Told.UNCHANGED
             and not plans
             and not meeting.related.notice
             and self._listing.is_as(ancestor)
+            and self._attributes_are_as(ancestor)
         ):
             self._say_first(meeting.related)
             yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
@@ -108,7 +110,7 @@ class RemoteRun(NearMeeting):
                 _ = ancestor.table
             except DamagedError:
                 if met.told & Told.ROWS:
-                    _, self.round = yield from self._told(ancestor.count)
+                    _, _, self.round = yield from self._told(ancestor.count)
                 return replace(self._said, other=met.root, damaged=True)
         self._say_first(meeting.related)
         if ancestor is None and meeting.state.id is not None and met.root:
@@ -130,6 +132,9 @@ class RemoteRun(NearMeeting):
         if self._options.dry_run:
             for side, step in plan.steps:
                 self._report(items_of(step, side))
+            for side, setting in plan.attributes:
+                if setting.is_told:
+                    self._report(UniteItem(SIDES[side], "metadata", setting.path))
         else:
             steps, round_ = yield from self._do(plan, trees, meeting, ancestor, round_)
             round_ = yield from self._read_texts(plan, round_)
@@ -140,7 +145,9 @@ class RemoteRun(NearMeeting):
             entries = trees.unloaded + len(rows)
             pending = bool(plans) or bool(meeting.related.notice) or ancestor is None
             pending |= meeting.pair is None or not meeting.pair.has_noted(conflicts, self._near)
-            if pending or plan.steps or self._is_news(rows, trees.original, plan):
+            if self._sets is not None and ancestor is not None:
+                pending |= ancestor.head.attributes != self._sets.kinds
+            if pending or not plan.is_empty or self._is_news(rows, trees.original, plan):
                 agreed = self._agreed(rows, plan, trees, ancestor)
                 agreed = replace(agreed, conflicts=tuple(conflicts))
                 yield from self._agree(agreed, rows, meeting, trees, ancestor, round_)
@@ -149,6 +156,13 @@ class RemoteRun(NearMeeting):
             if meeting.pair is not None:
                 meeting.pair.note_conflicts(conflicts, self._near)
         return self._result(plan, steps, entries, first=ancestor is None)
+
+    def _attributes_are_as(self, ancestor: StoredAncestor) -> bool:
+        if self._sets is None:
+            return True
+        from rdc.uniting.attributes import are_as
+
+        return are_as(ancestor, self._sets, self._own_sets)
 
     def _check_ring(self, state: RootState, own: bytes, other: bytes, round_: int) -> Conversation[int]:
         """Refuse a first meeting of two directories that other pairs connect."""
@@ -197,10 +211,15 @@ class RemoteRun(NearMeeting):
         entry is looked at."""
         listing, near, far, met = self._listing, self._near, self._far, meeting.met
         table = ancestor.table if ancestor is not None else EMPTY
-        common = Common((table, table))
+        sets = self._sets
+        agreed = ancestor.attributes(sets.kinds) if ancestor is not None and sets is not None else None
+        common = Common((table, table), agreed)
         told, same = None, False
+        theirs: Mapping[bytes, bytes] = {}
         if met.told & Told.ROWS:
-            told, round_ = yield from self._told(common.count)
+            told, theirs, round_ = yield from self._told(common.count)
+        elif sets is not None:
+            pass  # all of the tree is asked for below
         elif ancestor is not None:
             told = exchanged.Told((), (), (), {}, {}, ())
         elif not self._options.checksum and self._kept.is_plain:
@@ -208,7 +227,7 @@ class RemoteRun(NearMeeting):
         listed = ancestor.listed() if ancestor is not None else None
         if same:
             loaded = with_parents(listing.changing() | listing.in_doubt({}, {}))
-        elif told is None or listed is None or told.plans or doubts:
+        elif told is None or listed is None or told.plans or doubts or sets is not None:
             loaded = with_parents(common.directories() | listing.directories.keys())
         else:
             loaded = listing.in_doubt(listed, listing.digests)
@@ -216,6 +235,10 @@ class RemoteRun(NearMeeting):
         original = common.load(loaded)
         base = dict(original)
         listing.load(loaded)
+        if sets is not None:
+            from rdc.uniting.attributes import give_rows
+
+            give_rows(listing, self._own_sets, original)
         listing.settle_recent()
         listing.bar_hidden(base, filter_list(self._rules_now.filters))
         if was_undone(self._root, ancestor):
@@ -235,13 +258,17 @@ class RemoteRun(NearMeeting):
             renames = page == b"\1"
         if told is None:
             yield from send_page(Subject.TELL, b"", round_)
-            told, round_ = yield from self._told(common.count)
+            told, theirs, round_ = yield from self._told(common.count)
         rows, stamped = exchanged.rows_of(
             told, original, common.numbers, far, keeps_inodes=bool(met.told & Told.KEEPS_INODES)
         )
         rows = exchanged.as_both_keep(rows, far, self._kept)
+        for path, digest in theirs.items():
+            if path not in rows or rows[path].kind == SYMLINK:
+                raise ProtocolError(f"attributes of '{printable(path)}', which can have none")
+            rows[path] = rows[path]._replace(attributes=digest)
         for path, reason in told.barred.items():
-            if reason == "it cannot be read":
+            if reason in ("it cannot be read", "its extended attributes cannot be read"):
                 shown = printable(self._shown[far] + b"/" + path)
                 self._report(
                     Problem(ExitCode.PARTIAL, path, f"{shown}: cannot read it: expected rights for it")
@@ -267,9 +294,17 @@ class RemoteRun(NearMeeting):
             round_,
         )
 
-    def _told(self, count: int) -> Conversation[tuple[exchanged.Told, int]]:
+    def _told(self, count: int) -> Conversation[tuple[exchanged.Told, dict[bytes, bytes], int]]:
+        """Receive the other side's tree, and the digests of the sets of its entries."""
         page, round_ = yield from receive_page(Subject.ROWS)
-        return exchanged.checked("a tree", lambda data: exchanged.unpack_told(data, count), page), round_
+        told = exchanged.checked("a tree", lambda data: exchanged.unpack_told(data, count), page)
+        found: dict[bytes, bytes] = {}
+        if (sets := self._sets) is not None:
+            from rdc.uniting.exchanged_sets import unpack_sets
+
+            page, round_ = yield from receive_page(Subject.SETS)
+            found = exchanged.checked("attributes", lambda data: unpack_sets(data, sets), page)
+        return told, found, round_
 
     def _moved(self, original: Mapping[bytes, Ancestor], near: int) -> bool:
         """Return whether an entry of this side is where the ancestor has it not: it may have been renamed."""
@@ -333,6 +368,12 @@ class RemoteRun(NearMeeting):
             raise TrustError(
                 f"{shown}: the run would change entries there, which it does not allow; nothing was done"
             )
+        if met.told & Told.NO_CHANGES and any(
+            side == self._far and step.before is not None for side, step in plan.attributes
+        ):
+            raise TrustError(
+                f"{shown}: the run would change entries there, which it does not allow; nothing was done"
+            )
         check_room(plan, self._far, self._shown[self._far], Room(met.free_bytes, met.free_entries))
         check_room(plan, self._near, self._shown[self._near], room_of(self._root))
 
@@ -367,19 +408,28 @@ class RemoteRun(NearMeeting):
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
         theirs = [step for side, step in plan.steps if side == far]
+        settings = [(side, step) for side, step in plan.attributes if side == near]
+        given = [step for side, step in plan.attributes if side == far]
         self._listing.sweep(
             parents(step.path for step in mine if isinstance(step, Write) and step.row.kind == FILE)
         )
-        if mine or theirs:
+        if not plan.is_empty:
             self._storage.learn()
         self._storage.agree(meeting.met.keeps)
-        if mine and self._options.keep_undo is not None and cannot_undo(self._root):
+        if (mine or settings) and self._options.keep_undo is not None and cannot_undo(self._root):
             self._report(no_undo_notice(self._root))
         root = writable(self._root, self._options.keep_undo, fsync=self._options.fsync)
         progress = StepsProgress(plan.steps, self._report)
-        steps = Steps((root, root), self._report, self._stop, fsync=self._options.fsync, progress=progress)
+        steps = Steps(
+            (root, root),
+            self._report,
+            self._stop,
+            fsync=self._options.fsync,
+            progress=progress,
+            sets=self._sets,
+        )
         self._stack.callback(steps.close)
-        if not (mine or theirs or plan.journal):
+        if plan.is_empty and not plan.journal:
             return steps, round_
         generation = ancestor.head.generation if ancestor is not None else bytes(8)
         if ancestor is not None and meeting.pair is not None:
@@ -407,8 +457,14 @@ class RemoteRun(NearMeeting):
             tuple(_action(step) for step in theirs),
             tuple(wanted),
         )
+        if given and self._sets is not None:
+            from rdc.uniting.exchanged_sets import Given, pack_given
+
+            named = [Given(step.path, step.before is None, step.wanted) for step in given]
+            yield from send_page(Subject.GIVE, pack_given(named, self._sets), round_)
         yield from send_page(Subject.STEPS, exchanged.pack_order(order), round_)
-        files = FilesEnd(root, self._secret, self._signer, self._options_sent)
+        steps.expect(settings)
+        files = FilesEnd(steps.root(near), self._secret, self._signer, self._options_sent)
         with steps:
             steps.do([(near, step) for step in mine[:first]])
             if wanted:
@@ -416,7 +472,7 @@ class RemoteRun(NearMeeting):
             round_ = yield from do_late_steps(
                 steps, near, late, files, self._listing.temporaries, self._report, round_, turn=bool(wanted)
             )
-            if theirs:
+            if theirs or given:
                 yield Send(Exchange(Role.DESTINATION), round_)
                 views = trees.views[near]
                 served: dict[bytes, Row] = {}
@@ -430,10 +486,25 @@ class RemoteRun(NearMeeting):
                 page, round_ = yield from receive_page(Subject.OUTCOME)
                 outcome = exchanged.checked("an outcome", exchanged.unpack_outcome, page)
                 self._take_outcome(outcome, theirs, steps)
+                if given:
+                    round_ = yield from self._take_unset(given, steps)
+            steps.set_attributes(settings)
             steps.finish()
         steps.close()
         self._storage.finish()
         return steps, round_
+
+    def _take_unset(self, given: Sequence[SetAttributes], steps: Steps) -> Conversation[int]:
+        """Report which attributes the other side set."""
+        from rdc.uniting.exchanged_sets import unpack_unset
+
+        page, round_ = yield from receive_page(Subject.UNSET)
+        steps.unset.update(exchanged.checked("attributes that were not set", unpack_unset, page))
+        for step in given:
+            if step.is_told and step.path not in steps.unset:
+                steps.changed[self._far] += 1
+                self._report(UniteItem(SIDES[self._far], "metadata", step.path))
+        return round_
 
     def _take_outcome(self, outcome: exchanged.Outcome, theirs: Sequence[Step], steps: Steps) -> None:
         """Report what became of the steps of the other side."""
@@ -539,7 +610,15 @@ class RemoteRun(NearMeeting):
             [rows[path].stamps[self._near] for path in paths],
         )
         numbers = trees.common.numbers
-        data = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing)
+        attributes = None
+        if self._sets is not None:
+            from rdc.uniting.exchanged_sets import pack_agreed_sets
+
+            found = {path: row.attributes for path, row in rows.items() if row.attributes is not None}
+            attributes = AgreedAttributes(self._sets.kinds, found)
+            have = pack_agreed_sets([rows[path].attributes for path in paths])
+            yield from send_page(Subject.HAVE, have, round_)
+        data = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing, attributes)
         pair.prepare(data)
         shared = StoredAncestor(data).shared[:MARK_DIGEST_BYTES]
         page = exchanged.pack_agreed(replace(agreed, shared=shared))

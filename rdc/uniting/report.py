@@ -149,7 +149,8 @@ class WatchTerminal(UniteTerminal):
 
 
 def item_line(item: UniteItem) -> str:
-    """`new         →               notes.txt  4.1 KB`: what was done, at which side, and where."""
+    """Return a line that says what was done, at which side, and where, such as
+    `new         →               notes.txt  4.1 KB`."""
     from_left = item.side == "right"
     left, right = (item.action, "") if from_left else ("", item.action)
     arrow = "→" if from_left else "←"
@@ -161,7 +162,8 @@ def item_line(item: UniteItem) -> str:
 
 
 def conflict_line(event: UniteConflict) -> str:
-    """`conflict   ≠             a.txt  left 9 B 10:14:02, right 7 B 10:20:00: both sides edited it`."""
+    """Return a line such as
+    `conflict   ≠             a.txt  left 9 B 10:14:02, right 7 B 10:20:00: both sides edited it`."""
     left, right = (
         f"{size_text(size)} {_when(mtime_ns)}"
         for size, mtime_ns in (

@@ -41,7 +41,7 @@ DIRECTORY, FILE, SYMLINK = int(Kind.DIRECTORY), int(Kind.FILE), int(Kind.SYMLINK
 
 
 class Stamp(NamedTuple):
-    """How one side's own file system described an entry when both sides agreed on it.
+    """The description of an entry by one side's own file system, when both sides agreed on the entry.
 
     An entry with the same stamp is taken as unchanged without reading it.
     """
@@ -118,7 +118,8 @@ class Clock(Record):
     tick_ns: int = TICK_NS
 
     def now(self, time_ns: int) -> int:
-        """What the file system says at `time_ns` of the process's clock, or an earlier time."""
+        """Return what the file system's clock shows at `time_ns` of the process's clock, or an earlier
+        time."""
         return time_ns + self.ahead_ns
 
 
@@ -140,7 +141,7 @@ def clock_of(stamp_ns: int, before_ns: int, after_ns: int) -> Clock:
 
 
 class Doubt(Enum):
-    """How sure it is that a file has the content that it has in the ancestor, as its row says."""
+    """The certainty that a file has the content that it has in the ancestor, as its row says."""
 
     NONE = 0
     UNLESS_DISPROVED = 1

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 from rdc.catalog.catalog import user_catalog
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.lean.records import Record
+from rdc.lean.records import Record, replace
 from rdc.model.preserved import AttributeKinds, nearest_time
 from rdc.progress import Problem, Progressed
 from rdc.tree import filter_list
@@ -379,16 +379,12 @@ class _Run(Deciding):
         """Return whether the attributes of both sides are as what was agreed says."""
         if self._sets is None:
             return True
-        from rdc.uniting.attributes import sets_digest
+        from rdc.uniting.attributes import are_as
 
         if base.ancestors is None:
             return False
         left = base.ancestors[LEFT]
-        agreed = left.attributes(self._sets.kinds)
-        if agreed is None or len(agreed) < left.count:
-            return False
-        known = sets_digest({path: digest for path, digest in agreed.items() if digest})
-        return all(sets_digest(own) == known for own in self._own_sets)
+        return all(are_as(left, self._sets, own) for own in self._own_sets)
 
     def _learn(self) -> bool:
         """Find out what both file systems keep. Return whether that is not what was known: then the trees are
@@ -483,6 +479,12 @@ class _Run(Deciding):
             writable(self._roots[LEFT], keep, fsync=self._options.fsync),
             writable(self._roots[RIGHT], keep, fsync=self._options.fsync),
         )
+        if self._has_acls:
+            # Until an entry gets its own ACL, one that it inherits would grant more.
+            left_root, right_root = (
+                root.having(writes=replace(root.writes, sheds_acls=True)) for root in roots
+            )
+            roots = left_root, right_root
         for root in roots:
             if root.writes.undo is not None:
                 self._stack.callback(root.writes.undo.close)

@@ -437,8 +437,8 @@ class PairDirectory:
         return found, wrong
 
     def places(self) -> set[bytes] | None:
-        """Where the ancestors say that the other root was; None: no ancestor can be read, and so nothing of
-        the pair is worth anything."""
+        """Return the places that the ancestors give for the other root; None: no ancestor can be read, and so
+        nothing of the pair is worth anything."""
         found: set[bytes] = set()
         damaged = False
         for name in (_ANCESTOR, _OLDER):
@@ -638,7 +638,7 @@ class Known(Record):
 
 
 class Related(Record):
-    """Which ancestors two sides have in common."""
+    """The ancestors that two sides have in common."""
 
     numbers: tuple[int, int] | None
     """The number of the ancestor at each side; None: there is none that can be trusted."""

@@ -160,6 +160,11 @@ class Steps:
     ) -> None:
         """`roots`: as `writable` returns them. `sets`: the extended attributes that steps set."""
         self.progress = progress
+        if sets is not None:
+            # Between two machines both roots are one, and stay one.
+            left = _completing(roots[0], partial(self._complete, (0, 1) if roots[0] is roots[1] else (0,)))
+            right = left if roots[0] is roots[1] else _completing(roots[1], partial(self._complete, (1,)))
+            roots = left, right
         self._roots = roots
         self._report = reporter
         self._stop = stop
@@ -199,11 +204,28 @@ class Steps:
 
     def run(self, plan: Plan) -> None:
         """Do all steps. Raises RdcError for what ends the run."""
-        self._coming = {(side, step.path): step for side, step in plan.attributes if step.before is None}
+        self.expect(plan.attributes)
         with self:
             self.do(plan.steps)
             self.set_attributes(plan.attributes)
             self.finish()
+
+    def expect(self, steps: Iterable[tuple[int, SetAttributes]]) -> None:
+        """Take note of the attributes of entries that steps are to make."""
+        self._coming.update({(side, step.path): step for side, step in steps if step.before is None})
+
+    def _complete(self, sides: tuple[int, ...], path: bytes, fd: int) -> None:
+        """Give a file that has no name yet its attributes. Raises OSError if it may not get its name."""
+        from rdc.uniting.attributes import give_to_new
+
+        for side in sides:
+            coming = self._coming.get((side, path))
+            if coming is not None and self._sets is not None:
+                give_to_new(fd, self._sets.of(coming.wanted), needed=coming.replaces)
+
+    def root(self, side: int) -> Root:
+        """Return the root of a side, as the steps write it."""
+        return self._roots[side]
 
     def __enter__(self) -> Self:
         for group in self._groups:
@@ -462,13 +484,7 @@ class Steps:
                         state.update(span)
                     self.digests[new] = state.digest(DIGEST_BYTES)
                 source.check_unchanged()
-                mode, coming = row.mode, self._coming.get((side, new))
-                if coming is not None and self._sets is not None:
-                    from rdc.uniting.attributes import give_to_new
-
-                    wanted = self._sets.of(coming.wanted)
-                    mode = give_to_new(temporary.fileno(), wanted, self._sets.kinds, mode)
-                metadata = Metadata(mode, row.mtime_ns, 0, 0)
+                metadata = Metadata(row.mode, row.mtime_ns, 0, 0)
                 self._staged[side][new] = step
                 self._groups[side].add(temporary, new, metadata, False, expected)
 
@@ -626,6 +642,11 @@ class Steps:
             self.stamps[side][path] = before._replace(ctime_ns=0)
         elif row.kind == DIRECTORY:
             self.stamps[side][path] = now._replace(mode=before.mode)
+
+
+def _completing(root: Root, completes: Callable[[bytes, int], None]) -> Root:
+    """Return a root whose new files are completed before they have their names."""
+    return root.having(writes=replace(root.writes, completes=completes))
 
 
 def _is_kept(keeps: Preserved, wanted_ns: int, found_ns: int) -> bool:

@@ -24,7 +24,7 @@ MAN = "share/man/man1"
 
 
 def data_files() -> dict[str, str]:
-    """The text of each file, by its path below data/."""
+    """Return the text of each file, by its path below data/."""
     verbs = load_verbs()
     pages = {f"{MAN}/rdc.1": manual(verbs)}
     pages |= {f"{MAN}/rdc-{name}.1": verb_manual(name, verb) for name, verb in verbs.items()}
@@ -32,7 +32,7 @@ def data_files() -> dict[str, str]:
 
 
 def write_data_files() -> list[str]:
-    """Writes the files that differ and removes pages of verbs that are gone. Returns the paths it changed."""
+    """Write the files that differ and remove pages of verbs that are gone. Return the paths it changed."""
     wanted, changed = data_files(), []
     for name, text in wanted.items():
         path = DATA / name

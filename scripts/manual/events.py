@@ -62,7 +62,7 @@ class EventExample(NamedTuple):
 
 
 def sample(record: type[Record], **chosen: Any) -> Record:
-    """A record with a value in each field: those of `chosen`, and others by their type."""
+    """Return a record with a value in each field: those of `chosen`, and others by their type."""
     values = dict(chosen)
     for field in dataclasses.fields(record):  # type: ignore[arg-type] - every record of rdc is a dataclass
         if field.name not in values:
@@ -217,11 +217,11 @@ def _unite(write: Callable[[str], None]) -> None:
 
 
 def _nothing() -> None:
-    """Flushes nothing."""
+    """Flush nothing."""
 
 
 def _zero() -> float:
-    """A clock that stands."""
+    """Return a clock that stands."""
     return 0.0
 
 
@@ -254,7 +254,7 @@ def events_of(verb: str) -> list[EventExample]:
 
 
 def failure() -> EventExample:
-    """The last event of a run that could not go on."""
+    """Return the last event of a run that could not go on."""
 
     def fill(write: Callable[[str], None]) -> None:
         JsonOutput(write, _nothing, _zero).fail(RdcError("the connection was lost", code=ExitCode.STREAM))
@@ -263,7 +263,7 @@ def failure() -> EventExample:
 
 
 def events_section(verb: str) -> str:
-    """The events of one verb: an example line each, and the meaning of its fields."""
+    """Return the events of one verb: an example line each, and the meaning of its fields."""
     parts = []
     for example in events_of(verb):
         parts += [f"### `{example.name}` {{#{verb}-{example.name}}}", _note(verb, example.name, "event")]

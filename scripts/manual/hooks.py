@@ -66,7 +66,7 @@ IGNORED = re.compile(r"^<!-- (?:setup|run).*?-->\n", re.MULTILINE | re.DOTALL)
 
 
 def documents() -> dict[str, str]:
-    """The documents of the repository by path, each with its page in the manual."""
+    """Return the documents of the repository by path, each with its page in the manual."""
     found = dict(ALIASES)
     for path in sorted((TOP / "rdc").rglob("*.md")):
         name = path.relative_to(TOP).as_posix()
@@ -85,7 +85,7 @@ def document_table() -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that no file below docs/ has."""
+    """Add the pages that no file below docs/ has."""
     for verb, page in options.PAGES.items():
         files.append(File.generated(config, page, content=options.verb_page(verb)))
     for name, page in documents().items():
@@ -99,7 +99,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _linked(name: str) -> str:
-    """A document of the repository, with the targets of its links as pages of the manual."""
+    """Return a document of the repository, with the targets of its links as pages of the manual."""
     text, pages = (TOP / name).read_text(), documents()
     here = posixpath.dirname(pages[name])
 
@@ -115,7 +115,7 @@ def _linked(name: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Puts in the tables, and makes links of the names of documents."""
+    """Put in the tables, and make links of the names of documents."""
     text = re.sub(rf"((?:\.\./)*)\.\./{FIGURES}/", r"\1pictures/", IGNORED.sub("", markdown))
     text = GENERATED.sub(lambda found: TABLES[found[1]](found[2] or ""), text)
     return _named_documents(text, page.file.src_uri)

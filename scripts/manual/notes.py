@@ -17,6 +17,6 @@ class MissingNoteError(Exception):
 
 @cache
 def notes(name: str) -> dict[str, Any]:
-    """The tables of NAME.toml: those in rdc/cli/notes are in the man pages, too."""
+    """Return the tables of NAME.toml: those in rdc/cli/notes are in the man pages, too."""
     packaged = TOP / "rdc" / "cli" / "notes" / f"{name}.toml"
     return tomllib.loads((packaged if packaged.exists() else DOCS / "notes" / f"{name}.toml").read_text())

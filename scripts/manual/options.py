@@ -20,7 +20,7 @@ DECLARED = ("sync", "watch", "check", "unite", "run", "jobs")
 
 
 def verb_page(name: str) -> str:
-    """The page of one verb."""
+    """Return the page of one verb."""
     verb = load_verb(name)
     introduction, closing = verb.help_text.introduction, verb.help_text.closing
     summary = verb.SUMMARY[0].upper() + verb.SUMMARY[1:]
@@ -37,7 +37,7 @@ def verb_page(name: str) -> str:
 
 
 def anchor(option: Option) -> str:
-    """The anchor of an option on its verb's page."""
+    """Return the anchor of an option on its verb's page."""
     return "option-" + option.key.lstrip("-") + ("-capital" if option.key[1:2].isupper() else "")
 
 
@@ -49,7 +49,8 @@ def spelled(option: Option) -> list[str]:
 
 
 def example(verb: str, option: Option) -> str:
-    """A command line with this option: as declared with it, in docs/notes/options.toml, or by a rule."""
+    """Return a command line with this option: as declared with it, in docs/notes/options.toml, or by a
+    rule."""
     if option.example and verb in DECLARED:
         return f"rdc {verb} {option.example}"
     table = notes("options")
@@ -116,13 +117,13 @@ def _sentence(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Makes words with markup of their own into code: '- PATTERN', *.o, <name>."""
+    """Make words with markup of their own into code: '- PATTERN', *.o, <name>."""
     text = re.sub(r"'([^']*[-*+;#!][^']*|-|;|#)'", r"`\1`", text)
     return text.replace("<", "&lt;").replace("*", "\\*") if "`" not in text else text
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """The parts of a help text that are not options: prose as prose, usage and examples as code."""
+    """Yield the parts of a help text that are not options: prose as prose, usage and examples as code."""
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         rows = block.split("\n")
         if rows[0].endswith(":") and len(rows) > 1 and rows[1].startswith(" "):
@@ -155,7 +156,7 @@ def _more(verb: str) -> list[str]:
 
 
 def unused_notes() -> list[str]:
-    """Notes about options that do not exist, for a test."""
+    """Return notes about options that do not exist, for a test."""
     table = notes("options")
     keys = {verb: {option.key for option in _options(load_verb(verb))} for verb in VERBS}
     anywhere = set().union(*keys.values())

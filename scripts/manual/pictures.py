@@ -29,13 +29,13 @@ class Chunk(NamedTuple):
 
 
 def versions() -> tuple[bytes, bytes]:
-    """The old version and the new one."""
+    """Return the old version and the new one."""
     old = (TOP / "LICENSE").read_bytes()
     return old, old[:PLACE] + INSERTED + old[PLACE:]
 
 
 def chunks_of(data: bytes) -> list[Chunk]:
-    """The chunks that rdc makes of a file."""
+    """Return the chunks that rdc makes of a file."""
     level = rdc.sign(data, PARAMS).levels[0]
     lengths = [
         length for length, count in zip(level.lengths, level.counts, strict=True) for _ in range(count)
@@ -49,7 +49,7 @@ def chunks_of(data: bytes) -> list[Chunk]:
 
 
 def blocks_of(data: bytes, size: int) -> list[Chunk]:
-    """The same file in blocks at fixed offsets, named by their bytes."""
+    """Return the same file in blocks at fixed offsets, named by their bytes."""
     return [
         Chunk(start, len(data[start : start + size]), data[start : start + size])
         for start in range(0, len(data), size)
@@ -103,7 +103,7 @@ class Node(NamedTuple):
 
 
 def nodes_of(data: bytes) -> list[list[Node]]:
-    """The levels of a signature tree from the top. Runs of equal items are one node."""
+    """Return the levels of a signature tree from the top. Runs of equal items are one node."""
     tree = rdc.sign(data, PARAMS)
     levels: list[list[Node]] = []
     parents: dict[int, int] = {}
@@ -125,7 +125,7 @@ def nodes_of(data: bytes) -> list[list[Node]]:
 
 
 def tree() -> str:
-    """The signature tree of the new version. What the old one has is pale."""
+    """Return the signature tree of the new version. What the old one has is pale."""
     old, new = versions()
     known = {node.digest for level in nodes_of(old) for node in level}
     levels = nodes_of(new)
@@ -171,7 +171,7 @@ DESCENT = (
 
 
 def session() -> rdc.SyncReport:
-    """A real session over the edit of a larger file of this repository."""
+    """Return a real session over the edit of a larger file of this repository."""
     old = (TOP / "fixtures" / "signature_vectors.json").read_bytes()
     place = len(old) // 3
     with tempfile.TemporaryDirectory() as directory:

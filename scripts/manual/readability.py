@@ -30,7 +30,7 @@ class Readability(NamedTuple):
 
 
 def sentences_of(page: str) -> list[str]:
-    """The sentences of paragraphs, list items and cells of tables."""
+    """Return the sentences of paragraphs, list items and cells of tables."""
     text = re.sub(r"<!--.*?-->", "", page, flags=re.DOTALL)
     text = re.sub(r"^ *```.*?^ *```", "\n", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^(?: {4,}(?![*-] ).*|#+ .*|\|[-:| ]+\||!\[.*)$", "", text, flags=re.MULTILINE)
@@ -48,7 +48,7 @@ def _one_word(found: re.Match[str]) -> str:
 
 
 def measured(page: str) -> Readability:
-    """The figures of one page. Cells of fewer than four words are names, not sentences."""
+    """Return the figures of one page. Cells of fewer than four words are names, not sentences."""
     counts = [len(sentence.split()) for sentence in sentences_of(page)]
     sentences = [count for count in counts if count > 3] or [0]
     cells = [
@@ -60,7 +60,8 @@ def measured(page: str) -> Readability:
 
 
 def all_pages() -> dict[str, str]:
-    """The text of every page, by name: those that people wrote, and those that are made from the code."""
+    """Return the text of every page, by name: those that people wrote, and those that are made from the
+    code."""
     written = [*pages(), TOP / "CHANGELOG.md", TOP / "SECURITY.md"]
     found = {path.relative_to(TOP).as_posix(): path.read_text() for path in written}
     found |= {PAGES[verb]: verb_page(verb) for verb in VERBS}
@@ -68,7 +69,7 @@ def all_pages() -> dict[str, str]:
 
 
 def main() -> None:
-    """Prints the figures of all pages, and fails where one is past its bound."""
+    """Print the figures of all pages, and fail where one is past its bound."""
     past = 0
     print(f"{'page':<44}{'sentences':>10}{'words':>8}{'longest':>9}{'cell':>6}")
     for name, text in all_pages().items():

@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 def recorded(program: Path) -> list[Line]:
-    """Runs the commands, and says what appears when."""
+    """Run the commands, and say what appears when."""
     with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
         machines = Machines(Path(directory), program)
         machines.run(SETUP, HERE)
@@ -59,7 +59,7 @@ def recorded(program: Path) -> list[Line]:
 
 
 def drawn(lines: list[Line]) -> str:
-    """The picture. Lines appear one after the other, or at once where the reader wants no motion."""
+    """Return the picture. Lines appear one after the other, or at once where the reader wants no motion."""
     height = TOP_BAR + LINE * len(lines) + 18
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'

@@ -34,7 +34,7 @@ def _second(pair: tuple[str, int]) -> int:
 
 
 def settings_table() -> str:
-    """The settings of a user: name in the file, variable, options."""
+    """Return the settings of a user: name in the file, variable, options."""
     examples = notes("settings")["examples"]
     if examples.keys() != {setting.key for setting in SETTINGS}:
         raise MissingNoteError("docs/notes/settings.toml has other settings than rdc.cli.environment")
@@ -46,14 +46,14 @@ def settings_table() -> str:
 
 
 def settings_example() -> str:
-    """A settings file with every setting."""
+    """Return a settings file with every setting."""
     examples = notes("settings")["examples"]
     lines = [f"{setting.key} = {examples[setting.key]}" for setting in SETTINGS]
     return '```toml title="config.toml"\n' + "\n".join(lines) + "\n```"
 
 
 def filter_table() -> str:
-    """The options that choose files."""
+    """Return the options that choose files."""
     rows = [
         f"| {', '.join(f'`{name}`' for name in spelled(option))} | {option.help} |"
         for option in FILTER_GROUP.options
@@ -62,7 +62,7 @@ def filter_table() -> str:
 
 
 def document_section(path: str, heading: str) -> str:
-    """The text below a heading of a document of the repository."""
+    """Return the text below a heading of a document of the repository."""
     text = (TOP / path).read_text()
     found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     if found is None:

@@ -26,7 +26,7 @@ PICTURES: dict[str, Callable[[], str]] = {
 
 
 def main() -> None:
-    """Writes what differs in more than figures."""
+    """Write what differs in more than figures."""
     for name in write_data_files():
         print("written", f"data/{name}")
     write_stub()

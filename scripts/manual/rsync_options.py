@@ -48,7 +48,7 @@ def listed() -> tuple[str, ...]:
 
 
 def names_of(spelled: str) -> list[str]:
-    """The names of an option in rsync's spelling: `--verbose, -v` or `--info=FLAGS`."""
+    """Return the names of an option in rsync's spelling: `--verbose, -v` or `--info=FLAGS`."""
     return [part.partition("=")[0] for part in spelled.split(", ")]
 
 
@@ -99,7 +99,7 @@ def rows() -> list[Row]:
 
 
 def option_table() -> str:
-    """The table, below a count of each state."""
+    """Return the table, below a count of each state."""
     found = rows()
     counts = Counter(one.state for one in found)
     total = ", ".join(f"{counts[state]} {state.value}" for state in State)

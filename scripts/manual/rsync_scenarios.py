@@ -33,7 +33,7 @@ class Scenarios:
 
 
 def groups() -> Iterator[Scenarios]:
-    """The scenarios about the command line."""
+    """Yield the scenarios about the command line."""
     had = {name for group in SYNC_OPTIONS for option in group.options for name in option.names}
     for group in notes("rsync-scenarios")["command-line"]:
         option, test, differs = (group.get(key, "") for key in ("option", "test", "differs"))
@@ -49,7 +49,7 @@ def groups() -> Iterator[Scenarios]:
 
 
 def all_names() -> list[str]:
-    """The names of all scenarios, those of rsync's code and daemon included."""
+    """Return the names of all scenarios, those of rsync's code and daemon included."""
     table = notes("rsync-scenarios")
     own = [name for group in table["command-line"] for name in group["names"]]
     return sorted([*own, *table["daemon"], *table["internal"]])
@@ -64,7 +64,7 @@ def counts() -> Counter[Outcome]:
 
 
 def scenario_table() -> str:
-    """The table, below the counts."""
+    """Return the table, below the counts."""
     found, table = counts(), notes("rsync-scenarios")
     total = sum(found.values())
     parts = ", ".join(f"{found[outcome]} {outcome.value}" for outcome in Outcome if found[outcome])

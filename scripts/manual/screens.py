@@ -116,7 +116,7 @@ def in_terminal(line: str, machines: Machines, columns: int) -> str:
 
 
 def settled(raw: str) -> str:
-    """The screen when all is printed: what a progress bar overwrote is gone."""
+    """Return the screen when all is printed: what a progress bar overwrote is gone."""
     lines, row = [""], 0
     for token in re.split(r"(\x1b\[[0-9;?]*[A-Za-z]|\r\n|\n|\r)", raw):
         moved = re.fullmatch(r"\x1b\[(\d*)A", token)
@@ -133,7 +133,7 @@ def settled(raw: str) -> str:
 
 
 def drawn(title: str, texts: list[Text], columns: int) -> str:
-    """A terminal with these lines, as SVG."""
+    """Return a terminal with these lines, as SVG."""
     width, height = round(columns * CHARACTER) + 2 * MARGIN, LINE * len(texts) + 2 * MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
@@ -266,7 +266,7 @@ def _moment(command: str, text: str, key: str, machines: Machines) -> str:
 
 
 def pages(program: Path, place: Path) -> None:
-    """Writes pictures of the pages of a scan and of duplicates, at each of PAGE_WIDTHS."""
+    """Write pictures of the pages of a scan and of duplicates, at each of PAGE_WIDTHS."""
     with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
         machines = Machines(Path(directory), program)
         machines.run(SETUP + "cp -r photos copy; rdc scan --html=scan.html --price=25 . >/dev/null", HERE)

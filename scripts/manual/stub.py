@@ -24,7 +24,7 @@ MARK = "# Written by scripts/manual/stub.py from the code. Change nothing below.
 
 
 def written_stub(text: str) -> str:
-    """The stub with its declarations made again."""
+    """Return the stub with its declarations made again."""
     head = text.partition(MARK)[0]
     lines = [line.split() for line in head.splitlines() if line.startswith("from rdc.")]
     own = [(words[1], words[3]) for words in lines if words[5] == f"_{words[3]}"]
@@ -33,7 +33,7 @@ def written_stub(text: str) -> str:
 
 
 def keyword_functions() -> dict[str, type]:
-    """The functions that take options as keywords, each with its record of options."""
+    """Return the functions that take options as keywords, each with its record of options."""
     import rdc
 
     found: dict[str, type] = {}

@@ -35,7 +35,7 @@ class Drawing:
         self._parts.append(markup)
 
     def markup(self) -> str:
-        """The file. `viewBox` lets a page scale the picture."""
+        """Return the file. `viewBox` lets a page scale the picture."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}"'
             f' width="{self.width}" height="{self.height}" font-family="sans-serif" role="img">'

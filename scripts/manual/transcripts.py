@@ -88,7 +88,7 @@ class Block:
 
 
 def blocks_of(page: str) -> list[Block]:
-    """The blocks of a page. A setup comment is a block of kind "setup"."""
+    """Return the blocks of a page. A setup comment is a block of kind "setup"."""
     blocks = []
     for found in FENCE.finditer(page):
         if found["setup"] is not None:
@@ -139,7 +139,8 @@ class Machines:
         }
 
     def translated(self, line: str) -> str:
-        """The host of an example is this one, and a port of the system's choice."""
+        """Return the text of an example with this host in place of the named one, and a port of the system's
+        choice."""
         line = line.replace(f"sleep {PATIENCE}", f"sleep {self.patience}")
         line = line.replace("rdc://backup.example.org/", f"rdc://localhost:{self.port}/")
         line = line.replace("trust backup.example.org ", f"trust localhost:{self.port} ")
@@ -148,7 +149,7 @@ class Machines:
         return line.replace(":8730", f":{self.port}")
 
     def settings(self, text: str, home: Path) -> str:
-        """A settings file of an example. A daemon listens on the page's port, named or not."""
+        """Return a settings file of an example. A daemon listens on the page's port, named or not."""
         text = self.translated(text).replace("/home/me", str(home))
         return text if "listen" in text or "[modules" not in text else f'listen = ":{self.port}"\n{text}'
 
@@ -162,7 +163,7 @@ class Machines:
         return text
 
     def run(self, line: str, machine: str) -> str:
-        """Runs a command in a terminal that draws nothing, as a reader would see what it prints."""
+        """Run a command in a terminal that draws nothing, as a reader would see what it prints."""
         near, far = pty.openpty()
         modes = termios.tcgetattr(far)
         modes[1] &= ~termios.OPOST  # lines end as they are printed
@@ -185,7 +186,7 @@ class Machines:
         return self.shown(printed.decode("utf-8", "replace")).rstrip("\n")
 
     def start(self, line: str, machine: str) -> None:
-        """Starts what runs until the page ends, and gives it a moment."""
+        """Start what runs until the page ends, and give it a moment."""
         self.beside.append(
             subprocess.Popen(
                 ["bash", "-c", self.translated(line)],
@@ -237,7 +238,7 @@ def _free_port() -> int:
 
 
 def run_page(page: str, program: Path, patience: int = PATIENCE) -> Iterator[tuple[Block, str]]:
-    """Runs the examples of a page. Yields each console block with the text that it should have."""
+    """Run the examples of a page. Yield each console block with the text that it should have."""
     with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
         machines = Machines(Path(directory), program, _free_port(), patience)
         _make_ssh(Path(directory))
@@ -288,7 +289,8 @@ NUMBER = re.compile(r"\d[\d,.]*(?: ?(?:[kKMGT]?i?B|s|ms|min)(?:/s)?\b)?")
 
 
 def comparable(text: str) -> str:
-    """A text without what differs from run to run: figures, digests, widths of columns, order of lines."""
+    """Return a text without what differs from run to run: figures, digests, widths of columns, order of
+    lines."""
     text = re.sub(r"\b[0-9a-f]{16,}\b", "HEX", text)
     text = NUMBER.sub("N", text)
     text = re.sub(r"[─━]+", "-", text)
@@ -310,7 +312,7 @@ def differences(page: str, program: Path) -> list[tuple[str, str]]:
 
 
 def refreshed(page: str, program: Path) -> str:
-    """The page with what its commands print now. What differs in figures alone stays."""
+    """Return the page with what its commands print now. What differs in figures alone stays."""
     changes = []
     for block, text in run_page(page, program):
         if comparable(block.text) != comparable(text):

@@ -12,7 +12,7 @@ from scripts.manual.svg import BLUE, GREY, Drawing
 
 @cache
 def wire() -> dict[str, Any]:
-    """The measurement, with its date, machine, commit and command."""
+    """Return the measurement, with its date, machine, commit and command."""
     found: dict[str, Any] = json.loads((TOP / "fixtures" / "bench" / "wire.json").read_text())
     return found
 

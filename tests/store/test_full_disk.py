@@ -11,6 +11,7 @@ import pytest
 
 import rdc
 from rdc.errors import ExitCode, OutOfSpaceError, RdcError
+from rdc.store.pack_file import storing_failure
 from tests.support.store.stores import put_tree, read_alone, state_of
 
 CALLS = ("write", "fdatasync", "fsync", "rename", "link", "mkdir")
@@ -66,6 +67,17 @@ def test_a_full_disk_adds_nothing_and_says_so(source: Path, tmp_path: Path, name
         assert rdc.verify_store(store, 1.0).damaged == 0
     else:
         pytest.fail("no end of calls")
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(errno.EDQUOT, "free some space"), (errno.EROFS, "writable"), (errno.EFBIG, "the size of files")],
+)
+def test_the_advice_is_that_for_the_failure(number: int, advice: str) -> None:
+    error = storing_failure(OSError(number, os.strerror(number)), b"st/lock", "open it")
+    assert isinstance(error, OutOfSpaceError)
+    assert advice in str(error)
+    assert ("free some space" in str(error)) == (number == errno.EDQUOT)
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EIO], ids=["no locks", "another failure"])

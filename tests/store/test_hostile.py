@@ -20,13 +20,14 @@ import pytest
 from blake3 import blake3
 
 import rdc
-from rdc.errors import RdcError
+from rdc.errors import ExitCode, RdcError
 from rdc.lean.zstd import zstandard
 from rdc.model.entries import PackedListing
 from rdc.store.directory import KEY_BYTES
 from rdc.store.place import PackStore, make_store
 from rdc.store.tree_rows import LENGTH, DirectoryRows, StreamRef, encode_rows
-from tests.support.store.stores import PackedFrame, add_pack, put_tree, state_of, write_snapshot
+from tests.support.running.syncing import command
+from tests.support.store.stores import PackedFrame, Problems, add_pack, put_tree, state_of, write_snapshot
 
 MEMORY = 300 << 20
 SECONDS = 5
@@ -319,6 +320,53 @@ def test_what_is_no_snapshot_is_named(filled: Path, make: Callable[[Path, Path],
         assert shown in said, said
     with PackStore.open(os.fsencode(filled)) as opened, pytest.raises(RdcError, match="snapshots/1"):
         opened.snapshot(1)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path, said: path.write_bytes(said[:100]),
+        lambda path, said: path.write_bytes(said[:50] + bytes([said[50] ^ 1]) + said[51:]),
+        lambda path, said: path.symlink_to("3"),
+        lambda path, said: path.mkdir(),
+    ],
+)
+def test_a_snapshot_that_cannot_be_read_costs_no_other_one(
+    filled: Path, tmp_path: Path, make: Callable[[Path, bytes], None], number: int
+) -> None:
+    """Nor is an older one ever taken for the latest, or its number for a missing one."""
+    tree, other = tmp_path / "tree", 3 - number
+    path = filled / "snapshots" / str(number)
+    said = path.read_bytes()
+    path.unlink()
+    make(path, said)
+
+    def restore(name: str) -> str:
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        rdc.sync(f"{filled}/@{name}/", f"{tmp_path}/out/", catalog=None)
+        return (tmp_path / "out" / "docs" / "file").read_text().partition("\n")[0]
+
+    assert restore(f"{other}") == restore(f"tree/{other}") == f"version {other}"
+    newest = ("latest", "tree/latest", "2100-01-01") if number == 2 else ()
+    for name in (f"{number}", f"tree/{number}", *newest):
+        with pytest.raises(RdcError, match=f"snapshots/{number}"):
+            restore(name)
+    if number == 1:
+        assert restore("latest") == "version 2"
+    listed = command("store", "list", filled)
+    assert listed.code == ExitCode.PARTIAL
+    assert [line.split()[0] for line in listed.out.splitlines()] == [f"{other}"]
+    assert str(path) in listed.err
+    with pytest.raises(RdcError, match=f"snapshots/{number}"):
+        rdc.snapshots(filled)
+    # The next put says so, and what it adds is whole.
+    (tree / "docs" / "file").write_text("version 3\n")
+    problems = Problems()
+    report = rdc.store_put(tree, filled, reporter=problems, catalog=None)
+    assert (report.number, report.exit) == (3, ExitCode.PARTIAL)
+    assert [str(path) in text for text in problems.texts] == [True]
+    assert restore("latest") == restore("3") == "version 3"
 
 
 @pytest.mark.parametrize("make", [foreign, cut_off, empty, link_to_another, pipe, directory])

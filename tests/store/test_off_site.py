@@ -16,6 +16,8 @@ import pytest
 import rdc
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.base.store_guard import comes_last
+from rdc.files.bulk.open_many import MemoryFile
+from rdc.files.root.root import Root
 from rdc.model.entries import Listed
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
@@ -286,6 +288,27 @@ def test_a_copied_index_names_what_the_copy_has(
     copied(source, copy, named)
     assert check_index(copy) == len(trees_of(source.store))
     assert state_of(copy) == state_of(source.store)
+
+
+@pytest.mark.parametrize("entry", [b"", b"st"])
+def test_the_first_index_is_not_changed_by_a_later_one(source: Source, entry: bytes) -> None:
+    """Small files of a source are in memory, and whoever reads them looks whether they changed."""
+    rdc.store_put(source.tree, source.store, rdc.StoreOptions(publish=True), catalog=None)
+    first = (source.store / "index").read_bytes()
+    path = b"st/index" if entry else b"index"
+    opened = Root.open(os.fsencode(source.store.parent if entry else source.store))
+    shown = CopiedStore(opened, entry)
+    opened.release()
+    listed = shown.identity(path)
+    rdc.store_put(source.tree, source.store, rdc.StoreOptions(publish=True), catalog=None)
+    assert (source.store / "index").read_bytes() != first
+    with shown.open_read(path) as file:
+        content = file.whole()
+        assert content == first
+        MemoryFile(shown, path, file.identity, content).check_unchanged()
+    assert shown.identity(path) == listed
+    assert shown.identity(path[:-5] + b"store").size == 68
+    shown.release()
 
 
 def test_a_gc_during_the_copy_removes_nothing(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import rdc
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
@@ -276,6 +277,24 @@ def test_a_store_of_a_later_version_is_refused(source: Path, tmp_path: Path) -> 
     (store / "store").write_bytes(head)
     with pytest.raises(FileError, match="version 2, this rdc reads 1"):
         put_tree(source, store)
+
+
+def test_a_snapshot_that_is_forgotten_during_a_put_is_no_damage(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        put_tree(source, tmp_path / "st")
+    numbers = PackStore.numbers
+
+    def then_forgotten(store: PackStore) -> list[int]:
+        found = numbers(store)
+        monkeypatch.undo()
+        rdc.forget_snapshots(tmp_path / "st", rdc.ForgetOptions(numbers=(2,), apply=True))
+        return found
+
+    monkeypatch.setattr(PackStore, "numbers", then_forgotten)
+    report = put_tree(source, tmp_path / "st")
+    assert (report.number, report.exit) == (3, ExitCode.OK)
 
 
 def test_a_clock_set_back_changes_nothing(

@@ -17,7 +17,7 @@ from rdc.model import preserved
 from rdc.model.entries import Kind
 from rdc.progress import Event, Problem
 from rdc.store.records import StoreOptions
-from tests.support.store.stores import put_tree, state_of
+from tests.support.store.stores import Problems, put_tree, state_of
 
 NOISE = random.Random(6).randbytes(3_000_000)
 ALL = rdc.SyncOptions(
@@ -302,6 +302,36 @@ def test_damage_costs_the_files_that_it_reaches_and_no_others(
     assert any("noise" in one.message and "damaged" in one.message for one in problems)
     assert (source / "docs" / "3.txt").read_bytes() == b"text 3\n" * 300
     assert (source / "docs" / "deep" / "noise").read_bytes() == b"an old state"
+
+
+@pytest.mark.parametrize("hit", [0, 5, 11])
+def test_a_wrong_byte_costs_one_file_of_those_that_share_a_frame(tmp_path: Path, hit: int) -> None:
+    """In whatever order they are read. A put that heals stores that one again."""
+    tree, store, size = tmp_path / "tree", tmp_path / "st", 20_000
+    tree.mkdir()
+    drawn = random.Random(9)
+    for number in range(12):
+        (tree / f"{number:02}").write_bytes(drawn.randbytes(size))
+    put_tree(tree, store)
+    (pack,) = store.rglob("*.pack")
+    data = bytearray(pack.read_bytes())
+    data[8 + size * hit + 100] ^= 1
+    pack.chmod(0o600)
+    pack.write_bytes(data)
+    problems = Problems()
+    report = rdc.sync(f"{store}/@1/", f"{tmp_path}/out/", reporter=problems, catalog=None)
+    assert report.exit is ExitCode.PARTIAL
+    found = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert found == {path.name: path.read_bytes() for path in tree.iterdir() if path.name != f"{hit:02}"}
+    problems = Problems()
+    assert rdc.verify_store(store, 1.0, reporter=problems).damaged == 2
+    assert [f": {hit:02}: cannot be restored" in text for text in problems.texts] == [False, True]
+    healed = put_tree(tree, store, StoreOptions(heal=True))
+    assert size <= healed.stored < 2 * size
+    assert restore(f"{store}/@2/", tmp_path / "healed").exit is ExitCode.OK
+    assert state_of(tmp_path / "healed") == state_of(tree)
+    problems = Problems()
+    assert rdc.verify_store(store, 1.0, reporter=problems).damaged == 1, problems.texts
 
 
 def test_a_missing_pack_is_an_error_and_never_an_empty_tree(source: Path, store: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_directory_named_like_a_snapshot_is_none(tmp_path: Path) -> None:
 
 def test_a_path_means_a_directory_or_one_entry(store: Path) -> None:
     with PackStore.open(os.fsencode(store)) as place:
-        listed = place.listed()
+        listed = place.readable().snapshots
     for text, top, only in (
         (b"st/@1/", b"", None),
         (b"st/@latest/docs/", b"docs", None),

@@ -44,7 +44,7 @@ class Bucket:
                 self.put(f"{name}/{file.relative_to(tree)}", file.read_bytes())
 
     def deny(self, *, after: int) -> None:
-        """Refuses every request but the first `after` ones. A large number refuses none."""
+        """Refuse every request but the first `after` ones. A large number refuses none."""
         self._ask("reset-auth", f"{after}")
 
     @contextlib.contextmanager
@@ -61,7 +61,7 @@ class Bucket:
             found.append((request["url"].removeprefix(self.url), signed.partition("/")[0]))
 
     def _ask(self, what: str, body: str = "") -> bytes:
-        """Asks moto itself."""
+        """Ask moto itself."""
         connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc)
         connection.request("POST", f"/moto-api/{what}", body)
         answer = connection.getresponse()
@@ -73,7 +73,7 @@ class Bucket:
 
 @contextlib.contextmanager
 def object_server(top: Path) -> Iterator[Bucket]:
-    """Sets the environment as the tools of a store read it."""
+    """Set the environment as the tools of a store read it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -258,11 +258,15 @@ class World:
                     assert row.kind != DIRECTORY
                     if not allowed:
                         self.check_gone(side, path, disk[path])
-                disk[path] = Thing(row.kind, row.content, row.mode, row.mtime_ns, self.inode(), self.tick())
+                # A file has its attributes before it has its name.
+                attributes = row.attributes if row.kind == FILE else b""
+                disk[path] = Thing(
+                    row.kind, row.content, row.mode, row.mtime_ns, self.inode(), self.tick(), attributes
+                )
             case SetFields(path, row, mode, mtime_ns):
                 assert disk[path].kind == row.kind, (step, disk)
                 disk[path] = replace(disk[path], mode=mode, mtime=mtime_ns, ctime=self.tick())
-            case SetAttributes(path, row, before, wanted, _, _):
+            case SetAttributes(path, row, before, wanted, _, _, _):
                 assert disk[path].kind == row.kind, (step, disk)
                 assert before is None or disk[path].attributes == before, (step, disk)
                 disk[path] = replace(disk[path], attributes=wanted, ctime=self.tick())

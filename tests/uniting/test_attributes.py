@@ -9,28 +9,60 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rdc
-from rdc.errors import ExitCode, UsageError
+from rdc.errors import ExitCode, FileChangedError, ProtocolError, UsageError
 from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes
-from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
+from rdc.files.root.root import Root
+from rdc.lean.records import replace
+from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, pack_attributes
 from rdc.uniting import attributes
 from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head, StoredAncestor, encode_table
+from rdc.uniting.attributes import AttributeSets
 from rdc.uniting.columns import SharedRow, Spliced, table_of
-from rdc.uniting.rows import DIGEST_BYTES, FILE, NO_STAMP
+from rdc.uniting.exchanged import checked, packed_columns
+from rdc.uniting.exchanged_sets import (
+    Given,
+    pack_agreed_sets,
+    pack_given,
+    pack_sets,
+    pack_unset,
+    unpack_agreed_sets,
+    unpack_given,
+    unpack_sets,
+    unpack_unset,
+)
+from rdc.uniting.rows import DIGEST_BYTES, FILE, LEFT, NO_STAMP, RIGHT
 from tests.uniting.histories import Step, populate, take_step, users_with_attributes
-from tests.uniting.pairs import Pair, during
+from tests.uniting.pairs import QUICK, Pair, during
 from tests.uniting.pure_world import World
+from tests.uniting.remote_runs import unite_in_turns
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
     return Pair(tmp_path)
+
+
+class Machines(Pair):
+    """The same as between two machines. The answerer is the right side, or the left one."""
+
+    near = LEFT
+    trips = bytes = 0
+
+    def unite(self, **options: Any) -> rdc.UniteReport:
+        self.events = []
+        chosen = replace(QUICK, **options)
+        found = unite_in_turns(self.left, self.right, chosen, self.events.append, near=self.near)
+        self.trips, self.bytes = found.trips, found.bytes
+        return found.report
 
 
 def give(path: Path, **values: str) -> None:
@@ -280,6 +312,33 @@ def test_an_entry_whose_attributes_cannot_be_read_takes_no_part(
     assert (pair.texts("f"), sets(pair, "f")) == (["edited here"] * 2, [{"tag": "2"}] * 2)
 
 
+@pytest.mark.parametrize("near", [LEFT, RIGHT])
+def test_a_directory_that_has_just_changed_takes_no_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: int
+) -> None:
+    pair = Machines(tmp_path)
+    pair.near = near
+    for name in ("d/f", "f"):
+        pair.both(name, "text")
+    give(pair.left / "d/f", tag="1")
+    pair.unite(xattrs=True)
+    give(pair.left / "f", tag="1")
+    read = read_directory_attributes
+
+    def replaced(root: Root, path: bytes, *words: Any) -> Iterator[tuple[int, bytes, object]]:
+        if path == b"d" and os.fstat(root.fileno()).st_ino == pair.left.stat().st_ino:
+            raise FileChangedError(path, "another directory is there")
+        yield from read(root, path, *words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(attributes, "read_directory_attributes", replaced)
+        pair.unite(xattrs=True)
+    assert sets(pair, "d/f") == sets(pair, "f") == [{"tag": "1"}] * 2
+    give(pair.left / "d/f")
+    pair.unite(xattrs=True)
+    assert sets(pair, "d/f") == [{}, {}]
+
+
 def test_an_undo_brings_attributes_back_and_is_not_repeated(pair: Pair) -> None:
     pair.both("d/f", "text")
     give(pair.right / "d/f", tag="1")
@@ -296,10 +355,9 @@ def test_an_undo_brings_attributes_back_and_is_not_repeated(pair: Pair) -> None:
     assert sets(pair, "d/f") == sets(pair, "d") == [{"tag": "2"}, {"tag": "1"}]
 
 
-def test_a_directory_of_another_machine_is_refused_with_them(tmp_path: Path) -> None:
-    for options in (rdc.UniteOptions(xattrs=True), rdc.UniteOptions(acls=True)):
-        with pytest.raises(UsageError, match="of this machine"):
-            rdc.unite(tmp_path, rdc.Location("host", b"/there"), options)
+def test_acls_of_another_machine_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="of this machine"):
+        rdc.unite(tmp_path, rdc.Location("host", b"/there"), rdc.UniteOptions(acls=True))
 
 
 def test_a_run_without_them_loads_nothing_of_them(pair: Pair) -> None:
@@ -312,6 +370,121 @@ def test_a_run_without_them_loads_nothing_of_them(pair: Pair) -> None:
     )
     words = [sys.executable, "-c", script, str(pair.left), str(pair.right)]
     subprocess.run(words, check=True)
+
+
+# Two machines
+
+
+@pytest.mark.parametrize("near", [LEFT, RIGHT])
+def test_attributes_go_between_two_machines(tmp_path: Path, near: int) -> None:
+    pair = Machines(tmp_path)
+    pair.near = near
+    for name in ("d/f", "d/other", "equal"):
+        pair.both(name, "text")
+    for side in (pair.left, pair.right):
+        give(side / "equal", tag="1")
+    give(pair.left / "d/f", tag="1")
+    give(pair.right / "d", tag="2")
+    (pair.right / "new").write_text("new")
+    give(pair.right / "new", tag="3")
+    assert pair.unite(xattrs=True).exit is ExitCode.OK
+    assert sets(pair, "d/f") == [{"tag": "1"}] * 2
+    assert sets(pair, "d") == [{"tag": "2"}] * 2
+    assert sets(pair, "new") == [{"tag": "3"}] * 2
+    assert pair.unite(xattrs=True).left == 0
+    assert (pair.items(), pair.trips) == ([], 1)
+    pair.near = 1 - near
+    give(pair.left / "d/f")
+    give(pair.right / "d/other", tag="other")
+    (pair.left / "d/other").write_text("edited here")
+    planned = pair.unite(xattrs=True, dry_run=True), pair.items()
+    report = pair.unite(xattrs=True)
+    assert (report.left, report.right) == (planned[0].left, planned[0].right) == (1, 2)
+    assert sorted(pair.items()) == sorted(planned[1])
+    assert sets(pair, "d/f") == [{}, {}]
+    assert (sets(pair, "d/other"), pair.texts("d/other")) == ([{"tag": "other"}] * 2, ["edited here"] * 2)
+    give(pair.left / "equal", tag="left")
+    give(pair.right / "equal", tag="right")
+    for pair.near in (near, 1 - near, near):
+        assert pair.unite(xattrs=True).conflicts == 1
+    pair.unite(xattrs=True, prefer=rdc.Prefer.LEFT)
+    assert sets(pair, "equal") == [{"tag": "left"}] * 2
+    assert pair.unite(xattrs=True).exit is ExitCode.OK
+    assert (pair.items(), pair.trips) == ([], 1)
+
+
+def test_a_file_that_cannot_get_the_set_of_the_one_it_replaces_does_not_come(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.both("f", "text")
+    pair.unite(xattrs=True)
+    (pair.left / "f").write_text("edited here")
+    give(pair.right / "f", tag="1")
+
+    def full(*_words: object, **_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rdc.uniting.attributes.os.setxattr", full)
+        assert pair.unite(xattrs=True, keep_undo=None).exit is ExitCode.PARTIAL
+    assert (sets(pair, "f"), pair.texts("f")) == ([{}, {"tag": "1"}], ["edited here", "text"])
+    pair.unite(xattrs=True)
+    assert (sets(pair, "f"), pair.texts("f")) == ([{"tag": "1"}] * 2, ["edited here"] * 2)
+
+
+names = st.binary(min_size=1, max_size=4).filter(
+    lambda name: name not in (b".", b"..") and not {0, 47} & {*name}
+)
+values = st.binary(max_size=3)
+
+
+@given(st.dictionaries(names, values), st.lists(st.tuples(st.booleans(), st.booleans())))
+def test_pages_about_sets_are_read_as_they_were_written(
+    found: dict[bytes, bytes], kinds: list[tuple[bool, bool]]
+) -> None:
+    here, there = (AttributeSets(AttributeKinds.USER) for _ in range(2))
+    digests = {path: here.add(((b"user.a", value),)) for path, value in sorted(found.items())}
+    assert unpack_sets(pack_sets(digests, here), there) == digests
+    assert all(here.of(digest) == there.of(digest) for digest in digests.values())
+    given = tuple(
+        Given(path, is_new, digest if has_set else b"")
+        for (path, digest), (is_new, has_set) in zip(digests.items(), kinds, strict=False)
+    )
+    assert unpack_given(pack_given(given, here), there) == given
+    unset = {each.path: each.is_new for each in given}
+    assert unpack_unset(pack_unset(unset)) == unset
+    states = [each.wanted or (b"" if each.is_new else None) for each in given]
+    agreed = {each.path: state for each, state in zip(given, states, strict=True) if state is not None}
+    assert unpack_agreed_sets(pack_agreed_sets(states), [each.path for each in given]) == agreed
+
+
+@given(st.lists(st.binary(max_size=12), min_size=2, max_size=5))
+def test_pages_that_rdc_does_not_write_are_refused(columns: list[bytes]) -> None:
+    page = packed_columns(*columns)
+    sets_here = AttributeSets(AttributeKinds.USER)
+    for read in (
+        lambda data: unpack_sets(data, sets_here),
+        lambda data: unpack_given(data, sets_here),
+        unpack_unset,
+        lambda data: unpack_agreed_sets(data, [b"a", b"b"]),
+    ):
+        with suppress(ProtocolError):
+            checked("a page", read, page)
+
+
+def test_sets_of_other_kinds_and_odd_numbers_are_refused() -> None:
+    sets_here = AttributeSets(AttributeKinds.USER)
+    packed = pack_attributes(((b"trusted.a", b"1"),))
+    one = struct.pack("<I", 1)
+    for columns in (
+        (b"a\0", one, struct.pack("<I", len(packed)), packed),
+        (b"a\0", struct.pack("<I", 2), b"", b""),
+        (b"a\0", struct.pack("<I", 0), b"", b""),
+        (b"b\0a\0", one + one, struct.pack("<I", 9), pack_attributes(((b"user.a", b""),))),
+        (b"../a\0", one, struct.pack("<I", 11), pack_attributes(((b"user.a", b""),))),
+    ):
+        with pytest.raises(ProtocolError):
+            checked("a page", lambda data: unpack_sets(data, sets_here), packed_columns(*columns))
 
 
 # ACLs

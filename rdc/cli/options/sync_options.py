@@ -223,7 +223,7 @@ _LEVELS = {"name": 2, "del": 1, "stats": 3, "progress": 2, "none": 0, "all": 4}
 
 
 def read_style(words: Words, source: Location, destination: Location) -> TerminalStyle:
-    """Return what is shown. Raises UsageError."""
+    """Return the style of the output, by the options. Raises UsageError."""
     verbose, itemize = (words.count(name) for name in ("--verbose", "--itemize-changes"))
     unchanged = max(verbose, itemize) > 1
     style = TerminalStyle(
@@ -321,7 +321,7 @@ def _goes_to_stderr(words: Words) -> bool:
 
 
 def _informed(style: TerminalStyle, flag: str, given: str) -> TerminalStyle:
-    """`style` with one flag of --info, such as `stats2`."""
+    """Return `style` with one flag of --info, such as `stats2`."""
     name = flag.lower().rstrip("0123456789")
     digits = flag[len(name) :]
     if name not in _LEVELS or len(digits) > 1:
@@ -352,7 +352,7 @@ def _format(*, given: str, name: str, words: Words, source: Location) -> OutForm
 
 
 def _copy(source: Location, destination: Location) -> Copy:
-    """Return what this machine sees of the copied entries: of the source, or of what was fetched."""
+    """Return the direction of the copy as this machine sees it: sent from the source, or fetched."""
     if source.host is not None:
         return Copy("recv", destination.path)
     inner = source.path.endswith(b"/") or os.path.basename(source.path) in (b".", b"..")

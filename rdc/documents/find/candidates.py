@@ -426,7 +426,8 @@ def _add_neighbours(groups: Groups, waiting: WaitingPairs) -> None:
 
 
 def _add_across(groups: Groups, is_old: Callable[[int], bool], waiting: WaitingPairs) -> None:
-    """Each new document with the old ones next to it in order, half of WINDOW on either side."""
+    """Add pairs of each new document and the old ones next to it in order, half of WINDOW on either
+    side."""
     for positions in groups:
         old = [position for position in positions if is_old(position)]
         passed = 0

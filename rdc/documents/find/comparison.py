@@ -124,7 +124,7 @@ class _Ranked(Record):
 
     @classmethod
     def of(cls, numbers: array[int]) -> _Ranked:
-        """`numbers`: any typecode, taken as numbers of 32 bits."""
+        """Rank `numbers`, of any typecode, taken as numbers of 32 bits."""
         different, ranks = ranked_numbers(numbers)
         return cls(array("I", different), array("I", ranks))
 

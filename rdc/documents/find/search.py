@@ -114,7 +114,7 @@ class Distinct(Record):
     """Typecode 'Q', increasing: a document times 2^32, plus a copy of it."""
 
     def all_copies(self) -> Iterator[int]:
-        """Every document whose text a lesser one has."""
+        """Return every document whose text a lesser one has."""
         return (entry & 0xFFFFFFFF for entry in self._copies)
 
     def copies(self, document: int) -> list[int]:

@@ -69,7 +69,7 @@ class NamelessFile:
             raise temporary_failure(error, "map it") from error
 
     def read(self, at: int, size: int) -> bytes:
-        """Exactly `size` bytes from `at` on. Raises RdcError."""
+        """Return exactly `size` bytes from `at` on. Raises RdcError."""
         parts = []
         try:
             while size:
@@ -125,7 +125,7 @@ class OpenParts:
             raise self._unreadable(number, error) from error
 
     def numbers(self, block: Block, typecode: str, column: int, first: int, count: int) -> array[int]:
-        """`count` numbers of a column of a block, from the `first` on. `column`: where it starts."""
+        """Return `count` numbers of a column of a block, from the `first` on. `column`: where it starts."""
         width = array(typecode).itemsize
         return little_endian_integers(typecode, self.bytes(block, column + width * first, width * count))
 
@@ -149,7 +149,7 @@ class OpenParts:
             return os.pread(self._descriptor(number), size, start)
 
     def bytes(self, block: Block, at: int, size: int) -> bytes:
-        """`size` bytes of a block from `at` on."""
+        """Return `size` bytes of a block from `at` on."""
         return self._read(block.part, block.start + at, size)
 
     def read_ranges(self, number: int, ranges: array[int], room: memoryview) -> None:

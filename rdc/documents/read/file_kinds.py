@@ -160,7 +160,7 @@ class SliceFiles:
 
     @property
     def totals(self) -> WalkTotals:
-        """Return what was walked, whichever slice it belongs to."""
+        """The totals of everything that was walked, whichever slice it belongs to."""
         return WalkTotals(self._files, self._bytes, self._directories, self._number + 1)
 
     def has_path(self, path: bytes) -> bool:

@@ -128,7 +128,7 @@ def list_objects(
     entered: set[bytes] = set()
 
     def enter(directory: bytes, below: bytes) -> bool:
-        """Each directory is listed once, whichever URL leads to it."""
+        """Return whether to list a directory: each is listed once, whichever URL leads to it."""
         check_stop(stop)
         if directory in entered or filters.excluded(below.rstrip(b"/"), True):
             return False
@@ -188,7 +188,7 @@ class UnitList(Record):
     """The slice that these files are of; None for all."""
 
     def kind(self, row: int) -> FileKind:
-        """Return what a file holds."""
+        """Return the kind of a file's content."""
         found = kind_of(self.files.shown(row), self.format)
         if found is FileKind.LINES_OR_TEXT:
             return FileKind.LINES if row in self.lines else FileKind.TEXT

@@ -215,7 +215,7 @@ class RowProblems:
         """Rows that were added one by one."""
 
     def add(self, row: int, reason: str) -> None:
-        """`reason` completes `PATH: row N: `."""
+        """Add a bad row. `reason` completes `PATH: row N: `."""
         self.count += 1
         self.bad += 1
         if self.bad <= ROW_PROBLEMS:

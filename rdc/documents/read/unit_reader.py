@@ -95,7 +95,7 @@ class UnitReader:
         self.left_out += problems.count
 
     def _check_size(self, source: SourceFile | ObjectFile) -> None:
-        """Ranges divide the file as it was listed."""
+        """Check that the file still has its listed size, by which it was divided into ranges."""
         listed = self._unit.range
         if listed is not None and source.size != listed.size:
             path = self._unit.paths[0]

@@ -274,7 +274,7 @@ class StagedFiles:
         return self.note_renamed(array("i", packed), passed_over)
 
     def rename_columns(self, passed_over: Set[int]) -> RenameColumns:
-        """Return what the C function takes to rename each file but `passed_over`."""
+        """Return the columns that the C function takes, to rename each file but `passed_over`."""
         fds = self._fds
         if passed_over:
             fds = array("i", [FAILED if row in passed_over else fd for row, fd in enumerate(fds)])

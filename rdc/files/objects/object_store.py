@@ -179,7 +179,7 @@ class PageReader:
         return name
 
     def listed(self, directory: bytes, below: bytes) -> ListedObjects:
-        """Return what all pages list, by name."""
+        """Return the entries of all pages, by name."""
         names, sizes, versions = self._names, self._sizes, self._versions
         if any(one >= next_ for one, next_ in pairwise(names)):
             # Some stores list in another order. If a name comes twice, the first one counts.

@@ -303,6 +303,8 @@ class CommitGroup:
         """Make everything staged durable and visible. Raises RdcError."""
         staged, runs = self._taken()
         try:
+            if self._root.writes.completes is not None:
+                staged = self._complete(staged, runs, self._root.writes.completes)
             if self._fsync:
                 staged = self._sync_contents(staged, runs)
             if self._root.writes.backups is not None:
@@ -356,6 +358,28 @@ class CommitGroup:
             self.flush()
         else:
             self.abandon()
+
+    def _complete(
+        self, staged: list[Staged], runs: list[StagedFiles], completes: Callable[[bytes, int], None]
+    ) -> list[Staged]:
+        """Have the last done to files that have no name yet; drop those of which it fails."""
+        ready = []
+        for item in staged:
+            try:
+                completes(item.path, item.replacement.fileno())
+            except OSError as error:
+                item.replacement.abandon()
+                self._fail(item.path, error, "complete it before it gets its name")
+            else:
+                ready.append(item)
+        for run in runs:
+            for row in run.live:
+                try:
+                    completes(run.path_of(row), run.fileno(row))
+                except OSError as error:
+                    run.drop(row)
+                    self._fail(run.path_of(row), error, "complete it before it gets its name")
+        return ready
 
     # Step 1: contents and metadata reach the disk while the old files are still in place.
 

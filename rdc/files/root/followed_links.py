@@ -118,7 +118,7 @@ class FollowedLinks:
         return self.shown_as(path, root, path, listed)
 
     def shown_as(self, shown: bytes, root: Confined, path: bytes, listed: Listed) -> Listed:
-        """`shown` for the directory of `root` at `path`, which the tree has at the path `shown`."""
+        """Return `shown` for the directory of `root` at `path`, which the tree has at the path `shown`."""
         listing = listed.listing
         if Kind.SYMLINK not in listing.kinds:
             return listed

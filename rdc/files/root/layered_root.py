@@ -179,7 +179,7 @@ class LayeredRoot(Root):
 
     @property
     def lists_ahead(self) -> bool:
-        """Return which layers give the entries of a directory is known from the one above it."""
+        """False: the layers of a directory are known only from the one above it."""
         return False
 
     def list_unviewed(

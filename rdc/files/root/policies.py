@@ -144,7 +144,7 @@ class GivenTree(Protocol):
 
     @property
     def facts(self) -> FileSystemFacts:
-        """Return what the tree keeps."""
+        """The facts about what the tree's file system keeps."""
 
     def attributes(
         self, path: bytes, names: bytes, kinds: AttributeKinds
@@ -155,7 +155,7 @@ class GivenTree(Protocol):
         """Return the extended attributes of the tree's top."""
 
     def contents(self, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
-        """Return what read_small returns."""
+        """Return the contents of small files, as read_small does."""
 
 
 class ReadPolicy(Record):

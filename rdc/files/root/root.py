@@ -199,6 +199,9 @@ class WritePolicy(Record):
     """Takes each entry that is about to be replaced or removed; None: no backups are kept."""
     undo: UndoKeeper | None = None
     """Is told before an entry is made, replaced, removed or changed; None: nothing is kept to be undone."""
+    completes: Callable[[bytes, int], None] | None = None
+    """Gets the path of each new file of a commit group, and its descriptor, before the file has its name. If
+    it raises OSError, the file does not get it."""
 
     @property
     def least_hole(self) -> int:

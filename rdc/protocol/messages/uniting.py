@@ -122,12 +122,20 @@ class Subject(IntEnum):
     """Dialler: texts whose content it needs for a merge."""
     TEXTS = 18
     """Answerer: these texts."""
+    SETS = 19
+    """Answerer, right after ROWS where extended attributes take part: those of its tree."""
+    GIVE = 20
+    """Dialler, right before STEPS: the extended attributes that the answerer sets."""
+    UNSET = 21
+    """Answerer, after GIVE and right after OUTCOME: which of them it did not set."""
+    HAVE = 22
+    """Dialler, right before AGREE where extended attributes take part: those that both sides have."""
 
 
 BY_DIALLER = frozenset(
     {
         *(Subject.TELL, Subject.CONTENTS, Subject.STEPS, Subject.AGREE, Subject.CLOSE, Subject.TRY),
-        *(Subject.MEET, Subject.WATCH, Subject.EDGES, Subject.READ),
+        *(Subject.MEET, Subject.WATCH, Subject.EDGES, Subject.READ, Subject.GIVE, Subject.HAVE),
     }
 )
 

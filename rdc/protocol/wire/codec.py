@@ -133,7 +133,7 @@ class Place(records.Record):
         return self.then if isinstance(self.then, State) else self.then[role]
 
     def transitions(self) -> Iterator[tuple[Role, State, State]]:
-        """Each role and state in which it may be sent, and the state after that."""
+        """Yield each role and state in which it may be sent, and the state after that."""
         for role in self.by:
             for state in self.when:
                 if state in STATES[role]:

@@ -334,6 +334,10 @@ RULE_PARTS = "rule_parts"
 """The name that an Open needs if its filter rules follow it as Rules messages. It has no value."""
 
 
+UNITED_XATTRS = "united_xattrs"
+"""The name that an Open needs if extended attributes take part where trees are united. It has no value."""
+
+
 class NamedValues(Record):
     """Options by name, in increasing order of names."""
 

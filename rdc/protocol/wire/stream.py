@@ -147,7 +147,7 @@ class FrameReader:
         self._queue = ByteQueue()
 
     def __len__(self) -> int:
-        """Bytes held that belong to no returned frame."""
+        """Return the number of bytes held that belong to no returned frame."""
         return len(self._queue)
 
     def feed(self, data: bytes | memoryview) -> None:
@@ -313,7 +313,8 @@ class BlockWriter:
         with an empty window."""
 
     def __len__(self) -> int:
-        """Bytes that take() and flush() have yet to return. Bytes not yet compressed count in full."""
+        """Return the number of bytes that take() and flush() have yet to return. Bytes not yet compressed
+        count in full."""
         return self._ready_bytes + len(self._pending)
 
     def write(self, *parts: bytes | memoryview) -> None:
@@ -464,7 +465,7 @@ class BlockReader:
         self._stream: zstandard.ZstdDecompressionWriter | None = None
 
     def __len__(self) -> int:
-        """Bytes fed and not yet decoded."""
+        """Return the number of bytes fed and not yet decoded."""
         return len(self._queue)
 
     def feed(self, data: bytes | memoryview) -> None:

@@ -203,7 +203,7 @@ class DestinationTurn:
 
     @property
     def compared(self) -> GuardedChanges | DirectoryChanges:
-        """Return what takes the compared directories."""
+        """The taker of the compared directories."""
         return self._guarded or self.directories
 
     def pass_guard(self, entries: int | None) -> bool:
@@ -690,7 +690,7 @@ class WholeTurn(DestinationTurn):
             self._links = self._xattrs = None
 
     def _link_paths(self, file: int) -> Iterator[bytes]:
-        """Paths that will become hard links to a file."""
+        """Yield the paths that will become hard links to a file."""
         if self._links is not None:
             yield from (self.manifest.entry(name).path for name in self._links.names(file))
 

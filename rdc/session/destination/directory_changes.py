@@ -336,7 +336,8 @@ class DirectoryEntries:
         return difference(Kind.DIRECTORY, wanted, existing, preserved=preserved)
 
     def _with_own_time(self, wanted: Metadata) -> Metadata:
-        """`wanted` with the mtime that the root directory has, if both ends take the two for one time."""
+        """Return `wanted` with the mtime that the root directory has, if both ends take the two for one
+        time."""
         mtime, preserved = self._root.metadata(b"").mtime_ns, self._storage.preserved
         return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
@@ -419,7 +420,7 @@ class DirectoryChanges:
         self._expected[path] = announced
 
     def unlisted(self) -> list[bytes]:
-        """Directories that exist on both sides, were announced, and have not been compared yet."""
+        """Return the directories that exist on both sides, were announced, and have not been compared yet."""
         return [path for path, one in self._expected.items() if not (one.new or one.lost)]
 
     def expect_nothing(self) -> None:
@@ -480,7 +481,8 @@ class DirectoryChanges:
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
 
     def _as_named_by_source(self, path: bytes, listing: Listing, existing: Listing) -> Listing:
-        """`existing` with the source's names of entries that this file system keeps under another form."""
+        """Return `existing` with the source's names of entries that this file system keeps under another
+        form."""
         if b"".join(existing.names).isascii():
             return existing
         names = as_named_by_source(

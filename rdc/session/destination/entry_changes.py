@@ -374,7 +374,7 @@ class AllowedChanges:
         return narrowed.comparison, narrowed.without
 
     def _without_forbidden_nodes(self, directory: ComparedDirectory, comparison: Comparison) -> Comparison:
-        """Names the fifos, sockets and devices that this side does not make, and removes their changes."""
+        """Report the fifos, sockets and devices that this side does not make, and remove their changes."""
         listing, made = directory.listing, self._root.writes.nodes
         rows = {row for row, kind in enumerate(listing.kinds) if kind in NODES and kind not in made}
         for row in sorted(rows):
@@ -556,7 +556,8 @@ class DirectoryPermissions:
         return before_acl, before_acl is not metadata
 
     def guarded(self, row: int, metadata: Metadata) -> Metadata:
-        """Metadata for an entry that has no ACL yet: its mode grants nothing that the ACL will deny."""
+        """Return the metadata for an entry that has no ACL yet: its mode grants nothing that the ACL will
+        deny."""
         if self._xattrs is None:
             return metadata
         return replace(metadata, mode=self._xattrs.guarded_mode(row, metadata.mode))
@@ -577,7 +578,8 @@ class DirectoryPermissions:
                 self._events.report(Problem(writing_code(error), path, str(error)))
 
     def _before_acl(self, row: int, path: bytes, metadata: Metadata) -> Metadata:
-        """Metadata for an existing entry before it gets its ACL; `metadata` itself if the ACL stays."""
+        """Return the metadata for an existing entry before it gets its ACL; `metadata` itself if the ACL
+        stays."""
         xattrs = self._xattrs
         if xattrs is None or not xattrs.guards or not self._has_other_acl(xattrs, row, path):
             return metadata

@@ -171,6 +171,6 @@ def _walk_order(path: bytes) -> bytes:
 
 
 def _directories_in(listing: PackedListing) -> set[bytes]:
-    """Names of the directories in a listing."""
+    """Return the names of the directories in a listing."""
     names = strings(listing.names)
     return {names[row] for row in listing.rows_of(Kind.DIRECTORY)}

@@ -79,7 +79,7 @@ class FarHost(Protocol):
         """Return a connection, which the caller closes. Raises RdcError."""
 
     def explained(self, error: RdcError, wire: Wire) -> RdcError:
-        """`error`, which ended the session on `wire`, or a clearer one."""
+        """Return `error`, which ended the session on `wire`, or a clearer one."""
 
     def traffic(self, connection: Connection, wire: Wire) -> Traffic:
         """Return the bytes so far."""
@@ -126,7 +126,7 @@ class ThisHost:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Starts this rdc again. Its directory may be private, so that no other Python finds it: the child
+        """Start this rdc again. Its directory may be private, so that no other Python finds it: the child
         searches for modules where this process does, but not in a working directory."""
         start = (
             "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from rdc.__main__ import main; main()"

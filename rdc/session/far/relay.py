@@ -86,7 +86,7 @@ class Hop:
         return came or self.connection.bytes_sent - self.link.queued > before
 
     def descriptors(self, *, reads: bool) -> dict[int, int]:
-        """Return what to poll after an exchange that moved nothing."""
+        """Return the descriptors to poll after an exchange that moved nothing."""
         reads = reads and not self.link.ended and self.connection.buffered < INBOUND_BYTES
         return self._wire.descriptors(reads=reads, writes=bool(self.link.queued))
 
@@ -113,7 +113,7 @@ class Hop:
             self.link.refuse(error)
 
     def named(self, error: RdcError) -> RdcError:
-        """`error`, which ended this hop, with the name of the host."""
+        """Return `error`, which ended this hop, with the name of the host."""
         shown = self._host.explained(error, self._wire)
         if shown is not error:
             return shown
@@ -143,7 +143,7 @@ class Terms(Record):
 
 @contextlib.contextmanager
 def opened_hops(source: FarHost, destination: FarHost, terms: Terms) -> Iterator[tuple[Hop, Hop]]:
-    """Dials both hosts, one after the other, and asks each for its role. Both connections close at the end.
+    """Dial both hosts, one after the other, and ask each for its role. Both connections close at the end.
 
     A host whose dial may ask for a password comes first: the other one would not wait for a person. What
     this machine says to a host is what the other host speaks as well: the first host therefore hears nothing
@@ -458,7 +458,8 @@ class Relay:
             )
 
     def _seconds(self) -> float | None:
-        """Seconds until a sign of life, the end by the time limit, or a look at the stop signal is due."""
+        """Return the seconds until a sign of life, the end by the time limit, or a look at the stop signal is
+        due."""
         now = time.monotonic()
         due = [] if self._stop is None else [STOP_SECONDS]
         if self._timeout:
@@ -510,7 +511,8 @@ class Relay:
 
     @contextlib.contextmanager
     def _blaming(self, hop: Hop) -> Iterator[None]:
-        """Return what is raised is the host's doing."""
+        """Open a context whose RdcErrors are put down to the host of `hop`, unless another one is to blame
+        already."""
         try:
             yield
         except RdcError:

@@ -86,7 +86,7 @@ class _Silence:
 
     @staticmethod
     def _others() -> float:
-        """Seconds that all threads but this one have used the processor for."""
+        """Return the seconds that all threads but this one have used the processor for."""
         return time.process_time() - time.thread_time()
 
     def check(self) -> None:

@@ -379,8 +379,8 @@ class FileCommits:
         group.add(temporary, path, metadata, self.owner, expected)
 
     def _for_existing(self, path: bytes, metadata: Metadata) -> Metadata:
-        """`metadata` for new content of the file at `path`, whose permissions stay as far as they are not
-        preserved."""
+        """Return `metadata` for new content of the file at `path`, whose permissions stay as far as they are
+        not preserved."""
         preserved = self._root.storage.preserved
         if preserved.keeps_all_modes:
             return metadata

@@ -225,7 +225,8 @@ class PartialFiles:
     def foreign(
         self, filters: FilterList, *, only: bytes | None, selection: Selection | None = None
     ) -> list[bytes]:
-        """Paths of entries with reserved names that are not temporaries of rdc, except excluded ones.
+        """Return the paths of entries with reserved names that are not temporaries of rdc, except excluded
+        ones.
 
         `only`: the one name that counts in the top directory; None: all count. `selection`: what counts;
         None: all.

@@ -390,7 +390,7 @@ class Rebuild:
             at += len(chunks.content) * chunks.times
 
     def _reader(self, base: int) -> Callable[[int, int], bytes] | None:
-        """Return what reads a base, if a part of it may be in place; it is read from there."""
+        """Return a function that reads a base in place, if a part of it may be there already; else None."""
         return None if self._clones is None else partial(self._clones.read, base)
 
     def _put_copied(self, base: int, offset: int, chunks: Chunks) -> None:
@@ -612,7 +612,7 @@ class FileFetch:
         return self._rebuild
 
     def _new_version(self, size: int, *, reserved: bool) -> Replacement:
-        """Return what the new version is written to."""
+        """Return the Replacement that the new version is written to."""
         recipe, root = self._recipe, self._context.root
         expected = None
         if root.writes.overwrites:

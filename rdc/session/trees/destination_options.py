@@ -64,7 +64,8 @@ class DirectoryLinks(Record):
 
 
 def follow_directory_links(root: Root) -> DirectoryLinks:
-    """Return what goes through such links below `root`; its own root does. Raises FileError."""
+    """Return the DirectoryLinks of `root`; their own root goes through links to directories. Raises
+    FileError."""
     top = Root(os.open(b".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root.fileno()), root.label)
     try:
         links = _Reached(root, top, LinkChoice(directories=True), only=None)

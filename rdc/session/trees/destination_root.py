@@ -538,7 +538,7 @@ def _make_path(path: bytes, site: Site, mode: int) -> Root:
 
 
 def _existing(path: bytes, site: Site) -> bytes:
-    """`path`, or the nearest path above it with anything there. It may be no directory."""
+    """Return `path`, or the nearest path above it with anything there. It may be no directory."""
     while not site.has(path) and (above := parent_of(path)) != path:
         path = above
     return path

@@ -137,7 +137,8 @@ class OwnerMapping(Record, frozen=False):
         return self.applies and (self.users.changes or self.groups.changes)
 
     def as_at_source(self, metadata: Metadata) -> Metadata:
-        """Metadata of this machine, with the owners that the source has if nothing is to be changed."""
+        """Return the metadata of this machine, with the owners that the source has if nothing is to be
+        changed."""
         uids, gids = (
             self.users.unmapped(array("I", [metadata.uid])),
             self.groups.unmapped(array("I", [metadata.gid])),

@@ -82,7 +82,8 @@ class _FoundPaths:
 
 
 def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Selection:
-    """Return what takes part, the same at both sides. Raises UsageError for too many directories."""
+    """Return the selected paths as a Selection, the same at both sides. Raises UsageError for too many
+    directories."""
     return Selection(selected, recursive=options.recursive)
 
 

@@ -57,7 +57,7 @@ class Site(Protocol):
 
     @property
     def title(self) -> str:
-        """Return what messages call `top`; empty where it is the whole machine."""
+        """The name of `top` in messages; empty where it is the whole machine."""
 
 
 class _Anywhere:
@@ -172,7 +172,7 @@ class ServedDirectory:
         return self.open(b"")
 
     def below_base(self, path: bytes) -> bytes:
-        """`path` relative to the directory. Raises FileError for '..'."""
+        """Return `path` relative to the directory. Raises FileError for '..'."""
         return self._inner(path)
 
     def beside(self, path: bytes, other: bytes) -> bytes:
@@ -237,7 +237,7 @@ class ServedDirectory:
         return FileError(path, f"{shown}: expected a path, found a name that rdc keeps for itself")
 
     def _inner(self, path: bytes) -> bytes:
-        """`path` relative to the directory. Raises FileError for '..' and for reserved names."""
+        """Return `path` relative to the directory. Raises FileError for '..' and for reserved names."""
         components = [name for name in path.split(b"/") if name not in (b"", b".")]
         if b".." in components:
             shown = printable(self._label.rstrip(b"/") + b"/" + path)

@@ -74,7 +74,7 @@ def follow_links(
 def links_from(
     root: Root, choice: LinkChoice, site: Site, destination: bytes | None, *, only: bytes | None = None
 ) -> FollowedLinks:
-    """Return what follows the chosen links below `root`; see `follow_links`. Raises FileError."""
+    """Return the view that follows the chosen links below `root`; see `follow_links`. Raises FileError."""
     top = site.top()
     try:
         return FollowedLinks(

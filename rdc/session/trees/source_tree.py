@@ -362,7 +362,7 @@ def _content_only(source: bytes) -> bool:
 
 
 def _below(top: bytes, path: bytes) -> bytes:
-    """`path` relative to `top`; empty if it is not strictly below."""
+    """Return `path` relative to `top`; empty if it is not strictly below."""
     top = top if top.endswith(b"/") else top + b"/"
     return path[len(top) :] if path.startswith(top) else b""
 

@@ -107,7 +107,7 @@ class ChunkCounter:
         return sum(table.memory for table in self.tables)
 
     def figures(self) -> Figures:
-        """Estimates by Horvitz and Thompson. Each unique chunk of a table is sampled with probability p =
+        """Estimate by Horvitz and Thompson. Each unique chunk of a table is sampled with probability p =
         2^-shift. So the sum of the sampled sizes / p is all unique bytes on average, with variance
         sum(size^2) (1 - p) / p^2 over the sample."""
         unique_chunks = unique_bytes = groups = 0

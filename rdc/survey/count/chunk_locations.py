@@ -174,8 +174,8 @@ class ChunkReferences:
         return copy
 
     def repeated(self) -> Iterator[tuple[int, list[int]]]:
-        """Every chunk that occurs twice or more, in an order of their keys: its bytes, and the location of
-        every occurrence."""
+        """Yield every chunk that occurs twice or more, in an order of their keys: its bytes, and the location
+        of every occurrence."""
         if self._groups is None:
             self._groups = equal_groups(self.keys, 8)
         for rows in self._groups:

@@ -84,7 +84,7 @@ class PartHead(Record):
         return self.counters[COUNTERS.index("found_bytes")]
 
     def options(self, memory: int) -> ScanOptions:
-        """Options of an outcome that this part can be added to, with `memory` bytes of tables."""
+        """Return the options of an outcome that this part can be added to, with `memory` bytes of tables."""
         return ScanOptions(fixed=self.fixed, compress=self.compress, memory=memory)
 
 

@@ -149,7 +149,7 @@ def unpacked(column: bytes) -> array[int]:
 
 
 def packed_names(names: list[bytes]) -> bytes:
-    """Each followed by NUL."""
+    """Join the names, each followed by NUL."""
     return b"\0".join([*names, b""])
 
 

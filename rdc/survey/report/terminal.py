@@ -285,7 +285,7 @@ def _compressed(level: LevelSummary) -> str:
 
 
 def _left_out(report: ScanReport) -> str:
-    """Return what a screen has no room for."""
+    """Return the lines about what a screen has no room for."""
     kinds = {
         "types": any(one.duplicate_bytes for one in report.types),
         "like directories": bool(report.overlaps),
@@ -309,8 +309,8 @@ def _duplicate_columns(one: DirectorySummary | TypeSummary) -> tuple[str, str, s
 
 
 def _worth_showing(report: ScanReport) -> list[DirectorySummary]:
-    """Directories with duplicates, most first, without those whose duplicates nearly all lie in one directory
-    below."""
+    """Return the directories with duplicates, most first, without those whose duplicates nearly all lie in
+    one directory below."""
     found: list[DirectorySummary] = []
     for one in report.directories:
         if not one.duplicate_bytes:

@@ -150,8 +150,8 @@ class Found(FileColumns):
                 yield Run(self, directory, some, first + start, first + start + len(some))
 
     def shuffled(self, seed: int) -> Iterator[Run]:
-        """Every file once, each as its own run, in random order. All orders are equally likely; the same seed
-        over the same tree gives the same order."""
+        """Yield every file once, each as its own run, in random order. All orders are equally likely; the
+        same seed over the same tree gives the same order."""
         order = array("I", range(len(self)))
         random.Random(seed).shuffle(order)  # noqa: S311 - a sample, no secret
         cached: dict[int, list[bytes]] = {}

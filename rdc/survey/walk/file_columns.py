@@ -414,7 +414,7 @@ class OtherNames:
         return len(self.rows)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Each row that counts as a file, with the row of another name of it."""
+        """Return each row that counts as a file, with the row of another name of it."""
         return zip(self._firsts, self.rows, strict=True)
 
     def of(self, row: int) -> array[int]:

@@ -43,7 +43,7 @@ class StorageUse:
 
     @property
     def rate(self) -> ReadRate | None:
-        """Return what bounds the bytes that are read in a second."""
+        """The limit on the bytes that are read in a second; None: there is none."""
         return self._rate
 
     def bind(self, root: Root) -> Root:

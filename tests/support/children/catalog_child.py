@@ -21,8 +21,8 @@ def later() -> int:
 
 
 def main(cache: str, files: str, names: str, every: str, file_size_limit: str = "") -> None:
-    """Signs `names` (FIRST-STOP) in `files`, flushing `every` so many; prints when it begins, each time it
-    has flushed, and how many were not kept."""
+    """Sign `names` (FIRST-STOP) in `files`, flushing `every` so many; print when it begins, each time it has
+    flushed, and how many were not kept."""
     if file_size_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(file_size_limit), int(file_size_limit)))
     first, stop = map(int, names.split("-"))

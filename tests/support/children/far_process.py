@@ -27,7 +27,7 @@ REQUEST_BYTES = 1 << 17
 """Most bytes of a request: words and the environment."""
 
 SECONDS = 300
-"""In which a loaded server answers, and one that has to load."""
+"""The time in which a server answers, even one that has to load its modules first."""
 
 BEFORE_LOADING = ("LD_", "PYTHON", "RDC_KERNEL", "RDC_TABLE")
 """Beginnings of variables that count when a program is loaded."""

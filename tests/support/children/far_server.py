@@ -31,7 +31,7 @@ LAST_DESCRIPTOR = 1 << 10
 
 
 def load() -> None:
-    """Loads what a session needs, so that no fork has to."""
+    """Load what a session needs, so that no fork has to."""
     for module in pkgutil.walk_packages(rdc.__path__, "rdc."):
         if module.name.split(".")[1] in LOADED or module.name in ("rdc.cli.main", "rdc.cli.verbs.serve"):
             with suppress(Exception):  # it fails again in the fork, as after a start
@@ -39,7 +39,7 @@ def load() -> None:
 
 
 def become(process: FarProcess, ends: list[int]) -> None:
-    """Makes this fork what a start of `python -m rdc` would be, then runs it."""
+    """Make this fork what a start of `python -m rdc` would be, then run it."""
     for number, fd in enumerate(ends):
         os.dup2(fd, number)
     os.closerange(3, LAST_DESCRIPTOR)
@@ -58,7 +58,7 @@ def become(process: FarProcess, ends: list[int]) -> None:
 
 
 def start(process: FarProcess, ends: list[int]) -> int:
-    """Forks one process. Returns its number."""
+    """Fork one process. Return its number."""
     number = os.fork()
     if not number:
         try:
@@ -71,7 +71,7 @@ def start(process: FarProcess, ends: list[int]) -> int:
 
 
 def report(ended: int, number: int, status: int) -> None:
-    """Writes the exit status of the process whose end the descriptor `ended` told of."""
+    """Write the exit status of the process whose end the descriptor `ended` told of."""
     _, code = os.waitpid(number, 0)
     with suppress(OSError):
         os.write(status, b"%d" % os.waitstatus_to_exitcode(code))

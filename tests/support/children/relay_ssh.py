@@ -43,7 +43,7 @@ class Lane:
         self._junk = junk is not None
 
     def run(self, at_limit: Callable[[], None]) -> None:
-        """Passes everything on, up to the limit of a cut, which is `at_limit`'s, or of junk."""
+        """Pass everything on, up to the limit of a cut, which is `at_limit`'s, or of junk."""
         while data := os.read(self._read_fd, READ_BYTES):
             if self._limit is not None and self.passed + len(data) >= self._limit:
                 self._write(data[: self._limit - self.passed])

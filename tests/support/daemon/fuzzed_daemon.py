@@ -79,7 +79,7 @@ class Fuzz:
             self._session()
 
     def check(self) -> Counter[str]:
-        """Raises AssertionError unless all ended as they may; how many ended with which exit code."""
+        """Raise AssertionError unless all ended as they may; return how many ended with which exit code."""
         daemon = self._daemon
         daemon.await_idle()
         assert daemon.process.poll() is None

@@ -66,8 +66,8 @@ class HostileEvents:
         self.events = 0
 
     def run(self, events: int, reloads: int) -> Told:
-        """Raises AssertionError where the daemon ended, grew, logged an internal error, or failed a trusted
-        client; ends by itself."""
+        """Raise AssertionError if the daemon ended, grew, logged an internal error, or failed a trusted
+        client; end by itself."""
         assert self._daemon.sync(self._daemon.url("data/"), self._place / "first").code == 0
         self._daemon.await_idle()
         before = private_kb(self._daemon.process.pid)

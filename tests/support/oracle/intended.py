@@ -37,7 +37,7 @@ EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
 IN_THE_WAY = re.compile(
     r"^could not make way for [^:]*: (.*)$|^rdc: (.*): a directory is in the way", re.MULTILINE
 )
-"""Of stderr: what a directory is in the way of."""
+"""The entry that a directory is in the way of, as both programs print it to stderr."""
 SET_ID = stat.S_ISUID | stat.S_ISGID
 
 

@@ -54,7 +54,7 @@ def run_states(
     *,
     converge_every: int = 0,
 ) -> Outcome:
-    """Checks states, and runs the command again over one in `converge_every` of them."""
+    """Check states, and run the command again over one in `converge_every` of them."""
     outcome = Outcome()
     seen = set()
     for cut in cuts:

@@ -69,7 +69,7 @@ class State:
     """Which file each path leads to."""
 
     def write(self, top: Path) -> Path:
-        """Makes it at `top`, hard links included."""
+        """Make it at `top`, hard links included."""
         write_tree(top, self.tree)
         first: dict[int, bytes] = {}
         for path, file in self.files.items():

@@ -88,7 +88,7 @@ class Log:
         self.names: dict[tuple[int, bytes], int] = {}
         """Which file each name in each directory led to."""
         self._number: dict[int, int] = {}
-        """Of each inode, which file it is at the moment."""
+        """The file that each inode is at the moment."""
         self._begin(before)
         self.files = len(self.first)
         """How many there are in all."""

@@ -70,7 +70,7 @@ def _write_journal(home: Path, records: list[Change]) -> None:
 
 
 def removing(action: str) -> Callable[[Path, Path], Scene]:
-    """Builds the scene of one action. Every content has a whole file in every state, at least once."""
+    """Build the scene of one action. Every content has a whole file in every state, at least once."""
 
     def build(place: Path, library: Path) -> Scene:
         top = _duplicates(place / "top")

@@ -68,7 +68,7 @@ def record(
     argv: Sequence[str] = RDC,
     environ: Mapping[str, str] | None = None,
 ) -> list[Call]:
-    """Runs `rdc WORDS` to its end, which must be a good one; returns its changes below `top`."""
+    """Run `rdc WORDS` to its end, which must be a good one; return its changes below `top`."""
     log.unlink(missing_ok=True)
     env = {**os.environ, "RDC_CATALOG": "off", **(environ or {}), **recording_environment(library, top, log)}
     done = subprocess.run([*argv, *map(str, words)], env=env, capture_output=True, timeout=600, cwd=TOP)

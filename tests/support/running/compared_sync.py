@@ -53,10 +53,10 @@ RULES = (
     "--exclude=/a*/**", "--include=*/", "--exclude=*.gz", "--filter=- m1*.py", "--filter=+ *.db",
 )  # fmt: skip
 MANNERS = ("-z", "--no-compress", "--bwlimit=30m", "--timeout=60", "--no-catalog", "--no-owner", "-S")
-"""What must make no difference in what is there afterwards, but to owners."""
+"""Options that must make no difference to the result, except for owners."""
 
 KINDS = {stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
-"""What is synced."""
+"""The kinds of entries that are synced."""
 
 PATIENCE = 100
 """Seconds for one run."""

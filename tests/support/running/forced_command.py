@@ -8,6 +8,6 @@ from tests.support.children.far_process import ForcedCommand
 
 
 def forced(place: Path, *options: str) -> str:
-    """Writes a remote shell that ignores the client's command, like sshd with a forced command."""
+    """Write a remote shell that ignores the client's command, like sshd with a forced command."""
     environ = {"RDC_CATALOG": f"{place}/catalog", "RDC_OWNER": "yes"}
     return ForcedCommand(("serve", "--stdio", *options), environ, f"{place}/outside").write(place / "forced")

@@ -52,7 +52,7 @@ def killing_library(place: Path) -> Path:
 
 @contextmanager
 def call_killer() -> Iterator[CallKiller]:
-    """Compiles what counts calls, and starts the process. It leaves no process behind."""
+    """Compile what counts calls, and start the process. It leaves no process behind."""
     with tempfile.TemporaryDirectory() as place:
         library = killing_library(Path(place))
         preloaded = f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()

@@ -158,7 +158,7 @@ LOST: dict[str, tuple[str, ...]] = {
         "end_to_end/reflinks/test_power_cut_while_cloning.py::test_a_power_cut",
     ),
 }
-"""What is lost: the beginnings of the names of its tests, below tests/."""
+"""By feature that is lost: the beginnings of the names of its tests, below tests/."""
 
 
 def pytest_configure() -> None:

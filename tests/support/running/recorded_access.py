@@ -61,7 +61,7 @@ USERS = tuple(
 
 
 def build_recorder(place: Path) -> Path:
-    """Compiles the library that is to be preloaded."""
+    """Compile the library that is to be preloaded."""
     library = place / "access_recorder.so"
     source = NATIVE / "access_recorder.c"
     command = [

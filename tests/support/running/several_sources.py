@@ -28,7 +28,7 @@ SOURCE = tree(
 def run(
     top: Path, paths: Sequence[str], options: SyncOptions | None = None, way: Way = Way.HERE, *, at: str = ""
 ) -> Run:
-    """Syncs paths below `top`/s to `top`/d. `at`: what is between the source and each path."""
+    """Sync paths below `top`/s to `top`/d. `at`: what is between the source and each path."""
     done = Run()
     far = "far" if way is Way.PULL else None
     done.report = sync(

@@ -22,7 +22,7 @@ __all__ = ["DaemonLine", "HereLine", "Line", "ShellLine", "Watching", "eventuall
 
 
 def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
-    """Waits for `condition`; fails with `what` it was."""
+    """Wait for `condition`; fail with `what` it was."""
     end = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert time.monotonic() < end, what()
@@ -30,7 +30,7 @@ def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
 
 
 def small_tree(source: Path) -> Path:
-    """Makes a source of some files in three directories."""
+    """Make a source of some files in three directories."""
     (source / "d" / "e").mkdir(parents=True)
     for number in range(20):
         (source / "d" / f"f{number}").write_bytes(b"%d" % number * 500)

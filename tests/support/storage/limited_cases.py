@@ -13,7 +13,7 @@ __all__ = ["CASES", "MOST_LINES", "SECOND", "WHEN", "State", "contents", "state"
 SECOND = 10**9
 WHEN = 1_700_000_000_123_456_789
 MOST_LINES = 4
-"""Of problems and notices: one a kind, and each of these file systems has few kinds."""
+"""The most lines about problems and notices: one a kind, and each of these file systems has few kinds."""
 
 CASES = {
     "nothing odd": PLAIN,

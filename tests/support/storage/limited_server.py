@@ -42,7 +42,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _check(name: str) -> None:
-    """Fails as a field of Oddities says."""
+    """Fail as a field of Oddities says."""
     if name:
         _refuse(name)
 
@@ -63,7 +63,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc] # mfusepy has no types
         self._changes = 0
 
     def _change(self, *refusals: str) -> None:
-        """Counts a call that changes something, unless it is refused."""
+        """Count a call that changes something, unless it is refused."""
         for name in refusals:
             _check(name)
         self._changes += 1
@@ -234,7 +234,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc] # mfusepy has no types
     # Names
 
     def _give(self, path: str) -> None:
-        """Gives a new entry to the user who made it."""
+        """Give a new entry to the user who made it."""
         uid, gid, _ = mfusepy.fuse_get_context()
         os.chown(self._real(path), uid, gid, follow_symlinks=False)
 

@@ -40,11 +40,11 @@ class SlowStorage:
         subprocess.run([os.environ.get("CC", "cc"), *flags, source, "-o", self._library, "-ldl"], check=True)
 
     def run(self, *words: str | Path, **waits: int | str) -> SlowRun:
-        """Runs `rdc WORDS`. `waits`: variables of slow_calls.c without SLOW_, such as open=2000."""
+        """Run `rdc WORDS`. `waits`: variables of slow_calls.c without SLOW_, such as open=2000."""
         return self.run_python("-m", "rdc", *words, **waits)
 
     def run_python(self, *words: str | Path, **waits: int | str) -> SlowRun:
-        """Runs Python with these words."""
+        """Run Python with these words."""
         self._counts.write_bytes(bytes(8))
         variables = {f"SLOW_{name.upper()}": str(value) for name, value in waits.items()}
         environ = {

@@ -117,7 +117,7 @@ class PackedFrame:
     bases: bytes = b""
     """Keys; with them it is a delta."""
     depth: int = 1
-    """Of a delta."""
+    """The depth of a delta."""
     stored: bytes | None = None
     """None: the content itself, or any bytes in a delta."""
     packed: bool = False

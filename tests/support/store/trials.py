@@ -49,7 +49,7 @@ def contents_of(store: Path, number: int) -> dict[str, bytes]:
 
 
 MEASURED_TURNS = 10
-"""Of so many turns one is left alone, to see how long the others may be killed for."""
+"""One in this many turns is not killed, to see how long the others may be killed for."""
 
 
 class _Tree:

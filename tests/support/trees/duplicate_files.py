@@ -13,7 +13,7 @@ __all__ = ["Collector", "make", "names_in"]
 
 
 def make(top: Path, **files: bytes) -> list[bytes]:
-    """Writes these below `top`, "__" in a name being a slash; the paths to search."""
+    """Write these below `top`, "__" in a name being a slash; return the paths to search."""
     for name, data in files.items():
         path = top / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def link(top: Path, *names: str) -> None:
-    """Makes all of them names of the first; their directories keep their times."""
+    """Make all of them names of the first; their directories keep their times."""
     for name in names[1:]:
         place = (top / name).parent
         times = place.stat()

@@ -10,7 +10,7 @@ __all__ = ["linked_tree"]
 
 
 def linked_tree(top: Path, seed: int) -> None:
-    """Adds the tree of `seed` to `top`: some 60 files of up to 200 kB in 20 directories."""
+    """Add the tree of `seed` to `top`: some 60 files of up to 200 kB in 20 directories."""
     rng = random.Random(seed)
     directories = [top]
     for number in range(rng.randrange(8, 40)):

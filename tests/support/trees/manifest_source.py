@@ -141,7 +141,7 @@ def feed(descent: ManifestDescent, answer: Answer) -> None:
 
 
 def descend(descent: ManifestDescent, source: SourceModel) -> Driven:
-    """Drives it to its end, everything through the wire's codecs."""
+    """Drive it to its end, everything through the wire's codecs."""
     done = Driven(asked=[])
     assert done.asked is not None
     while questions := descent.questions():

@@ -69,7 +69,7 @@ def parent_of(path: bytes) -> bytes:
 
 
 def walk_order(path: bytes) -> tuple[tuple[bytes, ...], bytes]:
-    """Sorts entries as a walk finds them: by directory in pre-order, then by name."""
+    """Sort entries as a walk finds them: by directory in pre-order, then by name."""
     *directories, name = path.split(b"/")
     return tuple(directories), name
 

@@ -56,7 +56,7 @@ CLAIMS = Claims((0, 2, 9), b"aabbcc")
 
 
 LOOKS: set[type[Message]] = {TierRequest, RowsRequest, *answers_to(TierRequest, RowsRequest)}
-"""What belongs to a manifest; the other requests and answers to a listing."""
+"""The messages that belong to a manifest; the other requests and answers belong to a listing."""
 
 
 def everything(connection: Connection) -> list[Received]:

@@ -54,7 +54,7 @@ TEMPORARY = ".rdc-0123456789abcdef.tmp"
 
 
 STORE = ".rdc-undo"
-"""What syncs kept to be undone: no peer reads it or writes in it, by whatever way."""
+"""The directory of what syncs keep to be undone: no peer reads it or writes in it, by whatever way."""
 
 
 NAMES = ("a", "b", "c", "d", "out", "abs", "sec", "deep", "new", TEMPORARY, ".ssh", "one", "store", STORE)

@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 SESSION_KB = 120_000
-"""What a session may come to that a hostile peer talks to, all that it shares with the daemon included: 50 MB
-of program, windows and queues."""
+"""The memory that a session with a hostile peer may take, with all that it shares with the daemon: 50 MB of
+program, windows and queues."""
 
 
 @contextmanager

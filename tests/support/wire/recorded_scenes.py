@@ -143,7 +143,7 @@ SCENES = {
 def play(
     scene: Scene, dialler: Role, place: Path, *, lines: list[Line] | None = None, live: bool | None = None
 ) -> list[Line]:
-    """Plays a scene in `place`, an empty directory. Returns what both ends wrote.
+    """Play a scene in `place`, an empty directory. Return what both ends wrote.
 
     lines: of a recorded session, whose one end takes part. live: which end is today's then, True for the
     dialler. The destination is `place`/destination.

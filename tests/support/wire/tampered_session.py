@@ -35,9 +35,9 @@ from tests.support.trees.trees import File, Link, Tree, describe, litter, read_t
 __all__ = ["SCENES", "Scene", "Tampered", "Tampering"]
 
 ATTEMPT_SECONDS = 20
-"""Of processor time: a session of a scene takes half a second."""
+"""Seconds of processor time: a session of a scene takes half a second."""
 GROWTH_KB = 150_000
-"""What an attempt may take of memory, both ends together: a session as it should be takes a third."""
+"""The memory that an attempt may take, both ends together: a session as it should be takes a third."""
 
 ODD = (0, 1, 2, 3, 7, 63, 64, 255, 256, 1023, 1024, 4096, 16_384, 65_535, 65_536, 1 << 20, (1 << 31) - 1,
        (1 << 32) - 1, 1 << 32, (1 << 63) - 1)  # fmt: skip

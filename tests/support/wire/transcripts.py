@@ -120,7 +120,7 @@ class RecordedEnd:
         self._dialler = dialler
         self._expected = b"".join(line.data for line in lines if line.by_dialler is not dialler)
         self._decoders = Decoder(), Decoder()
-        """Of what is expected, and of what comes."""
+        """The decoders of what is expected, and of what arrives."""
         self._awaited: deque[Sent] = deque()
         self._came: deque[Sent] = deque()
         self._bytes = bytearray()

@@ -218,7 +218,7 @@ complete -c rdc -n '__fish_seen_subcommand_from unite' -l status -d 'show the la
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l forget -d 'forget the pair; the next run is like the first'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -s c -l checksum -d 'compare files that are new on both sides by content, not by size and time'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l unit -x -d 'treat directories of this NAME as a whole, like .git; repeatable'
-complete -c rdc -n '__fish_seen_subcommand_from unite' -s X -l xattrs -d 'sync extended attributes (user.*), too; both directories on this machine'
+complete -c rdc -n '__fish_seen_subcommand_from unite' -s X -l xattrs -d 'sync extended attributes (user.*), too'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -s A -l acls -d 'sync POSIX ACLs, too; both directories on this machine'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l no-fsync -d 'do not fsync: faster, but a power failure may lose what this run wrote'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l watch -d 'keep running: sync again after each change, until Ctrl-C or SIGTERM'

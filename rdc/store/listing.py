@@ -1,0 +1,59 @@
+"""The snapshots of a store as `rdc store list` shows them: those that can be read, and why not the others."""
+
+from __future__ import annotations
+
+from rdc.lean.records import Record
+from rdc.store.place import PackStore
+from rdc.store.records import SnapshotInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.errors import FileError
+
+
+class SnapshotList(Record):
+    """All snapshots of a store."""
+
+    found: tuple[SnapshotInfo, ...]
+    """Those that can be read, by their numbers."""
+    errors: tuple[FileError, ...]
+    """The errors of the others."""
+
+
+def list_snapshots(store: bytes, *, alone: bool) -> SnapshotList:
+    """Return the snapshots of a store. `alone`: count what each one alone needs, for which trees are read.
+
+    That stays unknown if one cannot be read, which may need the same. Raises RdcError if there is no store.
+    """
+    with PackStore.open(store) as opened:
+        opened.hold()
+        readable = opened.readable()
+        found = readable.snapshots
+        sizes: Sequence[int | None] = [None] * len(found)
+        if alone and found and not readable.errors:
+            from rdc.store.marking import bytes_alone
+            from rdc.store.reader import StoreReader
+
+            reader = StoreReader(opened)
+            try:
+                sizes = bytes_alone(reader, found)
+            finally:
+                reader.close()
+    infos = [
+        SnapshotInfo(
+            one.number,
+            one.seconds,
+            one.series,
+            one.host,
+            one.path,
+            one.entries,
+            one.files,
+            one.size,
+            one.stored,
+            size,
+        )
+        for one, size in zip(found, sizes, strict=True)
+    ]
+    return SnapshotList(tuple(infos), tuple(readable.errors.values()))

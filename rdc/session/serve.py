@@ -192,7 +192,7 @@ def answer(
     open_, hello, round_ = yield from _receive_open()
     knows_nodes = knows(hello, SPECIALS)
     admitted = admit(open_)
-    yield Pace(admitted.options.bandwidth, admitted.options.timeout)
+    yield Pace(admitted.options.bandwidth, admitted.options.timeout, not admitted.options.fewest_bytes)
     if open_.rules_follow:
         rules = yield from receive_rules()
         admitted = replace(admitted, options=replace(admitted.options, rules=rules))

@@ -284,7 +284,7 @@ class SyncRun:
     def opening(self, role: Role) -> Conversation[None]:
         """Set the limits and ask the remote side, in its role, to open its path."""
         path = (self.source if role is Role.SOURCE else self.destination).path
-        yield Pace(self.options.bandwidth, self.options.timeout)
+        yield Pace(self.options.bandwidth, self.options.timeout, not self.options.fewest_bytes)
         selects = self._selected is not None
         yield from send_open(role, path, self._secret, self.options, selects=selects)
         if self._selected is not None:

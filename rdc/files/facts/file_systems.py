@@ -514,7 +514,8 @@ class _Trial:
             if not _can(lambda: link(follow_symlinks=False)):
                 return False
         except OSError as error:
-            if error.errno != errno.EXDEV:
+            # ENOENT is what the kernel says of a file that its file system counts no name of.
+            if error.errno not in {errno.EXDEV, errno.ENOENT}:
                 raise
             return False
         one, other = self._stat(old), self._stat(new)

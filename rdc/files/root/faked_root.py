@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 
-from rdc.files.base.metadata import ANYTHING, Anything, Attempt, Expected, kind_of, stat_entry
+from rdc.files.base.metadata import ANYTHING, Anything, Attempt, Expected, Shortfall, kind_of, stat_entry
 from rdc.files.root.listing_view import FORMAT_OF_KIND, Faked, faked_at, set_faked_on_name, set_faked_open
 from rdc.files.root.root import Root
 from rdc.limits import PATH_BYTES
@@ -93,11 +94,27 @@ class FakedRoot(Root):
             set_faked_on_name(aside, parent, wanted, owner=owner, new=faked, timed=timed)
 
         self._replace(path, f"make the {kind.name.lower()}", kind, make, None, owner=owner, expected=expected)
+        if self.storage.settles and metadata is not None:
+            self.set_metadata(path, kind, metadata, owner=owner)
 
     def set_on_open(
         self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
     ) -> None:
-        set_faked_open(fd, metadata, owner=owner, timed=self.storage.times_files)
+        def keep() -> None:
+            set_faked_open(fd, metadata, owner=owner, timed=self.storage.times_files)
+
+        attempt(Shortfall.MODE, keep)
+
+    def settle(self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int) -> None:
+        """Set once more what a new file stands for, like Root.settle."""
+        name = path.rpartition(b"/")[2]
+
+        def keep() -> None:
+            now = stat_entry(name, directory)
+            if stat.S_ISREG(now.st_mode) and now.st_size == size:
+                set_faked_on_name(name, directory, metadata, owner=owner, timed=self.storage.times_files)
+
+        self.storage.attempts(path)(Shortfall.MODE, keep)
 
     def set_metadata(
         self,
@@ -131,6 +148,7 @@ class FakedRoot(Root):
                 wanted = self.storage.onto_found(metadata, shown, kind)
             elif chosen is not None:
                 wanted = chosen(metadata, now)
-            set_faked_on_name(name, parent, wanted, owner=owner, timed=kind not in self.reads.untimed)
+            keep = partial(set_faked_on_name, name, parent, wanted, owner=owner)
+            self.storage.attempts(path)(Shortfall.MODE, partial(keep, timed=kind not in self.reads.untimed))
 
         self.perform(path, "set its metadata", apply)

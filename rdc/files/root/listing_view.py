@@ -182,14 +182,16 @@ def _set(
         os.utime(path, ns=(found.st_atime_ns, real_time(wanted.mtime_ns)))
     format_ = stat.S_IFMT(found.st_mode if faked is None else faked.mode)
     mode = wanted.mode & 0o777 | (0o700 if stat.S_ISDIR(found.st_mode) else 0o600)
-    if mode != stat.S_IMODE(found.st_mode):
+    shown = stat.S_IMODE(found.st_mode)
+    if mode != shown:
         os.chmod(path, mode)
+        shown = stat.S_IMODE(os.stat(path).st_mode)  # some file systems change nothing and say nothing
     there = (found.st_uid, found.st_gid)
     known = there if faked is None else (faked.uid, faked.gid)
     uid, gid = (wanted.uid, wanted.gid) if owner else known
     major, minor = (0, 0) if faked is None else (faked.major, faked.minor)
     kept = Faked(format_ | wanted.mode, major, minor, uid, gid)
-    if kept.mode == stat.S_IFMT(found.st_mode) | mode and (uid, gid) == there:
+    if kept.mode == stat.S_IFMT(found.st_mode) | shown and (uid, gid) == there:
         try:
             os.removexattr(path, FAKED_NAME)
         except OSError as error:

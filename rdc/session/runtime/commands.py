@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.protocol.messages import Message
+    from rdc.session.runtime.packing_trials import PackingTrials
 
 
 # Chooses the compression level. Text and the first bytes of code always get the high level; more code and new
@@ -49,6 +50,17 @@ FAST = 32 << 20
 level adds 0.6 MB and saves 0.03 s on both sides, as long as a link of 20 MB/s needs for 0.6 MB."""
 
 
+TRIED = 16 << 20
+"""Bytes per second below which a link does not carry new files without compression to try that: level 3 takes
+a tenth of the time that a line of 100 Mbit/s needs for the bytes that it saves."""
+
+TRIED_WAITING = 1 << 20
+"""Bytes that may wait for the link when that begins."""
+
+KNOWN_BYTES = 4 << 20
+"""Bytes that have left before that is tried at all. Pipes, the remote shell and sockets take some at once."""
+
+
 class Content(Enum):
     """The kinds of content that a session sends."""
 
@@ -64,7 +76,22 @@ class Content(Enum):
 class CompressionPolicy:
     """The compression policy for one direction of a session."""
 
-    __slots__ = ("_carried", "_code", "_limit", "_packs", "_seconds")
+    __slots__ = (
+        "_carried",
+        "_code",
+        "_limit",
+        "_new",
+        "_packs",
+        "_seconds",
+        "_taken",
+        "_trials",
+        "_tries",
+        "_waited",
+        "clock",
+        "is_trying",
+        "left",
+        "waiting",
+    )
 
     def __init__(self, *, packs: bool = False) -> None:
         """`packs`: the user wants everything compressed."""
@@ -73,16 +100,36 @@ class CompressionPolicy:
         self._limit = 0
         self._carried = 0
         self._seconds = 0.0
+        self._taken = 0
+        self._waited = 0.0
+        self._new = PLAIN
+        """The level of the new files that are being sent, unless they go without compression."""
+        self._tries = False
+        self._trials: PackingTrials | None = None
+        self.clock: Callable[[], float] | None = None
+        """Tells when content was sent; None: there is no line."""
+        self.left = 0
+        """Bytes that the link has taken."""
+        self.waiting = 0
+        """Bytes that wait for the link."""
+        self.is_trying = False
+        """New files are sent in both ways, to compare. Few bytes may wait then, or nothing could be measured:
+        what waits has cost no time yet."""
 
-    def limit(self, bandwidth: int) -> None:
-        """Send at most this many bytes a second from now on; 0: as many as the link takes."""
+    def limit(self, bandwidth: int, *, tries: bool = False) -> None:
+        """Send at most this many bytes a second from now on; 0: as many as the link takes. `tries`: the user
+        wants new files soon rather than in few bytes."""
         self._limit = bandwidth
+        self._tries = tries and not self._packs
 
-    def note_delay(self, carried: int, seconds: float) -> None:
-        """Note the time during which there was more to send than the link took, and the bytes that it
-        took."""
-        self._carried += carried
-        self._seconds += seconds
+    def note_delay(self, carried: int, seconds: float, *, by_link: bool = True) -> None:
+        """Note the time during which there was more to send than the link took, and the bytes that it took.
+        `by_link`: because of the link, and not of a remote side that is busy."""
+        self._taken += carried
+        self._waited += seconds
+        if by_link:
+            self._carried += carried
+            self._seconds += seconds
 
     @property
     def slow(self) -> bool:
@@ -95,18 +142,41 @@ class CompressionPolicy:
         return not 0 < self._limit < FAST and self._carried >= FAST * self._seconds
 
     def compression(self, content: Content, size: int = 0) -> CompressionLevel:
-        """Return the level for the next content. `size`: its bytes, if it is code."""
+        """Return the level for the next content. `size`: its bytes, if it is code or a part of new files."""
         if content is Content.NEW:
-            return HARD if self.slow else PLAIN
+            return self._level_of_part(size) if size else self._level_of_new()
         if content is Content.TEXT:
             return HARD
         if content is Content.QUICK or content is Content.BARE:
             # The destination measured the line. What this side has measured outweighs that.
+            self._tries = self.is_trying = False
             return HARD if self.slow else QUICKEST if content is Content.QUICK or self._packs else RAW
         self._code += size
         if self._code <= HARD_FIRST or self.slow:
             return HARD
         return QUICKEST if self.fast else QUICK
+
+    def _level_of_new(self) -> CompressionLevel:
+        self._new = HARD if self.slow else PLAIN
+        return self._new
+
+    def _level_of_part(self, size: int) -> CompressionLevel:
+        """Return the level for the next `size` bytes of new files. It is not chosen again for each: a change
+        begins a new window, in which zstd knows nothing of what came before."""
+        self.is_trying = (
+            self._tries and self.clock is not None and self._new is not HARD and self.left >= KNOWN_BYTES
+        )
+        if not self.is_trying or self.clock is None:
+            return self._new
+        if self._trials is None:
+            if self.waiting > TRIED_WAITING:
+                return self._new
+            from rdc.session.runtime.packing_trials import PackingTrials  # few sessions send as much
+
+            self._trials = PackingTrials()
+        is_fast = not 0 < self._limit < TRIED and self._taken >= TRIED * self._waited
+        self._trials.count(size, self.clock(), fast=is_fast)
+        return RAW if self._trials.plain else self._new
 
 
 # The commands that a conversation yields: send, receive, flush, wait, set limits, set compression.
@@ -149,6 +219,8 @@ class Pace(Record):
     """Bytes per second that this side may write."""
     timeout: int
     """Seconds without a byte in either direction after which the session ends."""
+    tries: bool = False
+    """Whether new files may go without compression if they end sooner."""
 
 
 class Idle(Record):
@@ -170,7 +242,7 @@ class SetCompression(Record):
 
     content: Content
     size: int = 0
-    """Bytes of the content, if it is code."""
+    """Bytes of the content, if it is code or a part of new files."""
 
 
 class AskAgreement(Record, frozen=False):

@@ -370,6 +370,11 @@ PENDING_HIGH = 256 << 10
 """Queued bytes at which a sending conversation is held up. Two blocks keep the pipe filled."""
 
 
+QUEUED_HIGH = 8 << 20
+"""Bytes that a conversation may queue that looks for input after each message. Where the remote side is busy,
+it works ahead; a slow link must not make it hold all that it sends."""
+
+
 class RefusedError(RdcError):
     """An error that the remote side sent; it must not be sent back."""
 
@@ -401,6 +406,8 @@ class Runner(Generic[T]):
         """The transport was given what the Flush in hand has queued, and took what it could."""
         self.clock: Callable[[], float] | None = None
         """Tells when messages came; None: there is no line."""
+        self.queued = 0
+        """Bytes that were taken from the connection and that the transport has not taken yet."""
         self._conversation = conversation
         self._command: Command | None = None
         self._value: T | None = None
@@ -421,6 +428,11 @@ class Runner(Generic[T]):
         return self._command if isinstance(self._command, Idle) else None
 
     @property
+    def most_queued(self) -> int:
+        """Return the bytes that may wait for the transport beside those of the connection."""
+        return PENDING_HIGH if self.policy.is_trying else QUEUED_HIGH
+
+    @property
     def sends(self) -> bool:
         """Return whether the conversation has more to send than may be queued."""
         return isinstance(self._command, Send)
@@ -438,7 +450,7 @@ class Runner(Generic[T]):
         while not self.over:
             command = self._command
             if command.__class__ is Send:  # tested first and outside `match`, because most commands are Sends
-                if connection.pending >= PENDING_HIGH:
+                if connection.pending >= PENDING_HIGH or self.queued >= self.most_queued:
                     return
                 connection.send(command.message, command.round)
                 self._reply(None)
@@ -453,7 +465,9 @@ class Runner(Generic[T]):
                     polled = self._handed_over = False
                     self._reply(None)
                 case SetCompression(content, size):
-                    self.connection.set_compression(self.policy.compression(content, size))
+                    self.policy.left = connection.bytes_sent - self.queued
+                    self.policy.waiting = connection.pending + self.queued
+                    connection.set_compression(self.policy.compression(content, size))
                     self._reply(None)
                 case AskAgreement() as question:
                     if connection.agreement is not None:
@@ -550,20 +564,24 @@ def run(
     not know yet is first sent to it.
     """
     runner = Runner(conversation, connection, policy)
-    runner.clock = time.monotonic
+    runner.clock = runner.policy.clock = time.monotonic
     link = ByteLink(connection, transport, timeout, stop)
     try:
         try:
             polled = False
             while True:
                 check_stop(stop)
+                runner.queued = link.queued
                 runner.advance(polled)
                 polled = True
                 _set_pace(runner, link)
                 if runner.over:
                     break
                 if runner.sends:
-                    runner.policy.note_delay(*link.drain(PENDING_LOW))
+                    # What was queued before may wait for a remote side that is busy, not for the link.
+                    is_full = connection.pending >= PENDING_HIGH
+                    until = PENDING_LOW if is_full else runner.most_queued // 2
+                    runner.policy.note_delay(*link.drain(until), by_link=is_full)
                     if link.ended:
                         _raise_ended(runner)
                 elif runner.idle is not None:
@@ -600,7 +618,7 @@ def _set_pace(runner: Runner[Any], link: ByteLink) -> None:
     link.bucket = None
     if pace.bandwidth:
         link.bucket = TokenBucket(pace.bandwidth)
-    runner.policy.limit(pace.bandwidth)
+    runner.policy.limit(pace.bandwidth, tries=pace.tries)
     if pace.timeout:
         link.timeout = pace.timeout
         if runner.heartbeat is None:

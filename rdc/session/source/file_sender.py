@@ -11,7 +11,7 @@ from rdc.files.bulk.small_files import ListedFiles, read_together
 from rdc.lean.records import Record, replace
 from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
-from rdc.protocol.messages import FileBatch, FileEnd, FileFailed, Resized
+from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Resized
 from rdc.session.runtime.commands import Content, Conversation, Send, SetCompression
 from rdc.session.source.range_answers import SentContent, digest_of, has_holes
 from rdc.session.source.tree_description import Demand, Description, no_file
@@ -158,11 +158,14 @@ class FileSender:
         self._clones = clones
         self._waiting = _Waiting()
         self._sent = SentContents()
+        self._content = Content.NEW
+        """What is being sent, for its compression."""
 
     def send(self, files: tuple[int, ...], round_: int, packing: int = 0) -> Conversation[None]:
         """Send these files. `packing`: as in FileRequest. Raises ProtocolError for entries that are no
         regular files."""
-        yield SetCompression(PACKINGS[packing])
+        self._content = PACKINGS[packing]
+        yield SetCompression(self._content)
         manifest = self._description.manifest
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]
@@ -186,6 +189,11 @@ class FileSender:
                 others = [*(yield from self._flush(round_)), *others]
             yield from self._send_others(others, round_)
         yield from self._send_others((yield from self._flush(round_)), round_)
+
+    def _part(self, size: int) -> Conversation[None]:
+        """Announce the next `size` bytes of content, if it is open how they are compressed."""
+        if self._content is Content.NEW:
+            yield SetCompression(Content.NEW, size)
 
     def _runs(self, files: tuple[int, ...]) -> list[tuple[int, Sequence[int]]]:
         """Group files by directory."""
@@ -225,6 +233,7 @@ class FileSender:
             sizes = [size for size, fine in zip(sizes, good, strict=True) if fine]
             files = [file for file, fine in zip(files, good, strict=True) if fine]
         if files:
+            yield from self._part(len(content))
             batch = FileBatch(tuple(files), tuple(sizes), blake3(content).digest(), content)
             yield Send(batch, round_)
             yield from self._listen()
@@ -265,6 +274,8 @@ class FileSender:
                 with clone or nullcontext(source) as read:
                     content = SentContent(file, read, read.content_name if name else None)
                     for message in content.messages():
+                        if isinstance(message, Data):
+                            yield from self._part(len(message.payload))
                         yield Send(message, round_)
                         yield from self._listen()
                     sent = SentFile(file, content.digest(), content.hollow)

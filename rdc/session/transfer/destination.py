@@ -417,7 +417,7 @@ class Destination:
         options, root, catalog = terms.options, destination_root.root, terms.signer.catalog
         asked = replace(asked_metadata(options), attributes=described.attributes)
         if not root.storage.is_learned:
-            root.rely_on(known_facts(root, catalog), learned=False)
+            root.rely_on(known_facts(root, catalog, fakes=root.reads.fakes), learned=False)
         root.storage.agree(asked, start.kept, insists=bool(options.owner))
         self.terms = terms
         self.options = options

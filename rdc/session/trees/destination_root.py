@@ -25,7 +25,7 @@ from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import LONG_HOLE_BYTES, Root, WritePolicy
 from rdc.lean.records import Record, replace
 from rdc.model.entries import DEVICES, Kind
-from rdc.model.preserved import ALL_MODES, AttributeKinds, FileSystemFacts, Preserved
+from rdc.model.preserved import ALL_KEPT, ALL_MODES, AttributeKinds, FileSystemFacts, Preserved
 from rdc.progress import Problem
 from rdc.session.trees.sites import ANYWHERE, Site, parent_of, served_path
 
@@ -40,15 +40,30 @@ if TYPE_CHECKING:
     from rdc.session.trees.destination_options import AlternateDirectories, DirectoryLinks
 
 
-def known_facts(root: Root, catalog: SignatureStore) -> FileSystemFacts:
-    """Return what an earlier run learned of the file system of `root`, or what its type makes one assume."""
+def known_facts(root: Root, catalog: SignatureStore, *, fakes: bool = False) -> FileSystemFacts:
+    """Return what an earlier run learned of the file system of `root`, or what its type makes one assume.
+    `fakes`: entries stand for others, as with --fake-super."""
     if root.given is not None:
         return root.given.facts
     try:
         found = catalog.facts_of(mount_key(root.fileno()))
     except OSError:
         found = None
-    return facts_by_type(root) if found is None else found
+    facts = facts_by_type(root) if found is None else found
+    return _behind_attributes(facts) if fakes else facts
+
+
+def _behind_attributes(facts: FileSystemFacts) -> FileSystemFacts:
+    """Return what a file system keeps of entries that stand for others: an attribute has their owners and
+    modes, and a regular file stands for a link or special file. Times are those of the file system."""
+    keeps = facts.keeps
+    untimed = keeps.untimed - {Kind.SYMLINK} | (
+        {Kind.SYMLINK} if Kind.FILE in keeps.untimed else frozenset[Kind]()
+    )
+    kept = replace(
+        ALL_KEPT, granularity=keeps.granularity, untimed=frozenset(untimed), attributes=keeps.attributes
+    )
+    return replace(facts, keeps=kept)
 
 
 class DestinationStorage:
@@ -67,9 +82,10 @@ class DestinationStorage:
         self._catalog = catalog
         self._tell = report
         self._asked = asked
-        self._tries = not (options.dry_run or root.append_only or root.reads.fakes)
+        self._tries = not (options.dry_run or root.append_only)
         self._before = root.storage.facts
         self._kept = 0
+        self._learned: FileSystemFacts | None = None
         self.doubts_times = False
         """Times are kept, against what was remembered. So no run has set those of the files that are there,
         and one that is near a source's is so by chance: contents are compared, in this run."""
@@ -92,10 +108,12 @@ class DestinationStorage:
         if learned is None:
             self._root.rely_on(storage.facts, learned=True)
             return False
+        self._learned = learned.facts
+        facts = _behind_attributes(learned.facts) if self._root.reads.fakes else learned.facts
         # A trial syncs nothing. The first refusal of a run shows.
-        self._root.rely_on(replace(learned.facts, syncs=storage.facts.syncs), learned=True)
-        self.doubts_times = Kind.FILE in untimed - learned.facts.keeps.untimed
-        self._report_lost(learned.facts.keeps, learned.refusals.get)
+        self._root.rely_on(replace(facts, syncs=storage.facts.syncs), learned=True)
+        self.doubts_times = Kind.FILE in untimed - facts.keeps.untimed
+        self._report_lost(facts.keeps, learned.refusals.get)
         return storage.preserved != before
 
     def _report_lost(self, keeps: Preserved, refused: Callable[[Shortfall], int | None]) -> None:
@@ -168,12 +186,17 @@ class DestinationStorage:
         storage = self._root.storage
         if not storage.is_learned:
             return
+        facts = storage.facts
+        if self._root.reads.fakes:
+            if self._learned is None:
+                return
+            facts = replace(self._learned, syncs=facts.syncs)
         try:
             key = mount_key(self._root.fileno())
         except (OSError, FileError):
             return
-        if storage.facts != facts_by_type(self._root) or self._catalog.facts_of(key) is not None:
-            self._catalog.remember_facts(key, storage.facts)
+        if facts != facts_by_type(self._root) or self._catalog.facts_of(key) is not None:
+            self._catalog.remember_facts(key, facts)
 
 
 def _joined(words: list[str]) -> str:
@@ -281,7 +304,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: 
     except RdcError:
         return preserved
     try:
-        found = known_facts(root, catalog).keeps
+        found = known_facts(root, catalog, fakes=options.fake_super).keeps
         kinds = AttributeKinds.NONE
         if preserved.attributes:
             from rdc.files.facts.xattrs import attribute_kinds_of

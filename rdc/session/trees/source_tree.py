@@ -268,7 +268,7 @@ def changes_of(chmod: str) -> ModeChanges | None:
 
 def _preserved(root: Root, kinds: AttributeKinds, catalog: SignatureStore) -> Preserved:
     """Return what the file system of `root` preserves, of extended attributes only `kinds`."""
-    preserved = known_facts(root, catalog).keeps
+    preserved = known_facts(root, catalog, fakes=root.reads.fakes).keeps
     if not kinds:
         return replace(preserved, attributes=AttributeKinds.NONE)
     from rdc.files.facts.xattrs import attribute_kinds_of

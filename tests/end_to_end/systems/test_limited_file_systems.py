@@ -183,6 +183,55 @@ def test_hard_links_where_they_do_not_show(name: str, mount: OddMount, tmp_path:
     assert runs.items == []
 
 
+FAKED = [
+    "nothing odd",
+    "2 s",
+    "100 ns",
+    "1 s, up",
+    "floating point",
+    "time at close",
+    "time at rename",
+    "0777",
+]
+FAKED += [
+    "read-only bits",
+    "owner ignored",
+    "chown",
+    "no symlinks",
+    "fifos of another kind",
+    "an object store",
+]
+
+
+@pytest.mark.parametrize("name", FAKED)
+def test_what_attributes_stand_for_is_in_step_after_one_run(
+    name: str, mount: OddMount, tmp_path: Path
+) -> None:
+    """With --fake-super, an attribute has modes and owners where chmod has no effect; files stand for links
+    and special files."""
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    runs, options = Runs(Catalog(tmp_path / "catalog")), rdc.SyncOptions(fake_super=True)
+    mount.become(CASES[name])
+    runs.sync(source, copy, options)
+    assert [problem for problem in runs.problems if problem.code] == []
+    assert contents(source).items() <= contents(copy).items()
+    before = mount.count()
+    runs.sync(source, copy, options)
+    assert runs.items == [] and runs.problems == []
+    assert mount.count() == before
+    runs.sync(source, mount.point / f"{tmp_path.name} plain")
+    runs.assert_idle(mount, source, mount.point / f"{tmp_path.name} plain", CASES[name])
+
+
+def test_content_arrives_where_no_attribute_can_be_kept(mount: OddMount, tmp_path: Path) -> None:
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    runs = Runs(Catalog(tmp_path / "catalog"))
+    mount.become(CASES["xattrs"])
+    runs.sync(source, copy, rdc.SyncOptions(fake_super=True))
+    assert contents(source).items() <= contents(copy).items()
+    assert any("permissions of" in problem.message and problem.code for problem in runs.problems)
+
+
 FEW = settings(
     max_examples=10,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

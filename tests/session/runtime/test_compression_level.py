@@ -9,12 +9,14 @@ import pytest
 from rdc.limits import DATA_BYTES
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data
-from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel
+from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, RAW, CompressionLevel
 from rdc.session.runtime import commands as pressure_module
 from rdc.session.runtime.commands import (
     FAST,
     HARD_FIRST,
+    KNOWN_BYTES,
     SLOW,
+    TRIED,
     CompressionPolicy,
     Content,
     Send,
@@ -71,6 +73,40 @@ def test_a_limit_is_a_slow_link() -> None:
     ):
         policy.limit(limit)
         assert (policy.slow, policy.fast) == (slow, fast)
+
+
+def parts_of(policy: CompressionPolicy, count: int) -> list[CompressionLevel]:
+    """Ask for the levels of `count` parts of new files that take 90 MB/s with compression and 300 without."""
+    now = 0.0
+    policy.clock = lambda: now
+    policy.compression(Content.NEW)
+    levels = []
+    for _ in range(count):
+        levels.append(policy.compression(Content.NEW, DATA_BYTES))
+        now += DATA_BYTES / (300e6 if levels[-1] is RAW else 90e6)
+    return levels
+
+
+def test_new_files_go_without_compression_where_that_ends_sooner() -> None:
+    policy = CompressionPolicy()
+    policy.limit(0, tries=True)
+    assert set(parts_of(policy, 100)) == {PLAIN}  # what lies between is not known to carry as much
+    policy.left = KNOWN_BYTES
+    assert parts_of(policy, 200).count(RAW) > 150
+
+
+@pytest.mark.parametrize("case", ["fewest bytes", "packs", "slow", "limited", "blocked", "told"])
+def test_new_files_are_compressed_where_bytes_count(case: str) -> None:
+    policy = CompressionPolicy(packs=case == "packs")
+    policy.left = KNOWN_BYTES
+    policy.limit(TRIED - 1 if case == "limited" else 0, tries=case != "fewest bytes")
+    if case == "slow":
+        policy.note_delay(SLOW - 1, 1.0)
+    if case == "blocked":
+        policy.note_delay(TRIED - 1, 1.0)
+    if case == "told":
+        assert policy.compression(Content.BARE) is RAW  # the destination finds it out
+    assert set(parts_of(policy, 200)) == {HARD if case == "slow" else PLAIN}
 
 
 NOISE = random.Random(5).randbytes(DATA_BYTES)

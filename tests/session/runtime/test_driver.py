@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 from typing import Any
@@ -12,10 +13,12 @@ from rdc.errors import ExitCode, StreamError
 from rdc.limits import DATA_BYTES, INBOUND_BYTES
 from rdc.protocol import messages
 from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Data
 from rdc.session.runtime.commands import Flush, Receive, Send
-from rdc.session.runtime.driver import run
-from rdc.transport.base import Exchange
+from rdc.session.runtime.driver import PENDING_HIGH, QUEUED_HIGH, run
+from rdc.transport.base import Exchange, Transport
 from rdc.transport.pipes import ChildTransport
+from tests.session.runtime import plain_conversations
 from tests.session.runtime.plain_conversations import destination, source
 from tests.support.project_paths import TOP
 from tests.support.running.driven_pairs import (
@@ -26,6 +29,7 @@ from tests.support.running.driven_pairs import (
     Talk,
     both_threads,
     follow,
+    pipes,
     wanted,
 )
 from tests.support.running.run_pair import run_pair
@@ -246,3 +250,51 @@ def test_the_value_is_the_conversations() -> None:
         yield Receive()
 
     assert run(talk(), Connection(True, HELLO), pair()[0]) is PAYLOAD
+
+
+class Tight:
+    """A transport that takes nothing from a writer that does not wait."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.written = 0
+
+    def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
+        if timeout == 0:
+            return self._inner.exchange(memoryview(b""), True, 0) if want_input else Exchange(0, b"", False)
+        moved = self._inner.exchange(outgoing, want_input, timeout)
+        self.written += moved.written
+        return moved
+
+    def close_write(self) -> None:
+        self._inner.close_write()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def test_a_sender_that_looks_for_input_does_not_run_ahead_of_its_transport(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size, noise = 100_000, random.Random(1)
+    monkeypatch.setattr(plain_conversations, "DATA_BYTES", size)
+    near, far = pipes()
+    tight = Tight(near)
+    sent, ahead = 0, 0
+
+    def noisy(conversation: Talk) -> Talk:
+        nonlocal sent, ahead
+        command = next(conversation)
+        while True:
+            if isinstance(command, Send) and isinstance(command.message, Data):
+                command = Send(Data(0, noise.randbytes(size)), command.round)
+                sent += size
+                ahead = max(ahead, sent - tight.written)
+            answer = yield command
+            try:
+                command = conversation.send(answer)
+            except StopIteration as stop:
+                return int(stop.value)
+
+    both_threads(noisy(source(150, True)), destination(150, 0), (tight, far))
+    assert ahead <= QUEUED_HIGH + PENDING_HIGH + 2 * size

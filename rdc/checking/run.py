@@ -17,7 +17,7 @@ from rdc.model.sync import OPTIONS
 from rdc.progress import Problem
 from rdc.protocol.connection import READS_FRESH
 from rdc.protocol.messages import Describe, Done, Role
-from rdc.session.runtime.commands import Conversation, Pace, Send
+from rdc.session.runtime.commands import Conversation, Send, pace_of
 from rdc.session.runtime.driver import RefusedError
 from rdc.session.serve import send_open
 from rdc.session.sync_run import SyncRun, run_session
@@ -181,7 +181,7 @@ class CheckRun(SyncRun):
         """Accept any nesting: a check changes nothing, so one tree may contain the other."""
 
     def opening(self, role: Role) -> Conversation[None]:
-        yield Pace(self.options.bandwidth, self.options.timeout)
+        yield pace_of(self.options)
         needs = None if self._check.trust_catalog else READS_FRESH
         yield from send_open(role, self.source.path, self._secret, self.options, needs=needs)
 

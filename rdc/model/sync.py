@@ -784,7 +784,7 @@ class SyncOptions(Record):
             [Compression](../../benchmarks.md#compression)."""),
         Option(("--no-compress", "--no-z"), "never compress", sets=False,
             example="--no-compress src/ host:backup/"),
-        wire=NOWHERE, check=True)
+        wire=SPARED, check=True)
     """True: always, False: never, None: where it helps (not within one process)."""
     bandwidth: int = option(0, CONNECTION,
         Option(("--bwlimit",),

@@ -13,7 +13,7 @@ from rdc.limits import RULES_BYTES
 from rdc.protocol.connection import DIALECT, READS_FRESH, SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Follow, Hello, Meet, Open, Opened, Role, Rules, Watch
 from rdc.protocol.wire.options import UNITED_XATTRS, rule_bytes
-from rdc.session.runtime.commands import Conversation, EventRelay, Pace, Receive, Send, entries_memory
+from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send, entries_memory, pace_of
 from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
 from rdc.session.trees.sites import ANYWHERE, Site, announced
 from rdc.tree import filter_list
@@ -192,7 +192,7 @@ def answer(
     open_, hello, round_ = yield from _receive_open()
     knows_nodes = knows(hello, SPECIALS)
     admitted = admit(open_)
-    yield Pace(admitted.options.bandwidth, admitted.options.timeout, not admitted.options.fewest_bytes)
+    yield pace_of(admitted.options)
     if open_.rules_follow:
         rules = yield from receive_rules()
         admitted = replace(admitted, options=replace(admitted.options, rules=rules))

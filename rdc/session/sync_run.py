@@ -20,13 +20,12 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Hello, Opened, Role, Selected
 from rdc.session.runtime.commands import (
-    CompressionPolicy,
     Conversation,
     EventRelay,
-    Pace,
     Receive,
     Send,
     entries_memory,
+    pace_of,
 )
 from rdc.session.serve import answer, as_asked, greeting, send_open
 from rdc.session.trees.destination_root import (
@@ -284,7 +283,7 @@ class SyncRun:
     def opening(self, role: Role) -> Conversation[None]:
         """Set the limits and ask the remote side, in its role, to open its path."""
         path = (self.source if role is Role.SOURCE else self.destination).path
-        yield Pace(self.options.bandwidth, self.options.timeout, not self.options.fewest_bytes)
+        yield pace_of(self.options)
         selects = self._selected is not None
         yield from send_open(role, path, self._secret, self.options, selects=selects)
         if self._selected is not None:
@@ -425,8 +424,7 @@ def _there(run: SyncRun, host: FarHost, wire: Wire | None) -> SyncReport:
         connection.entries.limit = entries_memory(run.options.max_memory)
         run.events.line = lambda: connection.bytes_sent + connection.bytes_received
         try:
-            policy = CompressionPolicy(packs=run.options.compress is True)
-            done = driver.run(conversation, connection, wire, stop=run.stop, policy=policy)
+            done = driver.run(conversation, connection, wire, stop=run.stop)
         except (StreamError, TrustError) as error:
             from rdc.session.far.far_host import resumable
 

@@ -18,7 +18,7 @@ from itertools import chain
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.directory_descriptors import Closing
 from rdc.files.base.paths import UNDO_NAME
-from rdc.files.base.taking_names import is_refused, sync_directory_at
+from rdc.files.base.taking_names import refuses_links, sync_directory_at
 from rdc.files.own import record_log
 from rdc.files.own.record_log import (
     RecordError,
@@ -522,7 +522,7 @@ class UndoStore(Closing):
         try:
             os.link(b"journal", b"kept/probe", src_dir_fd=directory, dst_dir_fd=directory)
         except OSError as error:
-            if not is_refused(error):
+            if not refuses_links(error):
                 raise
             raise RdcError(
                 f"{printable(self.shown)}: cannot keep anything to undo: expected hard links, found that the"

@@ -38,6 +38,15 @@ def is_refused(error: OSError) -> bool:
     return error.errno not in _SAME_ANY_WAY
 
 
+def refuses_links(error: OSError) -> bool:
+    """Return whether link(2) may have failed for want of links: a file system has none, or not between these
+    two places, or this file takes no further name.
+
+    ENOENT is what the kernel says of a file that its file system counts no name of.
+    """
+    return error.errno in {errno.EXDEV, errno.ENOENT} or is_refused(error)
+
+
 def create_temporary(name: bytes, directory: int, mode: int = 0o600) -> int:
     """Return the descriptor of a new file. Raises OSError, FileExistsError if the name is taken.
 
@@ -82,8 +91,7 @@ def hold_free_name(old: bytes, new: bytes, directory: int, *, into: int | None =
     try:
         os.link(old, new, src_dir_fd=directory, dst_dir_fd=there, follow_symlinks=False)
     except OSError as error:
-        # ENOENT is what the kernel says of a file that its file system counts no name of.
-        if not is_refused(error) and error.errno not in {errno.EXDEV, errno.ENOENT}:
+        if not refuses_links(error):
             raise
         return False
     try:

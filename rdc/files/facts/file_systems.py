@@ -509,13 +509,14 @@ class _Trial:
 
     def _links(self, old: bytes, new: bytes) -> bool:
         """Return whether a file can have two names and shows that: over SFTP each name has its own inode."""
+        from rdc.files.base.taking_names import refuses_links
+
         link = partial(os.link, old, new, src_dir_fd=self._inside, dst_dir_fd=self._inside)
         try:
             if not _can(lambda: link(follow_symlinks=False)):
                 return False
         except OSError as error:
-            # ENOENT is what the kernel says of a file that its file system counts no name of.
-            if error.errno not in {errno.EXDEV, errno.ENOENT}:
+            if not refuses_links(error):
                 raise
             return False
         one, other = self._stat(old), self._stat(new)

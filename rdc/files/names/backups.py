@@ -12,14 +12,13 @@ an entry that it finds replaced.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
 from rdc.errors import FileError
 from rdc.files.base.metadata import found_at, identity_of
 from rdc.files.base.paths import join, stands_for_reserved
-from rdc.files.base.taking_names import flush, is_refused, sync_directory_at
+from rdc.files.base.taking_names import flush, is_refused, refuses_links, sync_directory_at
 from rdc.lean.records import replace
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import ACCESS_ACL, EVERYTHING, AttributeKinds, Attributes, packed_time
@@ -151,7 +150,7 @@ class Backups:
         except IsADirectoryError as error:
             raise self._occupied(path) from error
         except OSError as error:
-            if error.errno == errno.EXDEV or is_refused(error):
+            if refuses_links(error):
                 return False
             raise self._root.failure(error, path, "keep a backup of it") from error
         with self._root.failing(path, "keep a backup of it"):

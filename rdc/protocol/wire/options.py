@@ -245,7 +245,7 @@ def _carried(*carriers: Carrier) -> dict[str, Codec]:
 
 
 class Options:
-    """The options that the dialler asks for. Each side keeps its own `compress`."""
+    """The options that the dialler asks for."""
 
     ITEMS = _carried(Carrier.ITEM)
     BITS = tuple(_carried(Carrier.BIT))

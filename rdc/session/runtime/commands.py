@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
+    from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Message
     from rdc.session.runtime.packing_trials import PackingTrials
 
@@ -93,9 +94,8 @@ class CompressionPolicy:
         "waiting",
     )
 
-    def __init__(self, *, packs: bool = False) -> None:
-        """`packs`: the user wants everything compressed."""
-        self._packs = packs
+    def __init__(self) -> None:
+        self._packs = False
         self._code = 0
         self._limit = 0
         self._carried = 0
@@ -116,11 +116,12 @@ class CompressionPolicy:
         """New files are sent in both ways, to compare. Few bytes may wait then, or nothing could be measured:
         what waits has cost no time yet."""
 
-    def limit(self, bandwidth: int, *, tries: bool = False) -> None:
+    def limit(self, bandwidth: int, *, tries: bool = False, packs: bool = False) -> None:
         """Send at most this many bytes a second from now on; 0: as many as the link takes. `tries`: the user
-        wants new files soon rather than in few bytes."""
+        wants new files soon rather than in few bytes. `packs`: the user wants everything compressed."""
         self._limit = bandwidth
-        self._tries = tries and not self._packs
+        self._packs = packs
+        self._tries = tries and not packs
 
     def note_delay(self, carried: int, seconds: float, *, by_link: bool = True) -> None:
         """Note the time during which there was more to send than the link took, and the bytes that it took.
@@ -221,6 +222,14 @@ class Pace(Record):
     """Seconds without a byte in either direction after which the session ends."""
     tries: bool = False
     """Whether new files may go without compression if they end sooner."""
+    packs: bool = False
+    """Whether everything is compressed, as the user wants it."""
+
+
+def pace_of(options: SyncOptions) -> Pace:
+    """Return the limits that the options of a sync ask either side to keep."""
+    packs = options.compress is True
+    return Pace(options.bandwidth, options.timeout, not (options.fewest_bytes or packs), packs)
 
 
 class Idle(Record):

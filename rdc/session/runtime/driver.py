@@ -618,7 +618,7 @@ def _set_pace(runner: Runner[Any], link: ByteLink) -> None:
     link.bucket = None
     if pace.bandwidth:
         link.bucket = TokenBucket(pace.bandwidth)
-    runner.policy.limit(pace.bandwidth, tries=pace.tries)
+    runner.policy.limit(pace.bandwidth, tries=pace.tries, packs=pace.packs)
     if pace.timeout:
         link.timeout = pace.timeout
         if runner.heartbeat is None:

@@ -97,9 +97,10 @@ def test_new_files_go_without_compression_where_that_ends_sooner() -> None:
 
 @pytest.mark.parametrize("case", ["fewest bytes", "packs", "slow", "limited", "blocked", "told"])
 def test_new_files_are_compressed_where_bytes_count(case: str) -> None:
-    policy = CompressionPolicy(packs=case == "packs")
+    policy = CompressionPolicy()
     policy.left = KNOWN_BYTES
-    policy.limit(TRIED - 1 if case == "limited" else 0, tries=case != "fewest bytes")
+    packs = case == "packs"
+    policy.limit(TRIED - 1 if case == "limited" else 0, tries=case != "fewest bytes", packs=packs)
     if case == "slow":
         policy.note_delay(SLOW - 1, 1.0)
     if case == "blocked":

@@ -18,7 +18,7 @@ from rdc.model.sync import SyncOptions
 from rdc.plan.ways import FIRST_WINDOW, NEAR_SECONDS, Packing
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import FileRequest
-from rdc.session.runtime.commands import AskArrival, Conversation, Receive, Send
+from rdc.session.runtime.commands import AskArrival, Conversation, Pace, Receive, Send
 from rdc.session.transfer import way_choice
 from tests.support.running.delta_sync import counts, edited, places, text
 from tests.support.running.paired_sync import Program, sync_in_turns
@@ -253,3 +253,35 @@ def test_an_old_version_that_changes_meanwhile_is_not_replaced(
     assert not (destination / name).exists() or (destination / name).read_bytes() == b"by somebody else"
     assert all((destination / each).read_bytes() == new[each] for each in new if each != name)
     assert litter(read_tree(destination)) == []
+
+
+class Paced(Program):
+    """A side that notes the limits that it is asked to keep."""
+
+    def __init__(self) -> None:
+        self.asked: list[Pace] = []
+
+    def converse(self, conversation: Conversation[T], connection: Connection) -> Conversation[T]:
+        answer = None
+        while True:
+            try:
+                command = conversation.send(answer)
+            except StopIteration as stop:
+                value: T = stop.value
+                return value
+            if isinstance(command, Pace):
+                self.asked.append(command)
+            answer = yield command
+
+
+@pytest.mark.parametrize("compress", [True, None])
+def test_both_sides_know_whether_everything_is_to_be_compressed(
+    compress: bool | None, tmp_path: Path
+) -> None:
+    """The source of a fetch, too: it would send new files without compression where that ends sooner."""
+    source, destination = places(tmp_path, *versions(3, 2_000))
+    sides = Paced(), Paced()
+    sync_in_turns(source, destination, SyncOptions(fsync=False, compress=compress), programs=sides)
+    for side in sides:
+        assert [pace.packs for pace in side.asked] == [compress is True]
+        assert [pace.tries for pace in side.asked] == [compress is not True]

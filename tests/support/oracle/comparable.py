@@ -194,9 +194,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if words & {"-m", "--prune-empty-dirs"} and "--no-relative" in case.operands.words:
         return False  # without recursion rsync keeps the directories that a listed directory has
-    if words & {"-m", "--prune-empty-dirs"} and _is_within_another(
-        case.operands.listed or case.operands.paths
-    ):
+    named_paths = case.operands.listed or case.operands.paths
+    if words & {"-m", "--prune-empty-dirs"} and (_is_within_another(named_paths) or _recurs(named_paths)):
         return False  # rsync keeps the empty directories above one that it lists twice
     if _reads_no_rule_files_above(case, words):
         return False  # rsync takes a listed file that a rule file above it hides
@@ -262,6 +261,11 @@ def _is_within_another(paths: Sequence[str]) -> bool:
     return len(tops) > 1 and any(
         top != path and (not top or path.startswith(top + "/")) for top in tops for path in tops
     )
+
+
+def _recurs(paths: Sequence[str]) -> bool:
+    """Whether a path is named twice, with or without a slash at its end."""
+    return len({os.path.normpath(path) for path in paths}) < len(paths)
 
 
 def _leads_somewhere(tree: Tree) -> bool:

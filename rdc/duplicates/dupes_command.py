@@ -164,7 +164,7 @@ OPTIONS = (
             ),
             Option(
                 ("--reference",),
-                "list only files that DIR has, too: all of them are duplicates, and DIR is never changed",
+                "list only files with a copy in DIR; --delete takes all of them, and none in DIR",
                 "DIR",
                 common=True,
                 note="""Each group begins with the file of DIR. `--delete`, `--move` and `--symlink` remove

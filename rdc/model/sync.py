@@ -391,7 +391,7 @@ class SyncOptions(Record):
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
         Option(("--keep-undo",),
-            "keep what is replaced or deleted for rdc undo, for 30d or up to 10G",
+            "let rdc undo DST take this run back, for 30d or with up to 10G of data",
             "SIZE|DAYS", common=True, example="--delete --keep-undo=30d src/ backup/",
             note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
             takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a

@@ -97,7 +97,7 @@ OPTIONS = (
         (
             Option(
                 ("--retain",),
-                "keep the newest of each of 24 hours, 7 days and so on: 24h,7d,4w",
+                "24h,7d: keep the newest of each of 24 hours and of each of 7 days",
                 "RULES",
                 common=True,
                 note="""Numbers with h, d, w, m or y, for hours, days, weeks, months and years by local time.

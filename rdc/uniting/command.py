@@ -73,7 +73,7 @@ UNITE_OPTIONS = (
             ),
             Option(
                 ("--unit",),
-                "treat directories of this NAME as a whole, like .git; repeatable",
+                "handle directories of this NAME as one (.git always is); repeatable",
                 "NAME",
                 common=True,
                 note="""If both sides changed something in such a directory, that is one conflict, and nothing

@@ -90,11 +90,11 @@ def read_choice(words: Words) -> CatalogChoice:
 ReadRuleFile = Callable[[str], bytes]
 """Maps the name of a rule file to its content; '-' is stdin. Raises RdcError."""
 
-CHOOSE = "Choose (of the patterns, in the order given, the first that matches decides)"
+CHOOSE = "Choose (patterns are tried in the order given; the first match decides)"
 """The title of the options that choose files in a short help."""
 
 FILTER_GROUP = OptionGroup(
-    "Choosing files (rules form one list in the order given, of which the first that matches decides)",
+    "Choosing files (rules are tried in the order given; the first match decides)",
     stage=CHOOSE,
     options=(
         Option(

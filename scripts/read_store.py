@@ -127,10 +127,11 @@ class Store:
 
     def snapshot(self, number):
         data = content_of(os.path.join(self.path, "snapshots", str(number)))
-        if data[:8] != b"RDCSNAP1" or blake3(data[:-32], key=self.key).digest() != data[-32:]:
+        if data[:7] != b"RDCSNAP" or blake3(data[:-32], key=self.key).digest() != data[-32:]:
             raise SystemExit(f"snapshot {number}: damaged")
         fields = Taken(data[8:-32])
-        return fields.unpack("QqQQQQHqIIQB"), [fields.counted() for _ in range(5)]
+        numbers = fields.unpack("QqQQQQHqIIQB" + "Q" * (data[7:8] == b"2"))
+        return numbers, [fields.counted() for _ in range(5)]
 
 
 def settle(path, mode, mtime, uid, gid, packed, kind):

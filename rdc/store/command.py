@@ -102,7 +102,8 @@ OPTIONS = (
                 common=True,
                 note="""Numbers with h, d, w, m or y, for hours, days, weeks, months and years by local time.
                     Periods without a snapshot do not count. Each series is looked at by itself, and its
-                    newest snapshot is always kept.""",
+                    newest snapshot is always kept, and so is its newest one without problems. One whose put
+                    could not read everything stands for a period only if that has no other.""",
                 example="rdc store forget --retain=24h,7d,4w,12m --apply /backup/st",
             ),
             Option(

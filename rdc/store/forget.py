@@ -62,20 +62,28 @@ def parse_retention(text: str) -> tuple[RetentionRule, ...]:
 
 
 def kept_by(snapshots: Sequence[Snapshot], rules: Iterable[RetentionRule]) -> set[int]:
-    """Return the numbers of the snapshots that the rules keep: of each series its newest one, and what each
-    rule keeps, by local time."""
+    """Return the numbers of the snapshots that the rules keep: of each series its newest one, its newest one
+    without problems, and what each rule keeps, by local time.
+
+    A snapshot with problems lacks something that may be in no later one, so it stands for a period only if
+    that has none without problems.
+    """
     rules = tuple(rules)
     kept = set[int]()
     for series in {one.series for one in snapshots}:
         own = sorted([one for one in snapshots if one.series == series], key=lambda one: -one.number)
         kept.add(own[0].number)
+        kept.add(next((one for one in own if not one.problems), own[0]).number)
         for rule in rules:
-            seen = set[tuple[int, ...]]()
+            newest = dict[tuple[int, ...], Snapshot]()
             for one in own:
                 period = _PERIODS[rule.period](_local_time(one.seconds))
-                if period not in seen and len(seen) < rule.count:
-                    seen.add(period)
-                    kept.add(one.number)
+                if period not in newest:
+                    if len(newest) < rule.count:
+                        newest[period] = one
+                elif newest[period].problems and not one.problems:
+                    newest[period] = one
+            kept.update(one.number for one in newest.values())
     return kept
 
 

@@ -53,6 +53,7 @@ def list_snapshots(store: bytes, *, alone: bool) -> SnapshotList:
             one.size,
             one.stored,
             size,
+            one.problems,
         )
         for one, size in zip(found, sizes, strict=True)
     ]

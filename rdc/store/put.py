@@ -163,8 +163,10 @@ class _Put:
             )
             if own:
                 self._take_old(own[-1])
+            before = self._errors
             self._walk()
             tree = self._put_tree()
+            problems = self._errors - before
             self._writer.finish()
             top = read_entry_attributes(self._root.fileno(), b".", self._kinds)
             snapshot = Snapshot(
@@ -180,6 +182,7 @@ class _Put:
                 self._root.metadata(b""),
                 pack_attributes(top),
                 tree,
+                problems,
             )
             self._check_stop()
             number = self._store.commit(snapshot).number

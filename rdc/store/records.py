@@ -91,6 +91,8 @@ class SnapshotInfo(WithPath, Record):
     """Bytes that its put added to the store."""
     alone: int | None = None
     """Bytes in the packs that no other snapshot needs; None: not asked for, or the snapshot is damaged."""
+    problems: int = 0
+    """Entries that the put could not read, or that changed while it read them."""
 
 
 class ForgetOptions(Record):

@@ -30,7 +30,8 @@ class StoreTerminal(TerminalOutput):
 
 def snapshot_line(snapshot: SnapshotInfo) -> str:
     """`  17  2026-11-28 03:00  data  6,725 files  42.7 MB  added 58.6 KB  alone 12.0 KB`: number, local time,
-    series, what it holds, what its put added, what no other snapshot needs."""
+    series, what it holds, what its put added, what no other snapshot needs. At the end how many problems
+    the put had, if any."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(snapshot.seconds))
     parts = [
         f"{snapshot.number:>4}",
@@ -42,6 +43,8 @@ def snapshot_line(snapshot: SnapshotInfo) -> str:
     ]
     if snapshot.alone is not None:
         parts.append(f"alone {size_text(snapshot.alone)}")
+    if snapshot.problems:
+        parts.append(counted(snapshot.problems, "problem"))
     return "  ".join(parts)
 
 

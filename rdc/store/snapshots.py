@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAGIC = b"RDCSNAP1"
+MAGIC_WITH_PROBLEMS = b"RDCSNAP2"
+"""Of a snapshot that has less than its directory had: how many problems there were follows the numbers."""
+
 SNAPSHOT_BYTES = 1 << 20
 """Most bytes of a snapshot's file: two paths, a set of attributes and the keys of a short list."""
 
 _FIXED = struct.Struct("<QqQQQQHqIIQB")
 """Number, time, entries, files, bytes, stored bytes, mode, mtime, uid, gid, bytes and level of the tree."""
+
+_PROBLEMS = struct.Struct("<Q")
 
 
 class ListedSnapshot(Protocol):
@@ -61,6 +66,8 @@ class Snapshot(Record):
     attributes: bytes
     """The packed extended attributes of the directory itself."""
     tree: StreamRef
+    problems: int = 0
+    """Entries that the put could not read, or that changed while it read them."""
 
     def numbered(self, number: int) -> Snapshot:
         """Return the snapshot with another number."""
@@ -85,14 +92,17 @@ def encode_snapshot(snapshot: Snapshot, key: bytes) -> bytes:
         tree.level,
     )
     parts = (snapshot.series, snapshot.host, snapshot.path, snapshot.attributes, tree.keys)
-    data = MAGIC + fixed + b"".join([LENGTH.pack(len(part)) + part for part in parts])
+    head = MAGIC + fixed
+    if snapshot.problems:
+        head = MAGIC_WITH_PROBLEMS + fixed + _PROBLEMS.pack(snapshot.problems)
+    data = head + b"".join([LENGTH.pack(len(part)) + part for part in parts])
     data += distant_times(top.mtime_ns.to_bytes(8, "little", signed=True))
     return data + blake3(data, key=key).digest()
 
 
 def decode_snapshot(data: bytes, key: bytes) -> Snapshot:
     """Return the snapshot in `data`. Raises ValueError for anything that encode_snapshot does not write."""
-    if not data.startswith(MAGIC) or len(data) > SNAPSHOT_BYTES:
+    if not data.startswith((MAGIC, MAGIC_WITH_PROBLEMS)) or len(data) > SNAPSHOT_BYTES:
         raise ValueError(f"{len(data)} bytes that begin with {data[:8]!r}")
     if blake3(data[:-32], key=key).digest() != data[-32:]:
         raise ValueError("bytes with another digest, or of another store")
@@ -100,6 +110,11 @@ def decode_snapshot(data: bytes, key: bytes) -> Snapshot:
     number, seconds, entries, files, size, stored, mode, mtime, uid, gid, tree, level = _FIXED.unpack(
         parts.take(_FIXED.size)
     )
+    problems = 0
+    if data.startswith(MAGIC_WITH_PROBLEMS):
+        (problems,) = _PROBLEMS.unpack(parts.take(_PROBLEMS.size))
+        if not problems:
+            raise ValueError("no problems, where there must be some")
     texts = [parts.take(*LENGTH.unpack(parts.take(LENGTH.size))) for _ in range(5)]
     packed = with_known_times(mtime.to_bytes(8, "little", signed=True), parts.take(parts.left))
     if not number or mode > 0o7777:
@@ -109,7 +124,9 @@ def decode_snapshot(data: bytes, key: bytes) -> Snapshot:
     ref = StreamRef(tree, level, keys)
     check_ref(ref)
     top = Metadata(mode, int.from_bytes(packed, "little", signed=True), uid, gid)
-    return Snapshot(number, seconds, series, host, path, entries, files, size, stored, top, attributes, ref)
+    return Snapshot(
+        number, seconds, series, host, path, entries, files, size, stored, top, attributes, ref, problems
+    )
 
 
 # Names of snapshots: @17, @latest, @2026-11-28, and the last two of one series, @data/latest.

@@ -26,9 +26,12 @@ def source(tmp_path: Path) -> Path:
     return top
 
 
+CHECK = SourceFile.check_unchanged
+
+
 def changing(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Let the next reads of a large file find that it changed."""
-    check, left = SourceFile.check_unchanged, [times]
+    check, left = CHECK, [times]
 
     def fail(self: SourceFile) -> None:
         if left[0]:
@@ -157,3 +160,21 @@ def test_a_directory_that_cannot_be_read_is_said(
     monkeypatch.setattr(Root, "list_unviewed", refuse)
     report = put_tree(source, tmp_path / "st", problems=problems)
     assert (report.exit, report.errors) == (ExitCode.PARTIAL, 1)
+
+
+def test_a_snapshot_that_lacks_something_takes_the_place_of_no_whole_one(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    (source / "large").write_bytes(LARGE + b"!")
+    changing(monkeypatch, 99)
+    put_tree(source, store)
+    assert [one.problems for one in rdc.snapshots(store)] == [0, 1]
+    assert rdc.forget_snapshots(store, rdc.ForgetOptions(retain="1d", apply=True)).forgotten == ()
+    changing(monkeypatch, 0)
+    put_tree(source, store)
+    assert [one.problems for one in rdc.snapshots(store)] == [0, 1, 0]
+    assert rdc.forget_snapshots(store, rdc.ForgetOptions(retain="1d", apply=True)).forgotten == (1, 2)
+    read_alone(store, 3, tmp_path / "out")
+    assert (tmp_path / "out" / "large").read_bytes() == LARGE + b"!"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import struct
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,16 +17,16 @@ import rdc
 from rdc.errors import UsageError
 from rdc.model.entries import Metadata
 from rdc.store.forget import RetentionRule, kept_by, parse_retention
-from rdc.store.snapshots import Snapshot
+from rdc.store.snapshots import Snapshot, decode_snapshot, encode_snapshot
 from rdc.store.tree_rows import StreamRef
 from tests.support.store.stores import put_tree, state_of
 
 NOON = int(datetime(2026, 11, 29, 12, 30).timestamp())
 
 
-def at(number: int, seconds: int, series: bytes = b"data") -> Snapshot:
-    top = Metadata(0o755, 0, 0, 0)
-    return Snapshot(number, seconds, series, b"", b"/", 0, 0, 0, 0, top, b"", StreamRef(0, 0, b""))
+def at(number: int, seconds: int, series: bytes = b"data", problems: int = 0) -> Snapshot:
+    top, tree = Metadata(0o755, 0, 0, 0), StreamRef(0, 0, b"")
+    return Snapshot(number, seconds, series, b"", b"/", 0, 0, 0, 0, top, b"", tree, problems)
 
 
 def period_of(rule: str, seconds: int) -> object:
@@ -41,23 +43,31 @@ def period_of(rule: str, seconds: int) -> object:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3 * 365 * 24), st.sampled_from((b"one", b"two"))), max_size=30),
+    st.lists(
+        st.tuples(st.integers(0, 3 * 365 * 24), st.sampled_from((b"one", b"two")), st.integers(0, 1)),
+        max_size=30,
+    ),
     st.lists(st.tuples(st.integers(1, 5), st.sampled_from("hdwmy")), min_size=1, max_size=3),
 )
 def test_it_keeps_the_newest_of_each_period(
-    hours: list[tuple[int, bytes]], rules: list[tuple[int, str]]
+    hours: list[tuple[int, bytes, int]], rules: list[tuple[int, str]]
 ) -> None:
-    """Times need not increase: a clock was set back."""
-    snapshots = [at(number, NOON - 3600 * back, series) for number, (back, series) in enumerate(hours, 1)]
+    """Times need not increase: a clock was set back. One with problems counts where there is no other."""
+    snapshots = [
+        at(number, NOON - 3600 * back, series, problems)
+        for number, (back, series, problems) in enumerate(hours, 1)
+    ]
     wanted = set[int]()
     for series in (b"one", b"two"):
         own = [one for one in snapshots if one.series == series]
-        wanted.update([max(one.number for one in own)] if own else [])
+        wanted.update([one.number for one in own][-1:])
+        wanted.update([one.number for one in own if not one.problems][-1:])
         for count, period in rules:
-            newest = dict[object, int]()
+            groups = dict[object, list[Snapshot]]()
             for one in own:
-                newest[period_of(period, one.seconds)] = one.number
-            wanted.update(sorted(newest.values())[-count:])
+                groups.setdefault(period_of(period, one.seconds), []).append(one)
+            for group in sorted(groups.values(), key=lambda group: group[-1].number)[-count:]:
+                wanted.add(([one for one in group if not one.problems] or group)[-1].number)
     found = kept_by(snapshots, [RetentionRule(count, period) for count, period in rules])
     assert found == wanted
 
@@ -121,3 +131,21 @@ def test_what_cannot_be_meant_is_refused(store: Path, options: rdc.ForgetOptions
     with pytest.raises(UsageError):
         rdc.forget_snapshots(store, options)
     assert numbers(store) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("problems", [0, 1, 2**64 - 1])
+def test_a_snapshot_comes_back_with_its_problems(problems: int) -> None:
+    snapshot, key = at(7, NOON, problems=problems), bytes(32)
+    data = encode_snapshot(snapshot, key)
+    assert data.startswith(b"RDCSNAP2" if problems else b"RDCSNAP1")
+    assert decode_snapshot(data, key) == snapshot
+
+
+def test_a_snapshot_that_says_it_has_problems_has_some() -> None:
+    key = bytes(32)
+    data = encode_snapshot(at(7, NOON, problems=1), key)
+    begin = len(b"RDCSNAP2") + struct.calcsize("<QqQQQQHqIIQB")
+    assert data[begin : begin + 8] == (1).to_bytes(8, "little")
+    wrong = data[:begin] + bytes(8) + data[begin + 8 : -32]
+    with pytest.raises(ValueError, match="no problems"):
+        decode_snapshot(wrong + blake3(wrong, key=key).digest(), key)

@@ -154,7 +154,7 @@ def test_an_option_that_makes_no_run_is_refused_before_any_job(
     assert (code, out) == (ExitCode.USAGE, "")
     assert message in err and err.count("\n") == 1
     assert not (home.place / "b").exists() and not (home.place / "st").exists()
-    assert "never" in home.run("jobs")[1].splitlines()[1 + list(("photos", "states", "both")).index(name)]
+    assert "never" in home.run("jobs")[1].splitlines()[1 + ["photos", "states", "both"].index(name)]
 
 
 @pytest.mark.parametrize("options", ['"--exclude", "-x"', '"--exclude=--"'])

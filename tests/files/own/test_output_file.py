@@ -85,7 +85,7 @@ def test_any_other_file_stays_unless_it_may_be_replaced(tmp_path: Path, content:
 def test_only_an_option_that_there_is_is_advised(tmp_path: Path, begins: Any) -> None:
     (tmp_path / "notes").write_text("a letter")
     path, kind = os.fsencode(tmp_path / "notes"), OutputKind("a result", begins)
-    with pytest.raises(UsageError, match="with --overwrite$"):
+    with pytest.raises(UsageError, match=r"with --overwrite$"):
         claim_outputs([Output(path, kind, overwrite=False)])
     with pytest.raises(UsageError, match=r"move (it|this one) away$"):
         claim_outputs([Output(path, kind)])

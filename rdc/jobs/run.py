@@ -7,6 +7,7 @@ that process ends. No child inherits it, so a program that a hook leaves behind 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -118,7 +119,9 @@ class JobState:
         }
         fd = self._open(run.job, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, "new")
         try:
-            os.write(fd, json.dumps(value).encode() + b"\n")
+            data = json.dumps(value).encode() + b"\n"
+            if os.write(fd, data) < len(data):  # a full disk may take a part, which would be no record
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.rename(self._path(run.job, "new"), self._path(run.job, "json"))
         except OSError as error:
             raise self._failure(error, "record the run") from error
@@ -137,7 +140,9 @@ class JobState:
 
     def _failure(self, error: OSError, what: str) -> RdcError:
         return RdcError(
-            f"{printable(self._directory)}: cannot {what}: {error.strerror}", code=ExitCode.FILE_IO
+            f"{printable(self._directory)}: cannot {what}: {error.strerror}; jobs keep their locks and"
+            " results there: make room, or name another state directory with XDG_STATE_HOME",
+            code=ExitCode.FILE_IO,
         )
 
 

@@ -81,8 +81,8 @@ OPTIONS = (
             Option(
                 ("--force-empty",),
                 "put SRC even if it is empty and its last snapshot is not",
-                note="""Without it, such a put ends with exit code 11 and adds nothing: the file system of SRC may
-                    not be mounted.""",
+                note="""Without it, such a put ends with exit code 11 and adds nothing: the file system of SRC
+                    may not be mounted.""",
                 example="rdc store put --force-empty ~/data /backup/st",
             ),
             Option(
@@ -223,8 +223,8 @@ A store is a directory on this machine, which stores once what snapshots share. 
 )
 
 _CLOSING = """
-Exit codes: 0 done, 1 usage, 11 disk full or SRC unexpectedly empty, 20 interrupted, 23 some files could not be read or the store is
-damaged, 24 some files changed while they were read, 40 the store is in use.
+Exit codes: 0 done, 1 usage, 11 disk full, or SRC lost all its entries, 20 interrupted, 23 some files could
+not be read or the store is damaged, 24 some files changed while they were read, 40 the store is in use.
 """
 
 help_text = HelpText(

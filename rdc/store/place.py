@@ -134,7 +134,7 @@ def decode_head(data: bytes, shown: bytes) -> StoreHead:
 def _check_lost_head(directory: int, label: bytes) -> None:
     """Raise FileError if an open directory without a head was a store. Its packs and snapshots are of no use
     to a new head, with which they would look like those of another store."""
-    if all([_is_empty(directory, name) for name in _DIRECTORIES]):
+    if all(_is_empty(directory, name) for name in _DIRECTORIES):
         return  # a put that was killed before it made the head
     try:
         os.stat(HEAD_NAME, dir_fd=directory, follow_symlinks=False)
@@ -634,6 +634,8 @@ def make_store(path: bytes) -> None:
             os.mkdir(path, 0o700)
             _sync_above(path)
         directory = os.open(path, _DIRECTORY & ~os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _no_place(path) from error
     except OSError as error:
         raise storing_failure(error, path, "make a store") from error
     try:
@@ -642,6 +644,22 @@ def make_store(path: bytes) -> None:
         raise storing_failure(error, path, "make a store") from error
     finally:
         os.close(directory)
+
+
+def _no_place(path: bytes) -> FileError:
+    """Return the error of a path at which no directory can be made."""
+    if os.path.lexists(path):
+        expected = "a store, or a missing or empty directory to make one in"
+        return FileError(
+            path, f"{printable(path)}: expected {expected}, found something else; name another place"
+        )
+    above = os.path.dirname(path.rstrip(b"/")) or b"."
+    found = "a file" if os.path.exists(above) else "nothing"
+    return FileError(
+        above,
+        f"{printable(above)}: expected a directory to make the store in, found {found}; make it, or mount it,"
+        " and run again",
+    )
 
 
 def _sync_above(path: bytes) -> None:

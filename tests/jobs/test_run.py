@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -226,6 +227,28 @@ def test_a_record_that_cannot_be_read_is_none(data: bytes, tmp_path: Path) -> No
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.json").write_bytes(data)
     assert state.last_run("a") is None
+
+
+@pytest.mark.parametrize("kept", [0, 10])
+def test_a_full_disk_costs_no_earlier_record(
+    kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, earlier = JobState(str(tmp_path)), JobRun("a", 1, 1.0, 0, 1)
+    state.record(earlier)
+    write = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        if kept:
+            return write(fd, data[:kept])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(
+        RdcError, match=r"cannot record the run: No space left on device; .* make room"
+    ) as caught:
+        state.record(JobRun("a", 2, 1.0, 23, 1))
+    assert caught.value.code is ExitCode.FILE_IO
+    assert state.last_run("a") == earlier
 
 
 def test_a_link_is_no_record_and_no_lock(tmp_path: Path) -> None:

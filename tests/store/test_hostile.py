@@ -484,6 +484,22 @@ def test_a_store_whose_head_is_lost_is_damaged_and_gets_no_other(
     assert restored(filled) == ""
 
 
+@pytest.mark.parametrize(
+    ("store", "message"),
+    [
+        ("missing/st", r"/missing: expected a directory to make the store in, found nothing; make it"),
+        ("file/st", r"/file: expected a directory to make the store in, found a file"),
+        ("file", r"/file: expected a store, or a missing or empty directory to make one in, found something"),
+        ("link", r"/link: expected a store, or a missing or empty directory to make one in, found something"),
+    ],
+)
+def test_where_no_store_can_be_made_is_one_line_with_advice(store: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(RdcError, match=message):
+        make_store(os.fsencode(tmp_path / store))
+
+
 def test_what_a_put_left_before_it_made_the_head_is_completed(store: Path) -> None:
     (store / "store").unlink()
     make_store(os.fsencode(store))
@@ -493,6 +509,6 @@ def test_what_a_put_left_before_it_made_the_head_is_completed(store: Path) -> No
 def test_another_file_in_the_place_of_a_head_stays(tmp_path: Path) -> None:
     (tmp_path / "st").mkdir()
     (tmp_path / "st/store").write_text("a list of stores")
-    with pytest.raises(RdcError, match="expected a store, or a missing or empty directory .* found 'store'"):
+    with pytest.raises(RdcError, match=r"expected a store, or a missing or empty directory .* found 'store'"):
         make_store(os.fsencode(tmp_path / "st"))
     assert (tmp_path / "st/store").read_text() == "a list of stores"

@@ -177,8 +177,8 @@ class JobRunner(Record):
     """Seconds since 1970."""
 
     def run(self, job: Job) -> ExitCode:
-        """Run a job with its hooks, record the run and return its exit code. Failures are shown. Raises
-        KeyboardInterrupt, after the hook for failures and the record."""
+        """Run a job with its hooks, record the run and return its exit code. Failures are shown. An
+        exception that is no RdcError is raised again, after the hook for failures and the record."""
         if self.environ.get(VARIABLE) == job.name:
             self.tell(f"{job.name}: its hook starts this job again; take rdc run {job.name} out of the hook")
             return ExitCode.USAGE
@@ -191,11 +191,13 @@ class JobRunner(Record):
 
     def _run(self, job: Job) -> ExitCode:
         began, timer = int(self.clock()), time.monotonic()
-        stopped: KeyboardInterrupt | None = None
+        stopped: BaseException | None = None
         try:
             outcome = self._hooked(job)
         except KeyboardInterrupt as error:
             outcome, stopped = Outcome(ExitCode.INTERRUPTED), error
+        except Exception as error:  # noqa: BLE001 - raised again: an error of rdc itself, or stdout is closed
+            outcome, stopped = Outcome(ExitCode.USAGE), error
         if outcome.code is not ExitCode.OK:
             self._hook(job, "on-failure", job.settings.on_failure, outcome.code)
         before = self.state.last_run(job.name)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.cli.environment import OutputClosedError
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.jobs.records import Figure, Job, JobKind, JobRun, JobSettings, Outcome
 from rdc.jobs.run import JobRunner, JobState, run_hook
@@ -107,6 +108,18 @@ def test_an_interrupted_job_is_recorded_and_ends_all(tmp_path: Path) -> None:
     assert run.logged == ["photos on-failure 20"]
     found = run.state.last_run("photos")
     assert found is not None and found.code == ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize("error", [OutputClosedError(), MemoryError(), AssertionError("an error of rdc")])
+def test_a_job_that_ends_in_any_other_way_has_failed_too(error: Exception, tmp_path: Path) -> None:
+    """Its last success would otherwise look like its last run."""
+    assert Run(tmp_path).runner.run(job()) is ExitCode.OK
+    run = Run(tmp_path, error)
+    with pytest.raises(type(error)):
+        run.runner.run(job(after=LOGS, on_failure=LOGS))
+    assert run.logged == ["photos on-failure 1"]
+    found = run.state.last_run("photos")
+    assert found is not None and (found.code, found.succeeded) == (1, 1000)
 
 
 def test_a_job_that_its_own_hook_starts_is_refused(tmp_path: Path) -> None:

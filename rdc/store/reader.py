@@ -633,9 +633,10 @@ class StoreReader:
             return known
         decoded: dict[int, bytes] = {}
         given: dict[bytes, bytes] = {}
-        for one in self._needed((frame,), given):
-            content = self._decoded.get(one.number)
-            decoded[one.number] = self._decode(one, decoded, given) if content is None else content
+        one = self.frame(frame)
+        for needed in self._needed((frame,), given) if one.bases else (one,):
+            content = self._decoded.get(needed.number)
+            decoded[needed.number] = self._decode(needed, decoded, given) if content is None else content
         for number, content in decoded.items():
             self._keep(number, content)
         return decoded[frame]

@@ -123,7 +123,10 @@ def test_a_long_file_is_decoded_ahead_and_damage_in_it_costs_it_alone(tmp_path: 
     tree, noise = tmp_path / "tree", random.Random(7).randbytes(1 << 18)
     tree.mkdir()
     words = b"".join(b"%d: %d\n" % (one, one * one) for one in range(20_000))
-    contents = {"long": b"".join(noise[one:] + words[: 1000 * one] for one in range(60)), "short": words[:999]}
+    contents = {
+        "long": b"".join(noise[one:] + words[: 1000 * one] for one in range(60)),
+        "short": words[:999],
+    }
     for name, content in contents.items():
         (tree / name).write_bytes(content)
     put_tree(tree, tmp_path / "st")
@@ -137,9 +140,7 @@ def test_a_long_file_is_decoded_ahead_and_damage_in_it_costs_it_alone(tmp_path: 
     pack.chmod(0o600)
     pack.write_bytes(data)
     problems = Problems()
-    report = rdc.sync(
-        f"{tmp_path}/st/@1/", f"{tmp_path}/again/", ALL, catalog=None, reporter=problems
-    )
+    report = rdc.sync(f"{tmp_path}/st/@1/", f"{tmp_path}/again/", ALL, catalog=None, reporter=problems)
     assert report.exit is ExitCode.PARTIAL
     assert os.listdir(tmp_path / "again") == ["short"]
     assert not [one for one in threading.enumerate() if one.name.startswith("rdc")]

@@ -13,14 +13,14 @@ from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from rdc.lean.threads import Task
 
 T = TypeVar("T")
 
 
-def ahead(values: Iterator[T], most: int) -> Iterator[T]:
+def ahead(values: Iterator[T], most: int) -> Generator[T, None, None]:
     """Yield `values`, of which a thread makes up to `most` in advance.
 
     The thread ends with this iterator, whose close waits for the value in the making. An error of `values` is

@@ -358,7 +358,7 @@ class StatusLine:
             signal.signal(signal.SIGWINCH, self._before or signal.SIG_DFL)
 
     def _wipe(self) -> str:
-        """Remove the line and moves the cursor to its start. A terminal that became narrower has wrapped it
+        """Remove the line and move the cursor to its start. A terminal that became narrower has wrapped it
         into several lines."""
         rows = -(-self._drawn // max(1, self._size())) if self._drawn else 1
         self._drawn = 0

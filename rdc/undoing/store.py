@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import stat
 from contextlib import contextmanager, suppress
@@ -24,9 +23,9 @@ from rdc.files.own.record_log import (
     RecordError,
     RecordLog,
     encoded,
+    line_of,
     number_of,
     relative_path_of,
-    signed,
     time_of,
 )
 from rdc.lean.records import Record, field_names
@@ -291,7 +290,7 @@ def encode(record: Line) -> bytes:
     word, forms = _WORDS[type(record)]
     values = [getattr(record, name) for name in field_names(type(record))]
     items = [word, *(form.write(value) for form, value in zip(forms, values, strict=True))]
-    return signed(json.dumps(items, separators=(",", ":")).encode("ascii"))
+    return line_of(items)
 
 
 def decode(items: object) -> Line:

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from rdc.progress import Event, StopSignal
     from rdc.uniting.attributes import AttributeSets
     from rdc.uniting.conflicts import Merged
+    from rdc.uniting.journal import OpenPlan
     from rdc.uniting.plan import Conflict, Intent, Plan
     from rdc.uniting.records import UniteEvent, UniteOptions, UniteReporter
     from rdc.uniting.rows import Node
-    from rdc.uniting.state import OpenPlan
     from rdc.uniting.steps import Steps
     from rdc.watching.records import WatchEvent
 

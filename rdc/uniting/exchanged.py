@@ -25,6 +25,7 @@ from rdc.model.preserved import nearest_time, packed_times
 from rdc.protocol.wire.fields import check_inner, column_with_times, column_without_times
 from rdc.uniting.ancestor_file import whole_digest
 from rdc.uniting.columns import Common, SharedRow, parents
+from rdc.uniting.journal import OpenPlan
 from rdc.uniting.path_texts import terminated
 from rdc.uniting.rows import (
     BARRED,
@@ -39,7 +40,7 @@ from rdc.uniting.rows import (
     Row,
     Stamp,
 )
-from rdc.uniting.state import OpenConflict, OpenPlan
+from rdc.uniting.state import OpenConflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -42,6 +42,7 @@ from rdc.uniting.describe import (
 from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, Action, Order, Outcome
 from rdc.uniting.file_systems import SideStorage, kept_of
 from rdc.uniting.guards import room_of
+from rdc.uniting.journal import OpenPlan
 from rdc.uniting.merging import TEXT_BYTES, TEXTS_BYTES
 from rdc.uniting.pages import FilesEnd, decode_page, do_late_steps, rest_of, send_page
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, decode_rules, encode_rules
@@ -64,7 +65,6 @@ from rdc.uniting.rows import (
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
     Known,
-    OpenPlan,
     OwnMemory,
     PairDirectory,
     Related,

@@ -6,10 +6,8 @@ decide what is looked at and never what is deleted: an entry that takes no part 
 
 from __future__ import annotations
 
-import json
-
 from rdc.errors import UsageError
-from rdc.files.own.record_log import RecordError, bytes_of, encoded, signed, value_of
+from rdc.files.own.record_log import RecordError, bytes_of, encoded, line_of, value_of
 from rdc.lean.records import Record
 from rdc.limits import NAME_BYTES, RULES_BYTES, UNITE_UNITS
 from rdc.model.selection import FilterRule, RuleAction
@@ -66,7 +64,7 @@ def encode_rules(kept: KeptRules) -> bytes:
         encoded(packed).decode(),
         [encoded(name).decode() for name in kept.rules.units],
     ]
-    return signed(json.dumps(items, separators=(",", ":")).encode())
+    return line_of(items)
 
 
 def decode_rules(data: bytes) -> KeptRules:

@@ -41,6 +41,7 @@ from rdc.uniting.describe import (
 )
 from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, SET, Action, Agreed, Order
 from rdc.uniting.guards import Room, check_room, check_share, room_of
+from rdc.uniting.journal import OpenPlan
 from rdc.uniting.meeting import MEETINGS, Again, Ends, Meeting, NearMeeting, ends_of
 from rdc.uniting.merging import TEXT_BYTES
 from rdc.uniting.pages import (
@@ -57,7 +58,6 @@ from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, SYMLINK, Ancestor, Doubt, Node, Row
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
-    OpenPlan,
     Related,
     RootState,
 )

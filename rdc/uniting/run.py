@@ -31,6 +31,7 @@ from rdc.uniting.describe import (
 )
 from rdc.uniting.file_systems import SideStorage, kept_of, opened_here
 from rdc.uniting.guards import check_share, check_space
+from rdc.uniting.journal import OpenPlan
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
 from rdc.uniting.plan import Planning
 from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UnitePair, UniteReport
@@ -41,7 +42,7 @@ from rdc.uniting.rows import (
     Ancestor,
     Row,
 )
-from rdc.uniting.state import OpenPlan, PairDirectory, RootState, common_base, pair_name, pair_of_roots
+from rdc.uniting.state import PairDirectory, RootState, common_base, pair_name, pair_of_roots
 from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
 
 TYPE_CHECKING = False

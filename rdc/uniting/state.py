@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import secrets
 import stat
@@ -27,30 +26,29 @@ from rdc.files.own.record_log import (
     RecordError,
     complete_lines,
     encoded,
+    line_of,
     path_of,
-    relative_path_of,
-    signed,
     time_of,
     value_of,
 )
 from rdc.files.root.root import Root
-from rdc.lean.records import Record, replace
+from rdc.lean.records import Record
 from rdc.limits import NAME_BYTES, RULES_BYTES, UNITE_EDGES, UNITE_FILE_BYTES, UNITE_UNITS
 from rdc.model.preserved import nearest_time, packed_time
 from rdc.uniting.ancestor_file import DamagedError, StoredAncestor
 from rdc.uniting.file_systems import is_private
+from rdc.uniting.journal import OpenPlan, plan_lines, read_plans
 from rdc.uniting.pair_rules import decode_rules, encode_rules
 from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, unpack_edges
-from rdc.uniting.rows import ELSEWHERE, LEFT, NO_STAMP, PROCESS_CLOCK, RIGHT, Stamp, clock_of
+from rdc.uniting.rows import LEFT, PROCESS_CLOCK, RIGHT, clock_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Self
 
     from rdc.files.root.root import Root
     from rdc.uniting.pair_rules import KeptRules
-    from rdc.uniting.plan import Intent
 
 ID_BYTES = 16
 MARK_DIGEST_BYTES = 16
@@ -73,25 +71,6 @@ _NO_JOURNAL = b"not rdc's\nnot rdc's\n"
 _TRIED = b"try", b"try.1"
 RULES_FILE_BYTES = 2 * RULES_BYTES + 2 * UNITE_UNITS * NAME_BYTES
 """The longest file of rules that is read, in base64."""
-JOURNAL_VERSION = 1
-
-
-class OpenPlan(Record):
-    """The steps of an interrupted run."""
-
-    generation: bytes
-    """That of the ancestor that it began with."""
-    intents: Mapping[bytes, Intent]
-    renames: frozenset[tuple[bytes, bytes]]
-    is_own: bool = False
-    """Whether each intent has the stamp of the side whose journal it is first, and ELSEWHERE or None second.
-    """
-
-    def seen_from(self, side: int) -> OpenPlan:
-        """Return the plan with the stamps of the left side first. `side`: whose journal it is from."""
-        if not self.is_own or side == LEFT:
-            return self
-        return replace(self, intents={path: intent[::-1] for path, intent in self.intents.items()})
 
 
 class OpenConflict(Record):
@@ -470,17 +449,6 @@ class PairDirectory:
 
     def begin(self, plan: OpenPlan) -> None:
         """Append what a run is about to do, on disk before this returns. Raises RdcError."""
-        lines = [signed(_json(["rdc unite", JOURNAL_VERSION, plan.generation.hex()]))]
-        word = "own" if plan.is_own else "path"
-        lines += [
-            signed(_json([word, encoded(path).decode(), *(_stamp_items(side) for side in intent)]))
-            for path, intent in plan.intents.items()
-        ]
-        lines += [
-            signed(_json(["rename", encoded(old).decode(), encoded(new).decode()]))
-            for old, new in sorted(plan.renames)
-        ]
-        lines.append(signed(_json(["begin"])))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with _failing(self.shown, "write the journal in it"):
             self._files.make_way(_JOURNAL)
@@ -488,7 +456,7 @@ class PairDirectory:
             try:
                 # Empty lines are between two plans, also where the last one was cut off in a line.
                 os.lseek(fd, 0, os.SEEK_END)
-                _write(fd, [b"\n\n", *lines])
+                _write(fd, [b"\n\n", *plan_lines(plan)])
                 flush(fd)
             finally:
                 os.close(fd)
@@ -600,9 +568,7 @@ class PairDirectory:
 def _conflict_lines(conflicts: Sequence[OpenConflict], side: int) -> list[bytes]:
     seen = [each.seen_from(side) for each in conflicts]
     return [
-        signed(
-            _json([encoded(each.path).decode(), each.about, *each.sizes, *map(nearest_time, each.mtimes_ns)])
-        )
+        line_of([encoded(each.path).decode(), each.about, *each.sizes, *map(nearest_time, each.mtimes_ns)])
         for each in seen
     ]
 
@@ -722,82 +688,6 @@ def common_base(
         *(plan.seen_from(RIGHT) for plan in right.counting(generation)),
     )
     return Base(ancestors, plans, related.notice)
-
-
-def read_plans(data: bytes) -> tuple[list[OpenPlan], bool]:
-    """Read a journal: its plans, and whether all of it says what rdc wrote.
-
-    A plan whose writing was cut off was not begun. It has no last line, and its last one may be cut.
-    """
-    plans: list[OpenPlan] = []
-    for block in data.split(b"\n\n"):
-        lines = [line for line in block.split(b"\n") if line]
-        try:
-            plan = _read_plan(lines)
-        except (RecordError, ValueError):
-            try:
-                plan = _read_plan(lines[:-1])
-            except (RecordError, ValueError):
-                return [], False
-            if plan is not None:
-                return [], False  # begun, and damaged after that
-        if plan is not None:
-            plans.append(plan)
-    return plans, True
-
-
-def _read_plan(lines: Sequence[bytes]) -> OpenPlan | None:
-    """Return the plan of these lines; None if it was not begun. Raises RecordError, ValueError."""
-    if not lines:
-        return None
-    head = value_of(lines[0])
-    if not isinstance(head, list) or len(head) != 3 or head[:2] != ["rdc unite", JOURNAL_VERSION]:
-        raise RecordError(f"a journal of version {JOURNAL_VERSION}")
-    generation = bytes.fromhex(str(head[2]))
-    intents: dict[bytes, Intent] = {}
-    own = False
-    renames: set[tuple[bytes, bytes]] = set()
-    for number, line in enumerate(lines[1:], 2):
-        match value_of(line):
-            case ["path", path, left, right]:
-                intents[relative_path_of(path)] = _stamp_of(left), _stamp_of(right)
-            case ["own", path, stamp, other] if other in (None, "elsewhere"):
-                own = True
-                intents[relative_path_of(path)] = _stamp_of(stamp), _stamp_of(other)
-            case ["rename", old, new]:
-                renames.add((relative_path_of(old), relative_path_of(new)))
-            case ["begin"] if number == len(lines):
-                return OpenPlan(generation, intents, frozenset(renames), own)
-            case _:
-                raise RecordError("a path, a rename or the end of the plan")
-    return None
-
-
-def _stamp_items(stamp: Stamp | None) -> object:
-    if stamp is None:
-        return None
-    if stamp == ELSEWHERE:
-        return "elsewhere"
-    if stamp == NO_STAMP:
-        return []
-    return [stamp.size, stamp.mode, nearest_time(stamp.mtime_ns), stamp.inode, nearest_time(stamp.ctime_ns)]
-
-
-def _stamp_of(items: object) -> Stamp | None:
-    if items is None:
-        return None
-    if items == "elsewhere":
-        return ELSEWHERE
-    if items == []:
-        return NO_STAMP
-    if not isinstance(items, list) or len(items) != 5 or not all(type(each) is int for each in items):
-        raise RecordError("five numbers of an entry")
-    size, mode, mtime, inode, ctime = items
-    return Stamp(size, mode, packed_time(time_of(mtime)), inode, packed_time(time_of(ctime)))
-
-
-def _json(items: list[object]) -> bytes:
-    return json.dumps(items, separators=(",", ":")).encode()
 
 
 class _Files:

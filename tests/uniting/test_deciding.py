@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.progress import Problem
 from rdc.uniting.deciding import Deciding, _drop_orphans, shared_row
+from rdc.uniting.journal import OpenPlan
 from rdc.uniting.records import UniteOptions
 from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, NO_STAMP, SYMLINK, Ancestor, Stamp
-from rdc.uniting.state import OpenPlan
 
 STAMP = Stamp(1, 0o644, 2, 3, 4)
 

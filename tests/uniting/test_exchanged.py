@@ -21,11 +21,12 @@ from rdc.session.runtime.commands import Conversation, Send
 from rdc.uniting import exchanged
 from rdc.uniting.columns import SharedRow
 from rdc.uniting.exchanged import ADD, REMOVE, RENAME, SET, Action, Agreed, Order, Outcome, Told
+from rdc.uniting.journal import OpenPlan
 from rdc.uniting.merging import TEXT_BYTES
 from rdc.uniting.pages import decode_page
 from rdc.uniting.records import UniteOptions
 from rdc.uniting.rows import DIRECTORY, ELSEWHERE, FILE, NO_STAMP, SYMLINK, Ancestor, Doubt, Row, Stamp
-from rdc.uniting.state import OpenConflict, OpenPlan
+from rdc.uniting.state import OpenConflict
 from tests.uniting.real_world import snapshot
 from tests.uniting.remote_runs import Wrap, unite_in_turns
 

@@ -14,8 +14,9 @@ from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.uniting.ancestor_file import DamagedError, Head, decode, encode
 from rdc.uniting.columns import SharedRow
+from rdc.uniting.journal import OpenPlan, read_plans
 from rdc.uniting.rows import DIRECTORY, FILE, NO_STAMP, SYMLINK, Stamp
-from rdc.uniting.state import OpenPlan, PairDirectory, RootState, read_plans
+from rdc.uniting.state import PairDirectory, RootState
 from tests.support.project_paths import TOP
 
 FIXTURES = TOP / "fixtures" / "at_rest"

@@ -60,6 +60,11 @@ def signed(text: bytes) -> bytes:
     return b"%s %08x\n" % (text, crc32(text))
 
 
+def line_of(value: object) -> bytes:
+    """Return the line of a value that JSON has."""
+    return signed(json.dumps(value, separators=(",", ":")).encode())
+
+
 def value_of(line: bytes) -> object:
     """Return what the JSON of a line, without its line feed, means. Raises RecordError."""
     text, space, check = line.rpartition(b" ")

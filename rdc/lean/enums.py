@@ -4,7 +4,7 @@ Where `enum` is loaded already, its own are used: that costs nothing more. So a 
 those of `enum`: rdc/__init__.py loads it first. The command `rdc` alone has the classes of this module, which
 no other program sees. To a type checker they ARE those of `enum`.
 
-They do what those do, without `auto`, members with `__init__` or `_missing_`, other sorts of flags, the
+They do what those do, without `auto`, members with `__init__`, values that are no member's, other flags, the
 refusal to change a finished class, and a combination's names other than those of its single bits.
 
 rdc/lean/LEAN.md has what it saves, measured.

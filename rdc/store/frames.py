@@ -8,8 +8,8 @@ of its compression (a delta): it stores what a sync would send.
 from __future__ import annotations
 
 from _thread import _local
-from enum import IntEnum
 
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
 

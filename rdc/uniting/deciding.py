@@ -90,6 +90,7 @@ class Deciding:
             units=UNITS.union(self._rules_now.units),
             kept=self._kept,
             choose=Choices(self._options, self._merged).choose,
+            merged=self._merged.keys(),
             unfinished=unfinished,
             begun=frozenset(begun),
             can_rename=cache(can_rename),

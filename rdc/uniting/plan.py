@@ -39,7 +39,7 @@ from rdc.uniting.rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeAlias
 
     from rdc.uniting.renames import Accepted, CanRename
@@ -183,6 +183,8 @@ class Rules(Record):
     """What both file systems keep."""
     choose: Callable[[bytes, str, Row, Row], Choice | None] | None = None
     """Is asked about each conflict: its path, what it is about, both rows. None: it stays a conflict."""
+    merged: Collection[bytes] = frozenset()
+    """Paths of files about which a choice depends on what both sides have there: they are read."""
     unfinished: Mapping[bytes, tuple[Intent, ...]] | None = None
     """The paths in the journals of interrupted runs, each with what every such run was about to do."""
     begun: frozenset[tuple[bytes, bytes]] = frozenset()
@@ -515,7 +517,9 @@ class _Merge:
         if left.kind != right.kind:
             self._other_kind(path, o, a, b)
             return False
-        if left.kind == FILE and _has_to_be_read(left, right):
+        if left.kind == FILE and (
+            _has_to_be_read(left, right) or (path in self._rules.merged and not _are_known(left, right))
+        ):
             self.undecided.append(Undecided(o, (a, b)))
         if left.content != right.content and (
             base is None or base.kind != left.kind or base.content not in (left.content, right.content)
@@ -842,5 +846,9 @@ def _has_to_be_read(left: Row, right: Row) -> bool:
         return True
     if left.doubt is right.doubt is Doubt.NONE and left.content == right.content:
         return False
-    digests = len(left.content) == len(right.content) == DIGEST_BYTES
-    return left.stamp.size == right.stamp.size and not digests
+    return left.stamp.size == right.stamp.size and not _are_known(left, right)
+
+
+def _are_known(left: Row, right: Row) -> bool:
+    """Return whether the contents of both files are known."""
+    return len(left.content) == len(right.content) == DIGEST_BYTES

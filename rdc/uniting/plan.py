@@ -275,8 +275,9 @@ def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Pl
 
 
 def _plan(base: Node, accepted: Accepted, merge: _Merge) -> Plan:
-    stages: tuple[tuple[Sequence[Step], Sequence[Step]], ...] = (
-        accepted.steps, merge.renames, merge.writes, merge.removals, merge.fields
+    first = tuple([merge.guarded(step) for step in steps] for steps in accepted.steps)
+    stages: tuple[tuple[Sequence[Step], ...], ...] = (
+        first, merge.renames, merge.writes, merge.removals, merge.fields
     )  # fmt: skip
     return Plan(
         steps=tuple((side, step) for stage in stages for side in (LEFT, RIGHT) for step in stage[side]),
@@ -565,6 +566,10 @@ class _Merge:
             before = self._guarded(row)
         self.writes[side].append(Write(path, before, replaced, returns))
 
+    def guarded(self, step: Rename | MakeDirectory) -> Rename | MakeDirectory:
+        """Return a step in front of all others with the mode that its directory has until it has its ACL."""
+        return step._replace(row=self._guarded(step.row)) if isinstance(step, MakeDirectory) else step
+
     def _guarded(self, row: Row) -> Row:
         """Return a row with the mode that its entry has until it has its ACL."""
         bits = self._rules.guard(row.attributes) if self._rules.guard is not None else None
@@ -732,8 +737,10 @@ class _Merge:
         if winner is not None:
             return winner.mode, winner.mode, winner.attributes, winner.attributes
         self.conflicts.append(Conflict(path, "mode", (left, right)))
-        mode = base.mode if base is not None else left.mode & right.mode
-        return None, mode, None, base.attributes if base is not None else None
+        if base is None:
+            # Nothing was agreed. With a mode that neither side has, both have changed it in later runs, too.
+            return None, next(mode for mode in range(3) if mode not in (left.mode, right.mode)), None, None
+        return None, base.mode, None, base.attributes
 
     def _mode(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> tuple[int | None, int]:
         """Return the mode that both sides get, None if each keeps its own; and the mode of the next
@@ -799,7 +806,7 @@ class _Merge:
             row = (left, right)[loser]
             if row.is_linked or not self._rules.can_rename(loser):
                 after = (left, right)[choice.winner]
-                self.renames[loser].append(CopyHere(path, choice.copy, row))
+                self.renames[loser].append(CopyHere(path, choice.copy, self._guarded(row)))
                 if self._rules.attributes and (row.attributes or self._rules.guard is not None):
                     step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False, True)
                     self.attributes[loser].append(step)

@@ -18,7 +18,6 @@ from rdc.errors import ExitCode, RdcError, UsageError, escaped, printable
 from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import SIZE_LIMIT
-from rdc.model.location import config_directory, parse_location
 from rdc.model.options import Declared, Option, parse_directory, parse_size_of
 
 TYPE_CHECKING = False
@@ -486,6 +485,8 @@ class Chosen(Record):
 
 def settings_file(environ: Mapping[str, str]) -> str | None:
     """Return the path of the settings file, or None without a home directory."""
+    from rdc.model.location import config_directory
+
     directory = config_directory(environ)
     return None if directory is None else os.path.join(directory, "config.toml")
 
@@ -544,6 +545,8 @@ def _hosts_of(words: Sequence[str], groups: Sequence[OptionGroup], *, host_opera
         operands = parse_words(words, groups, {}, command="rdc").operands
     except UsageError:
         return
+    from rdc.model.location import parse_location
+
     for operand in operands:
         try:
             host = operand if host_operands else parse_location(operand).host

@@ -23,8 +23,6 @@ from rdc.cli.options.shared_options import (
 )
 from rdc.cli.verb import json_output, keep_freed_memory, list_output, perform, reporting, stop_requests
 from rdc.errors import ExitCode, UsageError
-from rdc.files.own.output_file import Claims, claim_outputs, write_output
-from rdc.files.own.output_file import Output as FileOutput
 from rdc.lean.records import Record
 from rdc.limits import BATCH_BYTES
 from rdc.model.options import Option
@@ -34,6 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rdc.files.own.output_file import Claims
+    from rdc.files.own.output_file import Output as FileOutput
     from rdc.model.selection import DirectoryRules, FilterRule
     from rdc.progress import Reporter
     from rdc.report.output import Output
@@ -115,6 +115,8 @@ class DocumentOutput(Record):
     def claim(self, filled: Sequence[bytes] = ()) -> Claims:
         """Look at the places of all requested files before anything is read. `filled`: directories that the
         search fills. Raises RdcError if a result cannot or may not be written."""
+        from rdc.files.own.output_file import claim_outputs
+
         wanted = (self.kept, self.part, self.page)
         return claim_outputs([one for one in wanted if one is not None], filled)
 
@@ -154,6 +156,7 @@ def read_document_output(words: Words, *, merged: bool = False, parts: bool = Fa
     from rdc.documents.page_report import DOCUMENTS_PAGE
     from rdc.documents.parts.part_file import DOCUMENT_PART, MERGED_DOCUMENTS
     from rdc.documents.report import DOCUMENT_LIST
+    from rdc.files.own.output_file import Output as FileOutput
 
     part_kind = MERGED_DOCUMENTS if merged else DOCUMENT_PART
     paths = [_value(words, key) for key in ("--write-kept", "--output", "--html")]
@@ -308,10 +311,12 @@ def print_documents(
     report = perform(shown, lambda: search(shown))
     if output.kept is not None:
         from rdc.documents.report import keep_lines
+        from rdc.files.own.output_file import write_output
 
         write_output(output.kept, keep_lines(report.kept))
     if output.page is not None:
         from rdc.documents.page_report import documents_page
+        from rdc.files.own.output_file import write_output
         from rdc.report.html_page import PageOrigin
 
         write_output(output.page, documents_page(report, PageOrigin.here(command)))

@@ -8,14 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.shared_options import (
-    CATALOG_GROUP,
-    FILTER_GROUP,
-    CatalogChoice,
-    read_choice,
-    read_rule_file,
-    read_rules,
-)
+from rdc.cli.options.own_places import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.shared_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage, short_help
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.lean.records import Record

@@ -8,7 +8,6 @@ from rdc.cli.environment import HELP, RSH_EXAMPLE, Environment, OptionGroup, par
 from rdc.cli.verb import HelpText, waiting
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
-from rdc.report.output import CONNECTING
 
 SUMMARY = "install rdc on another machine over ssh, in a private directory"
 
@@ -63,6 +62,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     shell = ("ssh",) if command is None else read_command(command, f"-e {command}", RSH_EXAMPLE)
 
     from rdc.install.install import ask_machine, list_versions, remove, send
+    from rdc.report.output import CONNECTING
 
     with waiting(environment, CONNECTING):
         machine = ask_machine(shell, host)

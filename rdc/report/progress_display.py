@@ -6,9 +6,9 @@ A ProgressTrack makes of the events a value that only grows. StatusLine draws.
 from __future__ import annotations
 
 import os
-import signal
 
 from rdc.lean.records import Record
+from rdc.lean.signals import signal
 from rdc.progress import ItemChanged, PlanKnown, Progressed
 from rdc.report.output import counted, duration_text, rate_text, size_text
 
@@ -358,7 +358,7 @@ class StatusLine:
             signal.signal(signal.SIGWINCH, self._before or signal.SIG_DFL)
 
     def _wipe(self) -> str:
-        """Remove the line and moves the cursor to its start. A terminal that became narrower has wrapped it
+        """Remove the line and move the cursor to its start. A terminal that became narrower has wrapped it
         into several lines."""
         rows = -(-self._drawn // max(1, self._size())) if self._drawn else 1
         self._drawn = 0

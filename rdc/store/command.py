@@ -7,13 +7,8 @@ import re
 from collections.abc import Sequence
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.shared_options import (
-    CATALOG_GROUP,
-    FILTER_GROUP,
-    read_choice,
-    read_rule_file,
-    read_rules,
-)
+from rdc.cli.options.own_places import CATALOG_GROUP, read_choice
+from rdc.cli.options.shared_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.verb import HelpText, json_output, perform, reporting, reporting_usage, short_help
 from rdc.errors import ExitCode, UsageError
 from rdc.lean.records import replace

@@ -19,7 +19,6 @@ import stat
 import struct
 import time
 from contextlib import contextmanager, suppress
-from enum import Enum
 
 from blake3 import blake3
 
@@ -28,6 +27,7 @@ from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
 from rdc.files.base.store_guard import HEAD_NAME, MAGIC
 from rdc.files.base.taking_names import create_temporary, flush, take_free_name
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.store.pack_file import (
     ID_BYTES,

@@ -6,12 +6,11 @@ import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, parse_words
+from rdc.cli.options.own_places import CATALOG_OPTION, read_choice
 from rdc.cli.options.shared_options import (
-    CATALOG_OPTION,
     DEPTH,
     FILTER_GROUP,
     MAX_RATE,
-    read_choice,
     read_depth,
     read_max_rate,
     read_rule_file,

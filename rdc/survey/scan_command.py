@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words, read_size
+from rdc.cli.options.own_places import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.shared_options import (
-    CATALOG_GROUP,
     CLUSTER,
     DEPTH,
     FILTER_GROUP,
@@ -20,12 +20,10 @@ from rdc.cli.options.shared_options import (
     OVERWRITE,
     SLICE,
     SLICES,
-    CatalogChoice,
     OnCluster,
     OneSlice,
     ReadRuleFile,
     RuleFiles,
-    read_choice,
     read_depth,
     read_max_rate,
     read_rules,

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
+from rdc.cli.options.own_places import CATALOG_GROUP, read_choice
 from rdc.cli.options.shared_options import (
-    CATALOG_GROUP,
     CHOOSE,
     DEPTH,
     FILTER_GROUP,
     MAX_RATE,
-    read_choice,
     read_depth,
     read_max_rate,
     read_rule_file,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.shared_options import FAR_OPTIONS, FILTER_GROUP, read_keys, read_rules, read_shell
+from rdc.cli.options.own_places import FAR_OPTIONS, read_keys, read_shell
+from rdc.cli.options.shared_options import FILTER_GROUP, read_rules
 from rdc.cli.verb import (
     HelpText,
     json_output,

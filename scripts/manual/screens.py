@@ -14,6 +14,7 @@ import time
 from fcntl import ioctl
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from rich.style import Style
@@ -28,7 +29,35 @@ PAGE_WIDTHS = {390: 1400, 1000: 1200, 1600: 1100}
 
 SCREENS = {
     "sync": ("rdc sync photos/ backup/", "rm photos/2023/IMG_1.jpg", "rdc sync -i --delete photos/ backup/"),
-    "check": ("cp -a photos copy; echo x >> copy/2024/notes.txt", "rdc check photos/ copy/"),
+    "sync-help": ("rdc sync --help",),
+    "sync-dry-run": (
+        "rdc sync photos/ backup/; rm photos/2023/IMG_1.jpg; echo x >> photos/2024/notes.txt",
+        "rdc sync -n -v --delete photos/ backup/",
+        "rdc sync -n -i --delete photos/ backup/",
+    ),
+    "sync-quiet": (
+        "rdc sync photos/ backup/ > log 2>&1; cat log",
+        "rdc sync photos/ missing/dir/ > log 2>&1; cat log",
+    ),
+    "sync-ssh": (
+        "rdc sync -e 'ssh -p 1' photos/ localhost:backup/",
+        "rdc sync photos/ server:backup/",
+    ),
+    "advice": (
+        "rdc sycn photos/ backup/",
+        "rdc -av photos/ backup/",
+        "rdc photos/ backup/",
+        "rdc backup photos/",
+        "rdc verify photos/ backup/",
+        "rdc sync --iconv=utf-8 photos/ backup/",
+        "rdc sync --exlude=.git photos/ backup/",
+        "rdc sync photos/ nowhere/backup/",
+    ),
+    "check": (
+        "cp -a photos copy; echo x >> copy/2024/notes.txt",
+        "rdc check photos/ copy/",
+        "rdc check photos copy/",
+    ),
     "undo": (
         "rdc sync --mkpath photos/ backup/a/; rm photos/2024/notes.txt",
         "rdc sync --delete --keep-undo=30d photos/ backup/a/",
@@ -38,11 +67,13 @@ SCREENS = {
         "mkdir two; rdc unite photos two",
         "echo left >> photos/2024/notes.txt; echo right >> two/2024/notes.txt",
         "touch two/new.txt",
+        "rdc unite -n photos two",
         "rdc unite photos two",
+        "rdc unite --status photos two",
     ),
     "store": ("rdc store put photos st", "rdc store list st"),
     "jobs": ("cat .config/rdc/config.toml", "rdc run photos", "rdc jobs", "rdc jobs show photos"),
-    "watch": ("timeout -s INT 3 rdc watch photos/ backup/",),
+    "watch": ("timeout --foreground -s INT 3 rdc watch photos/ backup/",),
     "scan": ("rdc scan photos/",),
     "merge": (
         "rdc scan -o one.part photos/2023",
@@ -51,18 +82,27 @@ SCREENS = {
     ),
     "dupes": ("rdc dupes photos/",),
     "similar": ("seq 30000 > photos/2023/notes.txt; rdc similar photos/",),
+    "similar-text": (
+        "mkdir texts; for n in 1 2 3; do (seq 300; echo copy $n) > texts/$n.txt; done; date > texts/4.txt",
+        "rdc similar --text texts/",
+    ),
     "dedupe": ("rdc dedupe --hardlink photos/", "rdc dedupe --hardlink --apply photos/"),
     "signature": ("rdc signature photos/2023/IMG_2.jpg | head -20",),
     "index": ("rdc index photos/",),
     "catalog": ("sleep 3; rdc index photos/", "rdc catalog show"),
     "keys": ("rdc keys new --name=laptop", "rdc keys show"),
     "config": ("rdc config show",),
+    "completions": (
+        "rdc completions --install bash",
+        "rdc completions --help",
+    ),
     "install": ("rdc install --help | head -30",),
     "serve": ("rdc serve --help | head -30",),
 }
-"""The commands of each verb's screen, in the directory that SETUP makes."""
+"""The commands of each screen, in the directory that SETUP makes, by a name that begins with the verb's."""
 
-CONFIG = """
+PREPARED = {
+    "jobs": """
 mkdir -p .config/rdc
 cat > .config/rdc/config.toml <<END
 [jobs.photos]
@@ -70,15 +110,47 @@ source = "~/photos/"
 destination = "~/backup/"
 schedule = "daily 03:30"
 END
-"""
-"""Makes the settings file of the screen of `rdc jobs`."""
+""",
+    "sync-ssh": """
+mkdir ../bin
+cat > ../bin/ssh <<'END'
+#!/bin/bash
+if [ "$1" = server ]; then
+  shift
+  PATH=/usr/bin:/bin exec bash -c "$*"
+fi
+exec /usr/bin/ssh "$@"
+END
+chmod +x ../bin/ssh
+""",
+}
+"""What is there before the first command of a screen: a settings file, and a server without rdc."""
+
+
+class Moment(NamedTuple):
+    """A moment of a run in tmux."""
+
+    command: str
+    text: str
+    """What the terminal shows by then."""
+    typed: str = ""
+    """Text that is typed then."""
+    keys: tuple[str, ...] = ()
+    """The keys that are pressed after it. Without keys the picture shows the moment itself."""
+    after: str = ""
+    """What the terminal shows after these keys."""
+
 
 MOMENTS = {
-    "bar": ("rdc sync -v --bwlimit=2m photos/ slow/", r"[4-9]\.\d MB of", ""),
-    "ctrl-c": ("rdc sync -v --bwlimit=2m photos/ slow/", r"[4-9]\.\d MB of", "C-c"),
-    "pipe": ("rdc sync -v photos/ backup/ | tail -3", "copied", ""),
+    "bar": Moment("rdc sync -v --bwlimit=2m photos/ slow/", r"[4-9]\.\d MB of"),
+    "ctrl-c": Moment(
+        "rdc sync -v --bwlimit=2m photos/ slow/", r"[4-9]\.\d MB of", "", ("C-c",), r"(?s)interrupted.*\n\$"
+    ),
+    "pipe": Moment("rdc sync -v photos/2024/ backup/ | cat", "copied"),
+    "completion": Moment(
+        "source <(rdc completions bash)", r"\n\$", "rdc sync --del", ("Tab", "Tab"), r"--delete-excluded"
+    ),
 }
-"""Moments of a run in tmux: the command, what must be there by then, and the key that is pressed then."""
 
 MOMENT_SECONDS = 30
 
@@ -116,19 +188,28 @@ def in_terminal(line: str, machines: Machines, columns: int) -> str:
 
 
 def settled(raw: str) -> str:
-    """Return the screen when all is printed: what a progress bar overwrote is gone."""
+    """Return the screen when all is printed: what a progress bar overwrote is gone.
+
+    Only text after a carriage return takes the place of a line: ssh ends its lines by one, to which the
+    terminal adds its own.
+    """
     lines, row = [""], 0
-    for token in re.split(r"(\x1b\[[0-9;?]*[A-Za-z]|\r\n|\n|\r)", raw):
-        moved = re.fullmatch(r"\x1b\[(\d*)A", token)
-        if token in {"\r\n", "\n"}:
+    returned = False
+    for piece in re.split(r"(\x1b\[[0-9;?]*[A-Za-z]|\r\n|\n|\r)", raw):
+        moved = re.fullmatch(r"\x1b\[(\d*)A", piece)
+        if piece in {"\r\n", "\n"}:
             row += 1
             lines += [""] * (row + 1 - len(lines))
+            returned = False
+        elif piece == "\r":
+            returned = True
         elif moved:
             row = max(0, row - int(moved[1] or 1))
-        elif re.fullmatch(r"\r|\x1b\[[0-2]?K", token):
+        elif re.fullmatch(r"\x1b\[[0-2]?K", piece):
             lines[row] = ""
-        elif token and (token.endswith("m") or not token.startswith("\x1b[")):
-            lines[row] += token
+        elif piece and (piece.endswith("m") or not piece.startswith("\x1b[")):
+            lines[row] = piece if returned else lines[row] + piece
+            returned = False
     return "\n".join(lines).rstrip("\n")
 
 
@@ -177,10 +258,10 @@ def screens(program: Path) -> dict[str, str]:
     """All screens, by name of file."""
     found = {}
     for columns in COLUMNS:
-        for verb, commands in SCREENS.items():
+        for name, commands in SCREENS.items():
             with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
                 machines = Machines(Path(directory), program)
-                machines.run(SETUP + "mkdir backup" + (CONFIG if verb == "jobs" else ""), HERE)
+                machines.run(SETUP + "mkdir backup" + PREPARED.get(name, ""), HERE)
                 texts: list[Text] = []
                 for command in commands:
                     typed = Text("$ " + command, "bold white")
@@ -192,7 +273,8 @@ def screens(program: Path) -> dict[str, str]:
                 left = len(texts) - SHOWN_LINES
                 if left > 0:
                     texts[SHOWN_LINES:] = [Text(f"... {left} lines more")]
-                found[f"{verb}-{columns}.svg"] = drawn(f"rdc {verb}, {columns} columns", texts, columns)
+                verb = name.partition("-")[0]
+                found[f"{name}-{columns}.svg"] = drawn(f"rdc {verb}, {columns} columns", texts, columns)
     return found
 
 
@@ -202,19 +284,18 @@ def moments(program: Path) -> dict[str, str]:
         print("no tmux: the pictures of a running sync stay as they are")
         return {}
     found = {}
-    for name, (command, text, key) in MOMENTS.items():
+    for name, moment in MOMENTS.items():
         with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
             machines = Machines(Path(directory), program)
             machines.run(SETUP + "mkdir backup slow", HERE)
-            shown = _moment(command, text, key, machines)
+            shown = _shown_at(moment, machines)
             texts = [Text.from_ansi(line) for line in shown.rstrip("\n").split("\n")]
             found[f"moment-{name}.svg"] = drawn(f"rdc sync: {name}", texts, COLUMNS[0])
     return found
 
 
-def _moment(command: str, text: str, key: str, machines: Machines) -> str:
-    """Return what a terminal shows once `text` appears; with a key, what it shows when the command has
-    ended."""
+def _shown_at(moment: Moment, machines: Machines) -> str:
+    """Return what a terminal shows at a moment. Raises TimeoutError if that does not come."""
     environ = {**machines.environ(HERE), "TERM": "xterm-256color", "PS1": "$ "}
     environ.pop("NO_COLOR")
     environ.pop("COLUMNS")
@@ -238,7 +319,7 @@ def _moment(command: str, text: str, key: str, machines: Machines) -> str:
             if re.search(wanted, re.sub(r"\x1b\[[0-9;]*m", "", shown)):
                 return shown
             if time.monotonic() > end:
-                raise TimeoutError(f"{command}: {wanted!r} did not appear:\n{shown}")
+                raise TimeoutError(f"{moment.command}: {wanted!r} did not appear:\n{shown}")
             time.sleep(0.05)
 
     tmux(
@@ -252,14 +333,17 @@ def _moment(command: str, text: str, key: str, machines: Machines) -> str:
     )
     try:
         wait_for(r"(?m)^\$")
-        tmux("send-keys", "-l", command)
+        tmux("send-keys", "-l", moment.command)
         tmux("send-keys", "Enter")
-        shown = wait_for(text if "|" not in command else rf"(?s){text}.*\n\$")
+        shown = wait_for(moment.text if "|" not in moment.command else rf"(?s){moment.text}.*\n\$")
+        if moment.typed:
+            tmux("send-keys", "-l", moment.typed)
+        if moment.keys:
+            tmux("send-keys", *moment.keys)
+            shown = wait_for(moment.after)
         # What still runs would write into a directory that is removed.
-        tmux("send-keys", key or "C-c")
-        ended = wait_for(r"(?s)interrupted.*\n\$" if key else r"\n\$")
-        if key:
-            shown = ended
+        tmux("send-keys", "C-c")
+        wait_for(r"\n\$\s*$")
         return machines.shown(shown)
     finally:
         tmux("kill-server")

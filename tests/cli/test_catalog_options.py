@@ -9,7 +9,7 @@ import pytest
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.store import USER_CATALOG
 from rdc.cli.environment import parse_words
-from rdc.cli.options.shared_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.own_places import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.errors import UsageError
 
 

@@ -32,6 +32,7 @@ SLOW = {
     "concurrent.futures",
     "cryptography",
     "dataclasses",
+    "enum",
     "hashlib",
     "inspect",
     "json",
@@ -44,6 +45,7 @@ SLOW = {
     "selectors",
     "shlex",
     "shutil",
+    "signal",
     "sqlite3",
     "ssl",
     "subprocess",
@@ -177,12 +179,25 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     check(start, heavy=SLOW | later)
 
 
+@pytest.mark.parametrize("verb", ["catalog", "completions", "config", "install", "keys"])
+def test_the_help_of_a_verb_without_options_of_a_sync(tmp_path: Path, verb: str) -> None:
+    start = started(tmp_path, verb, "--help=all")
+    assert start.code == 0
+    check(start, heavy={"rdc.model.location", "rdc.model.sync", "rdc.report.output"})
+
+
+def test_the_help_of_a_verb_that_writes_files(tmp_path: Path) -> None:
+    start = started(tmp_path, "similar", "--help=all")
+    assert start.code == 0
+    check(start, heavy={"rdc.files.own.output_file", "rdc.files.base.taking_names", "rdc.model.preserved"})
+
+
 @pytest.mark.parametrize("verb", ["dupes", "similar"])
 def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, heavy=(SLOW | session) - {"json", "re", "threading"})
+    check(start, heavy=(SLOW | session) - {"enum", "json", "re", "threading"})
 
 
 @pytest.mark.parametrize("module", ["rdc.cli.main", "rdc.errors"])

@@ -18,20 +18,17 @@ from rdc.cli.environment import (
     parsed_value,
 )
 from rdc.cli.options.deadlines import ENDING_GROUP, Deadline, read_deadline
-from rdc.cli.options.shared_options import (
+from rdc.cli.options.own_places import (
     CATALOG_GROUP,
-    CHOOSE,
-    FILTER_GROUP,
     KEYS,
     REMOTE_PATH,
     RSH,
     CatalogChoice,
-    ReadRuleFile,
     read_choice,
     read_keys,
-    read_rules,
     read_shell,
 )
+from rdc.cli.options.shared_options import CHOOSE, FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.errors import UsageError
 from rdc.lean.records import Record, replace
 from rdc.limits import ALTERNATE_DIRECTORIES

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.shared_options import CATALOG_OPTION, read_choice
+from rdc.cli.options.own_places import CATALOG_OPTION, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.options import Option
-from rdc.report.output import counted, exact_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +78,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 def _show(words: Words, catalog: Catalog, environment: Environment) -> None:
     from rdc.catalog.upkeep import summary
+    from rdc.report.output import counted, exact_text, size_text
 
     _no_operands(words)
     found = summary(catalog)
@@ -97,6 +97,7 @@ def _show(words: Words, catalog: Catalog, environment: Environment) -> None:
 
 def _prune(words: Words, catalog: Catalog, environment: Environment) -> None:
     from rdc.catalog.upkeep import prune
+    from rdc.report.output import counted
 
     _no_operands(words)
     size = words.size("--max-size")
@@ -115,6 +116,7 @@ def _prune(words: Words, catalog: Catalog, environment: Environment) -> None:
 
 def _forget(words: Words, catalog: Catalog, environment: Environment) -> None:
     from rdc.catalog.upkeep import forget, forget_all
+    from rdc.report.output import counted
 
     paths = words.operands[1:]
     if words.has("--all") == bool(paths):

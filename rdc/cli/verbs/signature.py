@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words, read_size
-from rdc.cli.options.shared_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.own_places import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.model.options import Option

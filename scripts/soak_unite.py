@@ -3,9 +3,9 @@
     scripts/soak unite [--minutes=N] [--seed=N] [--kills=N]
 
 Each history is one of tests/uniting/real_histories.py: against the plan in memory, or with kills, on one
-machine or as between two, and without extended attributes, with them, or with ACLs among them. One that
-fails is named with its seed. With --kills each history has kills, right before a random one of the system calls that change
-something, those of C code as well, and the soak ends after this many.
+machine or as between two, and without extended attributes, with them, or with ACLs among them. One that fails
+is named with its seed. With --kills each history has kills, right before a random one of the system calls
+that change something, those of C code as well, and the soak ends after this many.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class UniteOptions(Record):
     xattrs: bool = False
     """Whether extended attributes (user.*) take part."""
     acls: bool = False
-    """Whether POSIX ACLs take part. Both directories have to be on this machine."""
+    """Whether POSIX ACLs take part."""
 
     def __post_init__(self) -> None:
         check_fields(self)

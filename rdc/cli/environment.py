@@ -201,7 +201,7 @@ class Words(Record):
     given: tuple[Given, ...]
     operands: tuple[str, ...]
     taken: str = ""
-    """Which word after the last operand an option took: "--html takes 'a' as its FILE". Empty for none."""
+    """The word after the last operand that an option took: "--html takes 'a' as its FILE". Empty for none."""
 
     def missing(self, message: str, command: str) -> UsageError:
         """Return the error for a missing operand. An option may have taken the word that was meant as one."""

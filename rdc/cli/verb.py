@@ -176,7 +176,7 @@ def list_output(
     `results` returns what stdout gets of a report, `summary` the last line. `quiet`: without progress and
     without that line.
     """
-    # Loaded by these verbs alone: the far side of a session, which prints nothing, runs in this module, too.
+    # This module also runs the remote side of a session, which prints nothing and needs no output.
     from rdc.report.output import ListOutput
 
     return ListOutput(

@@ -246,7 +246,7 @@ def check_options(record: object, declared: Mapping[str, Declared]) -> None:
                     raise UsageError(exclusion.sentence.format(*names))
 
 
-# What texts of option values mean: sizes and rates, changes of permissions, maps of users and groups.
+# The meaning of texts of option values: sizes and rates, changes of permissions, maps of users and groups.
 
 
 def parse_size(text: str, *, unit: int = 1) -> int | None:
@@ -379,7 +379,7 @@ def _letter_item(
         if letter == "t":
             top |= 0o1000
         elif letter == "s":
-            # As in rsync, s forgets an earlier t where no class has such a bit.
+            # s forgets an earlier t where no class has such a bit, as in rsync.
             top = top | special if special else 0o4000
     if operator == "-":
         return ModeChange(directories, files, _ALL & ~(bits | top), 0)

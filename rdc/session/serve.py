@@ -166,7 +166,7 @@ class InvitedTree(Record):
     round: int
     """The round of the answer to `meet`."""
     xattrs: bool = False
-    """Whether extended attributes take part."""
+    """True if extended attributes take part."""
 
 
 Meeting: TypeAlias = "Callable[[InvitedTree], Conversation[None]]"

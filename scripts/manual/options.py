@@ -13,7 +13,7 @@ from rdc.model.options import Option
 from scripts.manual.notes import MissingNoteError, notes
 
 PAGES = {verb: f"reference/verbs/{'index-verb' if verb == 'index' else verb}.md" for verb in VERBS}
-"""Where the page of each verb lies. MkDocs takes a page called index.md for that of its folder."""
+"""The path of the page of each verb. MkDocs takes a page called index.md for that of its folder."""
 
 DECLARED = ("sync", "watch", "check", "unite", "run", "jobs")
 """The verbs whose options have their examples where they are declared, in rdc.model.sync and rdc.cli."""

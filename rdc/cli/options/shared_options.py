@@ -156,7 +156,7 @@ def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule |
         else:
             builder.add_pattern(os.fsencode(given.value), action)
     if words.has("--cvs-exclude"):
-        # As in rsync, they come after all others, wherever -C stands.
+        # They come after all others, wherever -C stands, as in rsync.
         builder.add_filter(b":C")
         builder.add_filter(b"-C")
     rules = builder.rules()
@@ -211,7 +211,7 @@ def read_rule_file(
     return data
 
 
-# What a run takes of machines.
+# Limits on the use of machines.
 
 MAX_MEMORY = OPTIONS["max_memory"].options[0]
 

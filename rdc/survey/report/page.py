@@ -115,7 +115,7 @@ def _cards(report: ScanReport) -> Iterator[tuple[str, str, str]]:
         yield "already shared", size_text(report.already_shared_bytes), shared
 
 
-# What can be won, and how.
+# The savings, and how to reach them.
 
 
 class Offer(Record):

@@ -148,6 +148,7 @@ _OTHER_VERBS = {
     "unison": _TWO_WAY,
     **dict.fromkeys(("rsync", "copy", "cp", "push", "pull", "mirror"), "to sync, write: rdc sync SRC DST"),
     "version": "write: rdc --version",
+    "man": "write: rdc --man | man -l -",
     "daemon": "write: rdc serve --config=FILE",
 }
 """Advice for verbs of other tools, by their names."""

@@ -13,36 +13,50 @@ Corpora:   --versions NAME TREE TREE...: they are put one after another from one
            --delete updates in place. --moved NAME OLD NEW: each file of NEW has another name and place.
 Commands:  .venv/bin/python -m bench.store --versions django django/4.2.1 django/4.2.2 django/4.2.16
            .venv/bin/python -m bench.store --moved sqlite sqlite/old sqlite/new
+           .venv/bin/python -m bench.store --days database 20
 Needs rsync, restic and borg.
 """
 
 from __future__ import annotations
 
 import os
+import random
+import sqlite3
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.harness import RDC, Cost, Table, arguments, machine, run, scratch
 
 MB = 1e6
 
+DAYS = 5
+"""More puts than this are also shown one by one."""
+
 SETTLED = 2.1
 """Seconds after which rdc believes that a change of a file shows in its times."""
 
 
+Update = Callable[[Path], None]
+"""Makes a directory equal to the next version."""
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
-    stored: int
-    added: int
-    puts: float
-    """CPU seconds of all."""
-    first: Cost
-    last: Cost
+    sizes: Sequence[int]
+    """Bytes of the store after each put."""
+    puts: Sequence[Cost]
     restore: Cost
     sound: bool
+
+    @property
+    def added(self) -> int:
+        """Bytes that the last put added."""
+        return self.sizes[-1] - (self.sizes[-2] if len(self.sizes) > 1 else 0)
 
 
 class Contender:
@@ -147,14 +161,52 @@ def is_equal(one: Path, other: Path) -> bool:
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
-def measure(
-    top: Path, versions: Sequence[Path], contenders: Sequence[Contender], *, moved: bool
-) -> list[Figures]:
+def versions_of(trees: Sequence[Path], *, moved: bool) -> Iterator[Update]:
+    """Yield the updates to these trees. `moved`: all but the first under other names."""
+    for number, tree in enumerate(trees):
+        yield partial(update, version=tree, moved=moved and number > 0)
+
+
+ROWS, CHANGED, NEW, GONE = 360_000, 3_600, 1_000, 500
+"""Rows of the database of the first day, and what a day does to it."""
+
+
+def days_of(number: int) -> Iterator[Update]:
+    """Yield the updates of a database from day to day."""
+    drawn = random.Random(number)
+    words = ["".join(drawn.choices("abcdefghijklmnoprstuvwy", k=drawn.randrange(3, 10))) for _ in range(2000)]
+
+    def row() -> tuple[bytes, str, str, float]:
+        note = " ".join(drawn.choices(words, k=24))
+        return drawn.randbytes(48), drawn.choice(words), note, round(drawn.expovariate(0.01), 2)
+
+    def change(tree: Path, *, is_first: bool) -> None:
+        tree.mkdir(exist_ok=True)
+        with closing(sqlite3.connect(tree / "orders.db")) as database, database:
+            if is_first:
+                database.execute("create table orders (id integer primary key, token, who, note, sum)")
+                database.execute("create index of_whom on orders (who)")
+            else:
+                ids = [one for (one,) in database.execute("select id from orders")]
+                changed = drawn.sample(ids, CHANGED)
+                database.executemany("update orders set note = ?, sum = ? where id = ?",
+                                     [(*row()[2:], one) for one in changed])  # fmt: skip
+                database.executemany(
+                    "delete from orders where id = ?", [(one,) for one in drawn.sample(ids, GONE)]
+                )
+            rows = [row() for _ in range(ROWS if is_first else NEW)]
+            database.executemany("insert into orders (token, who, note, sum) values (?, ?, ?, ?)", rows)
+
+    for day in range(number):
+        yield partial(change, is_first=day == 0)
+
+
+def measure(top: Path, updates: Iterator[Update], contenders: Sequence[Contender]) -> list[Figures]:
     """Put all versions into the store of each contender, and restore the last one."""
     tree, puts = top / "tree", [list[Cost]() for _ in contenders]
     sizes = [list[int]() for _ in contenders]
-    for number, version in enumerate(versions, 1):
-        update(tree, version, moved=moved and number > 1)
+    for number, bring in enumerate(updates, 1):
+        bring(tree)
         time.sleep(SETTLED)
         for at, contender in enumerate(contenders):
             if number == 1:
@@ -163,11 +215,8 @@ def measure(
             sizes[at].append(stored(contender.store))
     found = []
     for at, contender in enumerate(contenders):
-        cost, where = contender.restore(len(versions), top / f"out-{contender.name}")
-        last = sizes[at][-1]
-        added = last - sizes[at][-2] if len(versions) > 1 else last
-        spent = sum([put.cpu for put in puts[at]])
-        found.append(Figures(last, added, spent, puts[at][0], puts[at][-1], cost, is_equal(tree, where)))
+        cost, where = contender.restore(len(puts[at]), top / f"out-{contender.name}")
+        found.append(Figures(sizes[at], puts[at], cost, is_equal(tree, where)))
     return found
 
 
@@ -175,26 +224,36 @@ def main() -> None:
     parser = arguments(__doc__, place=True)
     parser.add_argument("--versions", nargs="+", action="append", default=[], metavar="NAME TREE")
     parser.add_argument("--moved", nargs=3, action="append", default=[], metavar=("NAME", "OLD", "NEW"))
+    parser.add_argument("--days", nargs=2, action="append", default=[], metavar=("NAME", "N"))
     options = parser.parse_args()
     print(machine())
     columns = ("stored, MB:", "last put added, KB:", "CPU s: puts:", "first put:", "last put:", "restore:")
     table = Table("corpus", "tool", *columns)
-    jobs = [(one, False) for one in options.versions] + [(one, True) for one in options.moved]
-    for (name, *trees), moved in jobs:
+    jobs = [
+        *[(name, versions_of([*map(Path, trees)], moved=False)) for name, *trees in options.versions],
+        *[(name, versions_of([*map(Path, trees)], moved=True)) for name, *trees in options.moved],
+        *[(name, days_of(int(days))) for name, days in options.days],
+    ]
+    for name, updates in jobs:
         with scratch(options.place) as top:
             contenders = [kind(top / kind.name) for kind in CONTENDERS]
-            found = measure(top, [Path(one) for one in trees], contenders, moved=moved)
-            for contender, one in zip(contenders, found, strict=True):
-                table.row(
-                    name,
-                    contender.name if one.sound else f"{contender.name} (restored another tree)",
-                    f"{one.stored / MB:.2f}",
-                    f"{one.added / 1e3:,.0f}",
-                    f"{one.puts:.2f}",
-                    f"{one.first.cpu:.2f}",
-                    f"{one.last.cpu:.2f}",
-                    f"{one.restore.cpu:.2f}",
-                )
+            figures = list(zip(contenders, measure(top, updates, contenders), strict=True))
+        for contender, one in figures:
+            table.row(
+                name,
+                contender.name if one.sound else f"{contender.name} (restored another tree)",
+                f"{one.sizes[-1] / MB:.2f}",
+                f"{one.added / 1e3:,.0f}",
+                f"{sum([put.cpu for put in one.puts]):.2f}",
+                f"{one.puts[0].cpu:.2f}",
+                f"{one.puts[-1].cpu:.2f}",
+                f"{one.restore.cpu:.2f}",
+            )
+        if len(figures[0][1].puts) > DAYS:
+            for contender, one in figures:
+                costs = " ".join(f"{put.cpu:.2f}" for put in one.puts)
+                walls = " ".join(f"{put.wall:.2f}" for put in one.puts)
+                print(f"{contender.name}: CPU s of each put: {costs}; wall s: {walls}")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ def __getattr__(name: str) -> object:
     module = _modules().get(name) if name == "__version__" or not name.startswith("_") else None
     if module is None:
         raise AttributeError(f"module 'rdc' has no attribute {name!r}")
+    import enum  # noqa: F401 - a program gets enumerations of this module: see rdc/lean/enums.py
     from importlib import import_module
 
     return getattr(import_module(module), name)

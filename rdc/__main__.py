@@ -1,7 +1,8 @@
 """The `rdc` command, also as `python -m rdc`."""
 
 import gc
-import signal
+
+from rdc.lean.signals import signal
 
 
 def main() -> None:

@@ -6,8 +6,9 @@ EXIT VALUES).
 
 from __future__ import annotations
 
-from enum import IntEnum
 from os import fsdecode
+
+from rdc.lean.enums import IntEnum
 
 
 class ExitCode(IntEnum):

@@ -1,10 +1,11 @@
 """Run random histories of a store beside a model, with kills and damage, until the time is over.
 
-    scripts/soak store [--minutes=N] [--seed=N] [--steps=N]
-    scripts/soak store --kills=10000 | --flips=1000 | --generations=1000
+    scripts/soak store [--minutes=N | --histories=N] [--seed=N] [--steps=N]
+    scripts/soak store --kills=10000 | --cuts=10 | --flips=1000 | --generations=1000 [--seed=N]
 
 Each history is one of tests/support/store/histories.py. One that fails is named with its seed. With a number
-of kills, flipped bits or generations, one of tests/support/store/trials.py runs instead.
+of kills, flipped bits, generations, or rounds of power cuts after every call of puts, a forget and a gc, one
+of tests/support/store/trials.py runs instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ import traceback
 from pathlib import Path
 
 from tests.support.store.histories import StoreHistory
-from tests.support.store.trials import flip_bits, kill_at_once, many_generations
+from tests.support.store.trials import cut_everywhere, flip_bits, kill_at_once, many_generations
+
+SUBSETS = 4
+"""Random sets of what was not synced that a power cut loses, after each call."""
 
 KILLS_AT_ONCE = 100
 """Kills of one store, before a new one is made."""
@@ -31,15 +35,20 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--histories", type=int, default=0)
     parser.add_argument("--kills", type=int)
+    parser.add_argument("--cuts", type=int)
     parser.add_argument("--flips", type=int)
     parser.add_argument("--generations", type=int)
     arguments = parser.parse_args()
     if arguments.kills:
         return _kill(arguments.seed, arguments.kills)
+    if arguments.cuts:
+        return _cut(arguments.seed, arguments.cuts)
     with tempfile.TemporaryDirectory() as top:
         if arguments.flips:
-            print(arguments.flips, "flipped bits:", flip_bits(Path(top), arguments.seed, arguments.flips))
+            counts = flip_bits(Path(top), arguments.seed, arguments.flips)
+            print(f"{arguments.flips:,} flipped bits, seed {arguments.seed}: {counts}")
             return 0
         if arguments.generations:
             depth, share = many_generations(Path(top), arguments.seed, arguments.generations)
@@ -47,7 +56,8 @@ def main() -> int:
                 f"{arguments.generations} generations: depth {depth}; after gc {share:.3f} of a fresh store"
             )
             return 0
-    return _histories(arguments.seed, arguments.steps, 60 * arguments.minutes)
+    seconds = float("inf") if arguments.histories else 60 * arguments.minutes
+    return _histories(arguments.seed, arguments.steps, arguments.histories or sys.maxsize, seconds)
 
 
 def _kill(seed: int, kills: int) -> int:
@@ -61,9 +71,19 @@ def _kill(seed: int, kills: int) -> int:
     return 0
 
 
-def _histories(seed: int, steps: int, seconds: float) -> int:
+def _cut(seed: int, rounds: int) -> int:
+    states = 0
+    for done in range(1, rounds + 1):
+        with tempfile.TemporaryDirectory() as top:
+            states += cut_everywhere(Path(top), seed, SUBSETS)
+        seed += 1
+        print(f"{done} rounds, {states:,} states of a disk, next seed {seed}: each was whole", flush=True)
+    return 0
+
+
+def _histories(seed: int, steps: int, histories: int, seconds: float) -> int:
     ends, first, failed = time.monotonic() + seconds, seed, 0
-    while time.monotonic() < ends:
+    while time.monotonic() < ends and seed < first + histories:
         with tempfile.TemporaryDirectory() as top:
             try:
                 StoreHistory(seed, Path(top)).run(steps)

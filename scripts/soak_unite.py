@@ -3,9 +3,9 @@
     scripts/soak unite [--minutes=N] [--seed=N] [--kills=N]
 
 Each history is one of tests/uniting/real_histories.py: against the plan in memory, or with kills, on one
-machine or as between two, and without extended attributes or with them. One that fails is named with its
-seed. With --kills each history has kills, right before a random one of the system calls that change
-something, those of C code as well, and the soak ends after this many.
+machine or as between two, and without extended attributes, with them, or with ACLs among them. One that fails
+is named with its seed. With --kills each history has kills, right before a random one of the system calls
+that change something, those of C code as well, and the soak ends after this many.
 """
 
 from __future__ import annotations
@@ -36,25 +36,33 @@ from tests.uniting.real_histories import (
 from tests.uniting.real_world import QUICK, RealWorld
 
 KINDS = tuple(
-    (kind, remote, has_attributes)
+    (kind, remote, sets)
     for kind in ("memory", "kills", "lost state")
     for remote in (False, True)
-    for has_attributes in (False, True)
+    for sets in ("", "attributes", "ACLs")
 )
 MOST_CALLS = 160
 """A run of such a small tree makes fewer calls that change something, unless it has many steps."""
 _PRELOADED = "RDC_SOAK_KILLS"
 
 
-def history(kind: str, remote: bool, has_attributes: bool, seed: int, kill: Kill = killed_run) -> None:
+def history(kind: str, remote: bool, sets: str, seed: int, kill: Kill = killed_run) -> None:
     """Run one history in a directory of its own."""
+    has_attributes, has_acls = bool(sets), sets == "ACLs"
     with tempfile.TemporaryDirectory() as top:
         if kind == "memory":
-            history_beside_memory(seed, Path(top), remote=remote, has_attributes=has_attributes)
+            history_beside_memory(
+                seed, Path(top), remote=remote, has_attributes=has_attributes, has_acls=has_acls
+            )
         else:
-            loses = kind == "lost state"
             history_with_kills(
-                seed, loses, Path(top), remote=remote, has_attributes=has_attributes, kill=kill
+                seed,
+                kind == "lost state",
+                Path(top),
+                remote=remote,
+                has_attributes=has_attributes,
+                has_acls=has_acls,
+                kill=kill,
             )
 
 
@@ -106,13 +114,13 @@ def main() -> int:
     ends = time.monotonic() + 60 * arguments.minutes
     seed, count, failed = arguments.seed, 0, 0
     while time.monotonic() < ends and (kills is None or kills.done < arguments.kills):
-        for kind, remote, has_attributes in kinds:
+        for kind, remote, sets in kinds:
             count += 1
             try:
-                history(kind, remote, has_attributes, seed, kills or killed_run)
+                history(kind, remote, sets, seed, kills or killed_run)
             except Exception:  # noqa: BLE001 - every failure is shown
                 failed += 1
-                how = "two machines, " * remote + "attributes, " * has_attributes
+                how = "two machines, " * remote + f"{sets}, " * bool(sets)
                 print(f"history failed: {kind}, {how}seed {seed}", flush=True)
                 traceback.print_exc(limit=-4)
         seed += 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from enum import Enum
 
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.model.entries import Identity
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from enum import IntFlag
-
 from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import Checked
+from rdc.lean.enums import IntFlag
 from rdc.lean.records import Record, Report, field
 from rdc.model.sync import SyncOptions
 

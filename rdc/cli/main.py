@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 import sys
 
 from rdc.cli.environment import Environment, OutputClosedError, process_environment
 from rdc.cli.verb import VERBS, load_verb, load_verbs, run_with_settings
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
+from rdc.lean.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

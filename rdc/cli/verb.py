@@ -258,8 +258,9 @@ def stop_requests() -> Iterator[threading.Event]:
 
     Yields the event that a signal sets. The earlier handlers take the second signal.
     """
-    import signal
     import threading
+
+    from rdc.lean.signals import signal
 
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -277,7 +278,7 @@ def stop_requests() -> Iterator[threading.Event]:
         restore()
 
     for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
+        if handler != signal.SIG_IGN:
             signal.signal(number, note)
     try:
         yield requested

@@ -90,11 +90,12 @@ def _job(name: str, table: Table, environ: Mapping[str, str]) -> Job:
                 "options", f'expected options such as "--hard-links" or "--level=6", found \'{word}\''
             )
     for key, hook in (("before", chosen.before), ("after", chosen.after), ("on-failure", chosen.on_failure)):
-        if hook and not hook[0]:
+        if hook and not hook[0].strip():
             raise table.error(key, "expected a program and its arguments, found an empty name")
         if len(hook) == 1 and " " in hook[0] and not os.path.exists(_home(hook[0], environ)):
-            words = ", ".join(f'"{word}"' for word in hook[0].split())
-            raise table.error(key, f"there is no shell; write a list: {key} = [{words}]")
+            # Only the program is shown, as in the messages of a run: arguments may hold a token.
+            program = hook[0].split(maxsplit=1)[0]
+            raise table.error(key, f'there is no shell; write a list: {key} = ["{program}", "ARGUMENT", ...]')
     if chosen.schedule:
         try:
             parse_schedule(chosen.schedule)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from rdc.errors import ExitCode
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.model.settings import SettingKind, setting
 

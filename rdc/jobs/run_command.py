@@ -34,6 +34,15 @@ SUMMARY = "run named jobs: syncs, two-way syncs and snapshots of config.toml"
 _PASSED_ON = ("--dry-run", "--verbose", "--quiet", "--json")
 """Options that the verb of the job gets, if it has them."""
 
+_NO_RUN = {
+    "--dry-run": "rdc run -n {} shows what would be done",
+    "--forget": "it would end the pair at each run",
+    "--help": "the job would do nothing",
+    "--list-only": "the job would do nothing",
+    "--status": "the job would do nothing",
+}
+"""Options with which a verb does something else than the job. Its run would be recorded as a success."""
+
 OPTIONS = (
     OptionGroup(
         "Options",
@@ -114,6 +123,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if not (parsed.has("--all") or parsed.operands):
         raise UsageError(f"rdc run needs the name of a job: {', '.join(jobs)} (or --all)")
     chosen = list(jobs.values()) if parsed.has("--all") else chosen_jobs(jobs, parsed.operands, path)
+    for job in chosen:
+        _check_options(job)
     passed_on = [key for key in _PASSED_ON if parsed.has(key)]
     if parsed.has("--dry-run"):
         for job in chosen:
@@ -132,6 +143,30 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     finally:
         if output is not None:
             _write_metrics(output, list(jobs.values()), runner.state)
+
+
+def _check_options(job: Job) -> None:
+    """Raise UsageError for an option of a job that lacks its value, and for one that makes no run of it.
+
+    An option that the verb does not know is left to the verb, which has advice about many.
+    """
+    words, groups = job.words, load_verb(job.kind.value).OPTIONS
+    command = f"rdc {job.kind.value}"
+    # Patterns and other values are within their words, so this is the one that ends the options.
+    options = words[: words.index("--")]
+    try:
+        given = parse_words([*options, "--"], groups, {}, command=command).given
+    except UsageError:
+        return
+    try:
+        parse_words(options, groups, {}, command=command)
+    except UsageError as error:
+        # It would take the word after it, which ends the options.
+        raise UsageError(f"{job.name}: options: {error}") from error
+    for option in given:
+        if option.key in _NO_RUN:
+            why = _NO_RUN[option.key].format(job.name)
+            raise UsageError(f"{job.name}: options: {option.key} is for no job: {why}; leave it out")
 
 
 def _has(job: Job, key: str) -> bool:

@@ -475,7 +475,7 @@ def _plain_fields(record: object) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    from enum import Enum
+    from rdc.lean.enums import Enum
 
     if isinstance(value, Enum):
         return value.value

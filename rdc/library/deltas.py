@@ -461,5 +461,5 @@ def _result(
     if to is None:
         return b"".join(spans)
     check_argument(function, "to", to, str, os.PathLike)
-    write_output(Output(os.fsencode(to), kind, overwrite=kind is _PATCHED), spans)
+    write_output(Output(os.fsencode(to), kind, overwrite=True if kind is _PATCHED else None), spans)
     return b""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import EnumType
 
 from rdc.errors import UsageError
 from rdc.lean.checks import found_type
+from rdc.lean.enums import EnumType
 from rdc.lean.records import Record, field_metadata, replace
 from rdc.lean.typed import TypeVar
 from rdc.model.options import Alternates, AlternateUse, Backup, Declared, FileList, parse_keep_undo

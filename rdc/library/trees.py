@@ -391,8 +391,6 @@ def unite(
         raise UsageError(
             "one of LEFT and RIGHT must be on this machine: run rdc unite at one of the two hosts"
         )
-    if options.acls and not (one.host is None and other.host is None):
-        raise UsageError("`acls` is for two directories of this machine; leave it out")
     if options.watch:
         from rdc.uniting.watch import watch_united
 

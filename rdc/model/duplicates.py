@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from os import fsdecode
 
 from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import Checked
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record, Report, renderer
 from rdc.model.selection import DirectoryRules, FilterRule
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from array import array
-from enum import IntEnum
 from itertools import compress
 
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record, replace
 from rdc.lean.typed import NamedTuple
 

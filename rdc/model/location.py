@@ -113,21 +113,22 @@ def parse_location(text: str, *, published: bool = False) -> Location:
     scheme = text[:8].lower()
     if scheme.startswith("rdc://"):
         return _daemon(text)
+    shown = _without_password(text)
     if scheme.startswith("rsync://"):
         raise UsageError(
-            f"{text}: rdc does not speak rsync's protocol; a daemon of its own is rdc://HOST/MODULE"
+            f"{shown}: rdc does not speak rsync's protocol; a daemon of its own is rdc://HOST/MODULE"
         )
     if scheme.startswith(("ssh://", "sftp://")):
         raise UsageError(
-            f"{text}: a place that ssh leads to is written HOST:PATH; a port goes to -e 'ssh -p N'"
+            f"{shown}: a place that ssh leads to is written HOST:PATH; a port goes to -e 'ssh -p N'"
         )
     if is_web(os.fsencode(text)):
         if published:
             return Location(None, os.fsencode(text))
         raise UsageError(
-            f"{text}: only rdc sync reads a store from the web, as SRC: rdc sync {text.rstrip('/')}/ DST"
+            f"{shown}: only rdc sync reads a store from the web, as SRC: rdc sync {shown.rstrip('/')}/ DST"
         )
-    _refuse_scheme(text)
+    _refuse_scheme(shown)
     split = _split_host(text)
     if split is None:
         return Location(None, os.fsencode(text))
@@ -141,6 +142,15 @@ def parse_location(text: str, *, published: bool = False) -> Location:
     if name.startswith("-") or user.startswith("-"):
         raise UsageError(f"{text}: a host cannot begin with '-'; a local path with a ':' is written ./{text}")
     return Location(host, _remote_path(text, rest))
+
+
+def _without_password(text: str) -> str:
+    """Return a URL as messages show it, without the password of USER:PASSWORD@HOST: logs keep messages."""
+    scheme, mark, rest = text.partition("://")
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    name, colon, _ = user.partition(":")
+    return f"{scheme}{mark}{name}:...{at}{host}{slash}{path}" if mark and colon else text
 
 
 def _refuse_scheme(text: str) -> None:
@@ -162,7 +172,7 @@ def _refuse_scheme(text: str) -> None:
 def _daemon(text: str) -> Location:
     authority, _, path = text[len("rdc://") :].partition("/")
     if "@" in authority:
-        raise UsageError(f"{text}: rdc:// takes no user; the key says who you are")
+        raise UsageError(f"{_without_password(text)}: rdc:// takes no user; the key says who you are")
     host, colon, port = _host_and_port(text, authority)
     number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
     if colon and not 0 < number < 1 << 16:

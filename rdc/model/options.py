@@ -23,11 +23,11 @@ Every start loads the declarations, so they are plain tuples of constants: 0.3 m
 from __future__ import annotations
 
 import os
-from enum import Enum
 
 from rdc import limits
 from rdc.errors import UsageError
 from rdc.lean.checks import Checked, check_fields
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record, field, field_metadata
 from rdc.lean.typed import TypeVar
 

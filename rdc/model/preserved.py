@@ -6,9 +6,9 @@ What one end cannot keep is neither compared nor set, and never written back to 
 from __future__ import annotations
 
 from array import array
-from enum import IntEnum, IntFlag
 from struct import Struct
 
+from rdc.lean.enums import IntEnum, IntFlag
 from rdc.lean.records import Record, replace
 from rdc.limits import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
 from rdc.model.entries import (

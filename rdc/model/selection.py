@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from enum import Enum
 
 from rdc.errors import UsageError, printable
 from rdc.lean.checks import Checked, check_fields
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
 

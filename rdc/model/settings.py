@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Mapping
-from enum import Enum
 
 from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record, field, field_metadata
 from rdc.limits import SETTINGS_BYTES, SETTINGS_KEY_PARTS, SIZE_LIMIT
 from rdc.model.options import parse_size

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from enum import Enum, IntFlag
 from functools import cache, partial
 from itertools import compress
 from operator import ne
 
 from rdc.kernel import put_rows, take_rows
+from rdc.lean.enums import Enum, IntFlag
 from rdc.lean.records import Record, replace
 from rdc.limits import BASES_PER_FILE
 from rdc.model.entries import DEVICES, Kind, Listing, Metadata

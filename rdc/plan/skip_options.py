@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from enum import IntEnum
 
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record, replace
 from rdc.model.entries import DEVICES, NUMBERS, Kind, Listing, PackedListing
 from rdc.model.options import leads_outside

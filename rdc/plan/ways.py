@@ -10,8 +10,7 @@ by less. If the rate is wrong by a factor of 1.5, what is chosen takes at most 1
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record
 
 TYPE_CHECKING = False

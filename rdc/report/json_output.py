@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
-from enum import Enum
 from operator import attrgetter
 
 from rdc.errors import FileError
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record, field_names
 from rdc.progress import Problem, Progressed
 from rdc.report.output import Output

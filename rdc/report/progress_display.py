@@ -6,9 +6,9 @@ A ProgressTrack makes of the events a value that only grows. StatusLine draws.
 from __future__ import annotations
 
 import os
-import signal
 
 from rdc.lean.records import Record
+from rdc.lean.signals import signal
 from rdc.progress import ItemChanged, PlanKnown, Progressed
 from rdc.report.output import counted, duration_text, rate_text, size_text
 

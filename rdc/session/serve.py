@@ -12,7 +12,7 @@ from rdc.lean.records import Record, replace
 from rdc.limits import RULES_BYTES
 from rdc.protocol.connection import DIALECT, READS_FRESH, SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Follow, Hello, Meet, Open, Opened, Role, Rules, Watch
-from rdc.protocol.wire.options import UNITED_XATTRS, rule_bytes
+from rdc.protocol.wire.options import UNITED_ACLS, UNITED_XATTRS, rule_bytes
 from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send, entries_memory, pace_of
 from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
 from rdc.session.trees.sites import ANYWHERE, Site, announced
@@ -167,6 +167,8 @@ class InvitedTree(Record):
     """The round of the answer to `meet`."""
     xattrs: bool = False
     """True if extended attributes take part."""
+    acls: bool = False
+    """True if ACLs take part."""
 
 
 Meeting: TypeAlias = "Callable[[InvitedTree], Conversation[None]]"
@@ -263,6 +265,7 @@ def _answer_as_source(
         if received is not None and isinstance(received.message, Meet):
             if meeting is None or selected is not None or tree.only is not None:
                 raise RdcError("this side brings no directories together here", code=ExitCode.USAGE)
+            needs = (open_.needs or "").split(" ")
             invited = InvitedTree(
                 site,
                 path,
@@ -272,7 +275,8 @@ def _answer_as_source(
                 admitted.rights,
                 received.message,
                 received.round + 1,
-                UNITED_XATTRS in (open_.needs or "").split(" "),
+                UNITED_XATTRS in needs,
+                UNITED_ACLS in needs,
             )
             yield from meeting(invited)
             return

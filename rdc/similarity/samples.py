@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from enum import Enum
 from heapq import nsmallest
 from itertools import pairwise
 from operator import eq
@@ -23,6 +22,7 @@ from operator import eq
 from rdc.kernel import minimum_samples, partition_samples
 from rdc.kernel.constants import mix
 from rdc.lean.checks import check_argument, check_count, checked_count, checked_seed, found_type
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.similarity.traits import Estimate
 

@@ -435,10 +435,11 @@ def _list(store: str, output: Output) -> ExitCode:
 
 
 def _forget(store: str, options: ForgetOptions, output: Output) -> ExitCode:
-    from rdc.library.stores import forget_snapshots, snapshots
+    from rdc.library.stores import forget_snapshots
+    from rdc.store.listing import list_snapshots
 
     def forget() -> ForgetReport:
-        listed = snapshots(store)
+        listed = list_snapshots(os.fsencode(store), alone=False).found
         report = forget_snapshots(store, options)
         for snapshot in listed:
             if snapshot.number in report.forgotten:

@@ -12,7 +12,7 @@ import time
 from rdc.errors import UsageError
 from rdc.lean.records import Record
 from rdc.store.place import PackStore
-from rdc.store.publish import publish
+from rdc.store.publish import is_published, publish
 from rdc.store.records import ForgetOptions, ForgetReport
 from rdc.store.snapshots import Snapshot
 
@@ -102,14 +102,19 @@ def forget(store: bytes, options: ForgetOptions) -> ForgetReport:
     with PackStore.open(store) as opened:
         opened.check_owner()
         with opened.locked():
-            snapshots = [opened.snapshot(number) for number in opened.numbers()]
-            known = {one.number for one in snapshots}
+            known = set(opened.numbers())
             if options.retain is not None:
-                gone = known - kept_by(snapshots, parse_retention(options.retain))
+                rules = parse_retention(options.retain)
+                gone = known - kept_by([opened.needed_snapshot(number) for number in sorted(known)], rules)
             else:
                 gone = set(options.numbers)
                 if missing := sorted(gone - known):
                     raise UsageError(f"@{missing[0]}: the store has no such snapshot; see rdc store list")
+                # Those that stay are not asked for anything, so one that cannot be read is forgotten like any
+                # other. Only an index says what is in them.
+                if is_published(opened):
+                    for number in sorted(known - gone):
+                        opened.needed_snapshot(number)
             if options.apply:
                 opened.forget(sorted(gone))
                 publish(opened)

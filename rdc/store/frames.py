@@ -8,8 +8,8 @@ of its compression (a delta): it stores what a sync would send.
 from __future__ import annotations
 
 from _thread import _local
-from enum import IntEnum
 
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record
 from rdc.lean.zstd import zstandard
 
@@ -32,6 +32,7 @@ as long as hashing and cutting them together."""
 
 _SAMPLES, _SAMPLE_BYTES = 4, 16 << 10
 _WINDOW_LEAST, _WINDOW_MOST = 10, 24
+_DECODED_WINDOW = 1 << _WINDOW_MOST + 3
 _HASH_WORTH = 19
 """Bits of prefix and content above which the tables are made as large as the prefix needs. At level 3 they
 have 2^17 slots, and a prefix of 4 MiB would find a quarter of its matches."""
@@ -119,16 +120,17 @@ def _compressed(content: bytes, prefix: bytes, level: int) -> bytes:
     return zstandard.ZstdCompressor(compression_params=parameters, dict_data=_raw(prefix)).compress(content)
 
 
-class _Compressors(_local):
-    """The compressors without a prefix of each thread: new memory of such a size costs some per cent of a
-    frame."""
+class _Plain(_local):
+    """What compresses and decompresses without a prefix, in each thread: new memory of such a size costs some
+    per cent of a frame."""
 
     def __init__(self) -> None:
+        self.decoder = zstandard.ZstdDecompressor(max_window_size=_DECODED_WINDOW)
         self.made: dict[tuple[int, int], zstandard.ZstdCompressor] = {}
         """By level and bits."""
 
 
-_plain = _Compressors()
+_plain = _Plain()
 
 
 def _plain_compressor(level: int, bits: int) -> zstandard.ZstdCompressor:
@@ -169,8 +171,9 @@ def inflate(data: bytes, size: int, prefix: bytes = b"") -> bytes:
     try:
         if (said := zstandard.get_frame_parameters(data).content_size) != size:
             raise FrameError(f"expected {size} bytes, found a frame of {said}")
-        window = 1 << _WINDOW_MOST + 3
-        decoder = zstandard.ZstdDecompressor(_raw(prefix) if prefix else None, max_window_size=window)
+        decoder = _plain.decoder
+        if prefix:
+            decoder = zstandard.ZstdDecompressor(_raw(prefix), max_window_size=_DECODED_WINDOW)
         content = decoder.decompress(data, max_output_size=size)
     except zstandard.ZstdError as error:
         raise FrameError(f"it does not decode: {error}") from error

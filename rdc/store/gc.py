@@ -120,8 +120,8 @@ class _Collecting:
             # Numbers are not given again while a file has the highest one.
             if expired and expired[-1] > max((0, *state.snapshots, *recent)):
                 recent.append(expired.pop())
-            kept = [self._store.snapshot(number) for number in state.snapshots]
-            kept += [self._store.snapshot(number, forgotten=True) for number in recent]
+            kept = [self._store.needed_snapshot(number) for number in state.snapshots]
+            kept += [self._store.needed_snapshot(number, forgotten=True) for number in recent]
             kept.sort(key=lambda one: one.number)
             gone, written = self._chosen(reader, kept)
             return _Collection(

@@ -15,11 +15,11 @@ import errno
 import fcntl
 import os
 import re
+import shlex
 import stat
 import struct
 import time
 from contextlib import contextmanager, suppress
-from enum import Enum
 
 from blake3 import blake3
 
@@ -28,6 +28,7 @@ from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
 from rdc.files.base.store_guard import HEAD_NAME, MAGIC
 from rdc.files.base.taking_names import create_temporary, flush, take_free_name
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.store.pack_file import (
     ID_BYTES,
@@ -279,6 +280,19 @@ class PackStore:
             raise damaged(shown, f"snapshot {number}", f"snapshot {found.number} under its name")
         return found
 
+    def needed_snapshot(self, number: int, *, forgotten: bool = False) -> Snapshot:
+        """Read a snapshot as `snapshot` does, for a run that cannot go on without it. Raises FileError that
+        says how to give it up."""
+        try:
+            return self.snapshot(number, forgotten=forgotten)
+        except FileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise
+            advice = f"rdc store forget --apply {_typed(self.label)} @{number}"
+            if forgotten:
+                advice = f"rm -f {_typed(self.shown(b'forgotten/%d' % number))}"
+            raise FileError(error.path_bytes, f"{error}; or give up snapshot {number}: {advice}") from error
+
     def forgotten_numbers(self) -> list[int]:
         """Return the numbers of the snapshots in the trash, in order. Raises FileError."""
         return sorted(int(name) for name in self._listed(b"forgotten") if _NUMBER.fullmatch(name))
@@ -374,6 +388,14 @@ class PackStore:
         """
         try:
             fd = os.open(LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._fd)
+        except FileNotFoundError as error:
+            # Not made here: a run may still hold the lock of the file that was removed.
+            shown = self.shown(LOCK_NAME)
+            raise FileError(
+                shown,
+                f"{printable(shown)}: expected the file that shows gc whether puts and restores run, found"
+                f" none; once no rdc uses the store, make it again: touch {_typed(shown)}",
+            ) from error
         except OSError as error:
             raise storing_failure(error, self.shown(LOCK_NAME), "open it") from error
         try:
@@ -466,6 +488,11 @@ class PackStore:
                     os.unlink(path, dir_fd=self._fd)
             finally:
                 os.close(fd)
+
+
+def _typed(path: bytes) -> str:
+    """Return a path as a shell takes it."""
+    return shlex.quote(printable(path))
 
 
 class StoreLock:

@@ -506,10 +506,22 @@ class StoreReader:
         """Note what is to blame for a chunk with wrong bytes: the chunk alone, if its frame is no delta, so
         that others of the frame can be read. Else those of its bases that have wrong bytes, or the frame.
         """
-        if not self.frame(frame).bases:
-            self._wrong.add(chunk)
-            return
         before = len(self._lost) + len(self._wrong)
+        try:
+            if self.frame(frame).bases:
+                self._find_wrong_bases(frame)
+            else:
+                self._wrong.add(chunk)
+        finally:
+            # Whoever asks tries again as long as a place is left. So one place goes each time, also if a base
+            # is found wrong earlier and has no other place.
+            if len(self._lost) + len(self._wrong) == before:
+                self._lost.add(frame)
+            # What was made of them is wrong, too.
+            self._decoded.clear()
+            self._decoded_bytes = 0
+
+    def _find_wrong_bases(self, frame: int) -> None:
         given = dict[bytes, bytes]()
         for one in self._needed((frame,), given):
             for key in split_keys(one.bases):
@@ -522,11 +534,6 @@ class StoreReader:
                         self._lost.add(base)
                     else:
                         self._wrong.add(number)
-        if len(self._lost) + len(self._wrong) == before:
-            self._lost.add(frame)
-        # What was made of them is wrong, too.
-        self._decoded.clear()
-        self._decoded_bytes = 0
 
     def key_of(self, content: bytes | memoryview) -> bytes:
         """Return the key of a chunk."""
@@ -633,9 +640,10 @@ class StoreReader:
             return known
         decoded: dict[int, bytes] = {}
         given: dict[bytes, bytes] = {}
-        for one in self._needed((frame,), given):
-            content = self._decoded.get(one.number)
-            decoded[one.number] = self._decode(one, decoded, given) if content is None else content
+        one = self.frame(frame)
+        for needed in self._needed((frame,), given) if one.bases else (one,):
+            content = self._decoded.get(needed.number)
+            decoded[needed.number] = self._decode(needed, decoded, given) if content is None else content
         for number, content in decoded.items():
             self._keep(number, content)
         return decoded[frame]

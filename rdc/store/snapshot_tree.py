@@ -12,6 +12,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError
 from rdc.limits import PATH_BYTES
+from rdc.store.ahead import ahead
 from rdc.store.directory import KEY_BYTES
 from rdc.store.pack_file import damaged
 from rdc.store.reader import check_list
@@ -44,6 +45,12 @@ _HEADS_BYTES = 64 << 10
 BLOCK_KEYS = 256
 """Keys of a stream whose lengths are added up together. The end of each block is kept, and the keys of one
 block."""
+
+AHEAD_WORTH = 8 << 20
+"""Bytes of a stream from which on a thread decodes ahead."""
+
+AHEAD_PARTS = 16
+"""Parts of a stream that are decoded ahead, of FRAME_BYTES at most: as much as is decoded in 10 ms."""
 
 _BLOCK_BYTES = KEY_BYTES * BLOCK_KEYS
 
@@ -130,13 +137,11 @@ class StoredStream:
     def parts(self, most: int) -> Iterator[bytes | memoryview]:
         """Yield the stream from front to back, at most `most` bytes at a time, and at least half of that
         except at its end. What lies in one frame is not copied. Raises FileError."""
-        offset = 0
+        whole = self._whole_parts()
         few: list[bytes | memoryview] = []
         held = 0
-        while offset < self.size:
-            start, part = self._part_at(offset, self.size)
-            view = memoryview(part)[offset - start :]
-            offset += len(view)
+        for part in whole if self.size < AHEAD_WORTH else ahead(whole, AHEAD_PARTS):
+            view = memoryview(part)
             while view:
                 piece = view[: most - held]
                 view = view[len(piece) :]
@@ -147,6 +152,14 @@ class StoredStream:
                     few, held = [], 0
         if few:
             yield b"".join(few)
+
+    def _whole_parts(self) -> Iterator[bytes | memoryview]:
+        """Yield the stream from front to back, as many neighbouring chunks at a time as lie in one frame."""
+        offset = 0
+        while offset < self.size:
+            _, part = self._part_at(offset, self.size)
+            offset += len(part)
+            yield part
 
     def _part_at(self, offset: int, end: int) -> tuple[int, bytes | memoryview]:
         """Return neighbouring chunks of one frame, from the one with the byte at `offset` to the one before

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import sys
 import time
 
 from rdc.errors import CommandMissingError, UsageError, printable
+from rdc.lean.signals import signal
 from rdc.lean.typed import Protocol
 from rdc.transport.base import Exchange, timed_out
 

@@ -14,7 +14,6 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from enum import IntFlag
 from itertools import accumulate
 from operator import sub
 
@@ -30,6 +29,7 @@ from rdc.kernel import (
     take_rows,
     text_ranks,
 )
+from rdc.lean.enums import IntFlag
 from rdc.lean.records import Record
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.model.entries import (

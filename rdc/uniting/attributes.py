@@ -32,7 +32,7 @@ from rdc.model.preserved import (
     unpack_attributes,
 )
 from rdc.progress import Problem
-from rdc.uniting.file_systems import lasting
+from rdc.uniting.file_systems import keeps_permissions, lasting
 from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, Stamp
 
 TYPE_CHECKING = False
@@ -44,17 +44,16 @@ if TYPE_CHECKING:
     from rdc.uniting.ancestor_file import StoredAncestor
     from rdc.uniting.describe import Listing
     from rdc.uniting.plan import SetAttributes
-    from rdc.uniting.records import UniteOptions
     from rdc.uniting.rows import Ancestor
 
 _SET = "set its extended attributes"
 
 
-def asked_kinds(options: UniteOptions) -> AttributeKinds:
-    """Return the kinds that the options ask for. Those that only root can set are as powerful as owners, and
+def asked_kinds(*, xattrs: bool, acls: bool) -> AttributeKinds:
+    """Return the kinds that -X and -A ask for. Those that only root can set are as powerful as owners, and
     take no part either."""
-    found = AttributeKinds.USER if options.xattrs else AttributeKinds.NONE
-    return found | AttributeKinds.ACL if options.acls else found
+    found = AttributeKinds.USER if xattrs else AttributeKinds.NONE
+    return found | AttributeKinds.ACL if acls else found
 
 
 def kept_kinds(asked: AttributeKinds, roots: Iterable[Root], *, modes: bool) -> AttributeKinds:
@@ -64,6 +63,12 @@ def kept_kinds(asked: AttributeKinds, roots: Iterable[Root], *, modes: bool) -> 
     for root in roots:
         found &= attribute_kinds_of(root) & root.storage.facts.keeps.attributes
     return found
+
+
+def told_kinds(asked: AttributeKinds, one: Preserved, other: Preserved) -> AttributeKinds:
+    """Return the kinds that take part between two machines, by what both sides told that they keep."""
+    found = asked & one.attributes & other.attributes
+    return found if keeps_permissions(one.also(other)) else found & ~AttributeKinds.ACL
 
 
 def keeps_of(root: Root) -> Preserved:
@@ -99,7 +104,13 @@ class AttributeSets:
         self.kinds = kinds
         self._packed: dict[bytes, bytes] = {b"": b""}
         self._guards: dict[bytes, int] = {}
+        self._excluding: set[bytes] = set()
         self._bytes = 0
+
+    @property
+    def has_acls(self) -> bool:
+        """Whether ACLs take part."""
+        return AttributeKinds.ACL in self.kinds
 
     def add(self, attributes: Attributes) -> bytes:
         """Hold a set, and return its digest; b"" for none. Raises RdcError if all are too many bytes."""
@@ -119,6 +130,8 @@ class AttributeSets:
             acl = dict(attributes).get(ACCESS_ACL)
             if acl is not None:
                 self._guards[digest] = bits_before_acl(acl)
+                if mode_with_acl(0, acl) & stat.S_IRWXU != stat.S_IRWXU:
+                    self._excluding.add(digest)
         return digest
 
     def of(self, digest: bytes) -> Attributes:
@@ -129,6 +142,10 @@ class AttributeSets:
         """Return the rights of group and others that an entry may grant before it has the access ACL of a
         set; None for a set without one."""
         return self._guards.get(digest)
+
+    def excludes_owner(self, digest: bytes) -> bool:
+        """Return whether the access ACL of a set denies its owner something."""
+        return digest in self._excluding
 
 
 def read_sets(listing: Listing, sets: AttributeSets) -> dict[bytes, bytes]:

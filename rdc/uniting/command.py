@@ -93,10 +93,11 @@ UNITE_OPTIONS = (
             ),
             Option(
                 ("-A", "--acls"),
-                "sync POSIX ACLs, too; both directories on this machine",
-                note="""As with `-X`. The mode and the attributes of an entry with an access ACL are one: what
-                both sides changed differently of them is one conflict.""",
-                example="-A /srv/team /mnt/team",
+                "sync POSIX ACLs, too",
+                note="""As with `-X`, with users and groups by number, as with `rdc sync -A`. The mode and
+                the attributes of an entry with an access ACL are one: what both sides changed differently of
+                them is one conflict.""",
+                example="-A /srv/team nas:team",
             ),
             Option(("--no-fsync",), "do not fsync: faster, but a power failure may lose what this run wrote"),
             Option(
@@ -343,8 +344,6 @@ def read_unite(words: Words) -> UniteRequest:
         raise UsageError("--rescan needs --watch")
     left, right = words.operands
     check_places(left, right)
-    if words.has("--acls"):
-        check_acls(left, right)
     return UniteRequest(
         left,
         right,
@@ -372,18 +371,6 @@ def check_places(left: str, right: str) -> None:
         raise UsageError(
             f"{left} and {right} are both on other machines: run rdc unite at one of the two hosts"
         )
-
-
-def check_acls(left: str, right: str) -> None:
-    """Raise UsageError for ACLs of a directory on another machine."""
-    from rdc.model.location import parse_location
-
-    for place in (left, right):
-        if parse_location(place).host is not None:
-            raise UsageError(
-                f"{place} is on another machine, and --acls of rdc unite is for two directories of this one:"
-                " mount it, or leave the option out"
-            )
 
 
 def _read_options(words: Words) -> UniteOptions:

@@ -71,7 +71,11 @@ class Deciding:
         """What both file systems keep."""
         self._sets: AttributeSets | None = None
         """The extended attributes of both sides; None: they take no part."""
-        self._has_acls = False
+
+    @property
+    def _has_acls(self) -> bool:
+        """Whether ACLs take part."""
+        return self._sets is not None and self._sets.has_acls
 
     def _report(self, event: UniteEvent | Event | WatchEvent, /) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
@@ -90,11 +94,12 @@ class Deciding:
             units=UNITS.union(self._rules_now.units),
             kept=self._kept,
             choose=Choices(self._options, self._merged).choose,
+            merged=self._merged.keys(),
             unfinished=unfinished,
             begun=frozenset(begun),
             can_rename=cache(can_rename),
             attributes=self._sets is not None,
-            guard=self._sets.guard if self._sets is not None and self._has_acls else None,
+            guard=self._sets.guard if self._has_acls and self._sets is not None else None,
         )
 
     def _name_holds(self, plan: Plan) -> None:
@@ -154,7 +159,7 @@ class Deciding:
             ]
             if path in torn:
                 # Both modes have to be changes in the next run, too.
-                stamps = _with_former_modes(stamps, base.find(path))
+                stamps = [stamp._replace(mode=settled.mode, ctime_ns=0) for stamp in stamps]
             settled = settled._replace(content=steps.digests.get(path, settled.content))
             if path in steps.unset:
                 known = base.find(path)
@@ -209,17 +214,6 @@ def conflict_event(conflict: Conflict) -> UniteConflict:
     # The time of a directory changes with each entry in it, and says nothing.
     times = [nearest_time(row.stamp.mtime_ns) if row.kind != DIRECTORY else 0 for row in (left, right)]
     return UniteConflict(conflict.path, conflict.about, left.stamp.size, right.stamp.size, *times)
-
-
-def _with_former_modes(stamps: list[Stamp], node: Node | None) -> list[Stamp]:
-    """Return the stamps of an entry whose modes are in conflict, with the modes that both sides agreed on."""
-    known = node.row if node is not None else None
-    if not isinstance(known, Ancestor):
-        return stamps
-    return [
-        stamp._replace(mode=before.mode, ctime_ns=0)
-        for stamp, before in zip(stamps, known.stamps, strict=True)
-    ]
 
 
 def _drop_orphans(rows: dict[bytes, Ancestor]) -> None:

@@ -11,7 +11,7 @@ from rdc.lean.records import Record
 from rdc.limits import ATTRIBUTE_SET_BYTES
 from rdc.model.preserved import pack_attributes, unpack_attributes
 from rdc.uniting.exchanged import Columns, int_column, packed_columns, parts_columns, path_column
-from rdc.uniting.rows import DIGEST_BYTES
+from rdc.uniting.rows import DIGEST_BYTES, MODE_BITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class Given(Record):
     """Whether a step of the run makes the entry."""
     wanted: bytes
     """The digest of the set; b"" for none."""
+    mode: int
+    """The mode that the entry has with the set. A page has it if ACLs take part; without them it is 0, and
+    the entry keeps its mode."""
 
 
 def _sets_of(digests: Sequence[bytes], sets: AttributeSets) -> tuple[list[int], list[bytes]]:
@@ -72,24 +75,29 @@ def unpack_sets(page: bytes, sets: AttributeSets) -> dict[bytes, bytes]:
 def pack_given(given: Sequence[Given], sets: AttributeSets) -> bytes:
     """Return the sets that the answerer gives to entries as a page."""
     numbers, packed = _sets_of([each.wanted for each in given], sets)
-    return packed_columns(
+    columns = [
         path_column([each.path for each in given]),
         bytes(each.is_new for each in given),
         int_column("I", numbers),
         *parts_columns(packed),
-    )
+    ]
+    if sets.has_acls:
+        columns.append(int_column("H", [each.mode for each in given]))
+    return packed_columns(*columns)
 
 
 def unpack_given(page: bytes, sets: AttributeSets) -> tuple[Given, ...]:
     """Read the sets that the answerer gives to entries, and hold them in `sets`."""
-    columns = Columns(page, 5)
+    columns = Columns(page, 5 + sets.has_acls)
     paths = columns.paths()
     news = columns.blob(len(paths))
     if len(set(paths)) != len(paths) or news.strip(b"\0\1"):
         raise ValueError("an entry gets two sets, or is neither new nor old")
     digests = _numbered(columns, len(paths), sets)
+    modes = columns.ints("H", len(paths), most=MODE_BITS) if sets.has_acls else [0] * len(paths)
     return tuple(
-        Given(path, bool(new), digest) for path, new, digest in zip(paths, news, digests, strict=True)
+        Given(path, bool(new), digest, mode)
+        for path, new, digest, mode in zip(paths, news, digests, modes, strict=True)
     )
 
 

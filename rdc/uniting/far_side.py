@@ -17,7 +17,6 @@ from rdc.files.own.record_log import RecordError
 from rdc.lean.records import replace
 from rdc.limits import PROBLEMS_WAITING
 from rdc.model.options import KeepUndo
-from rdc.model.preserved import AttributeKinds
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Exchange, Meet, Met, Page, Role
@@ -76,7 +75,7 @@ from rdc.uniting.steps import Steps, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rdc.model.preserved import Preserved
     from rdc.session.serve import InvitedTree
@@ -200,6 +199,8 @@ class _FarSide:
         """The digests of the sets of this side's entries, by path."""
         self._told_keeps: Preserved | None = None
         """With attributes: what this side keeps."""
+        self._copied: dict[bytes, Row] = {}
+        """The files that steps copied in place of a rename, by new path."""
         self._given: tuple[Given, ...] | None = None
         """The sets that this side gives to entries."""
         self._have: bytes | None = None
@@ -216,6 +217,11 @@ class _FarSide:
         if self._listing is None:
             raise ProtocolError("the two sides go by different rules")
         return self._listing
+
+    @property
+    def _has_acls(self) -> bool:
+        """Whether ACLs take part."""
+        return self._sets is not None and self._sets.has_acls
 
     # The meeting
 
@@ -291,10 +297,11 @@ class _FarSide:
 
     def _find_attributes(self, listing: Listing) -> None:
         """Find out which extended attributes take part, and read those of this side."""
-        from rdc.uniting.attributes import AttributeSets, keeps_of, read_sets
+        from rdc.uniting.attributes import AttributeSets, asked_kinds, keeps_of, read_sets, told_kinds
 
         self._told_keeps = keeps_of(self._root)
-        kinds = AttributeKinds.USER & self._told_keeps.attributes & self._meet.keeps.attributes
+        asked = asked_kinds(xattrs=self._invited.xattrs, acls=self._invited.acls)
+        kinds = told_kinds(asked, self._told_keeps, self._meet.keeps)
         self._sets = AttributeSets(kinds) if kinds else None
         if self._sets is not None:
             self._own_sets = read_sets(listing, self._sets)
@@ -354,7 +361,7 @@ class _FarSide:
         meet = self._meet
         if not kept_of(meet.keeps, self._storage.facts.keeps).links:
             self._listing.leave_links()
-        if self._invited.xattrs:
+        if self._invited.xattrs or self._invited.acls:
             self._find_attributes(self._listing)
         related = self._related()
         if related.numbers is not None:
@@ -501,19 +508,25 @@ class _FarSide:
             raise TrustError("nothing may be changed there")
         self._given = given
 
-    def _settings(self, late: Sequence[Step]) -> list[tuple[int, SetAttributes]]:
-        """Return the steps that give sets to entries. `late`: the steps that put new ones in their places."""
-        written = {step.path: step.row for step in late if isinstance(step, Write)}
+    def _settings(
+        self, given: Iterable[Given], written: Mapping[bytes, Row]
+    ) -> list[tuple[int, SetAttributes]]:
+        """Return the steps that give sets to entries. `written`: the entries that late steps put in their
+        places."""
         found: list[tuple[int, SetAttributes]] = []
-        for each in self._given or ():
-            new = written.get(each.path) if each.is_new else None
-            row = new if new is not None else self._row(each.path)
+        for each in given:
+            copied = self._copied.get(each.path)
+            row = written.get(each.path, copied) if each.is_new else self._row(each.path)
+            if row is None:
+                raise ProtocolError(f"attributes of '{printable(each.path)}', which no step makes")
             if row.kind not in (FILE, DIRECTORY):
                 raise ProtocolError(f"attributes of '{printable(each.path)}', which can have none")
             before = None if each.is_new else row.attributes
             old = self._view.find(each.path)
-            replaces = each.is_new and old is not None and bool(getattr(old.row, "attributes", b""))
-            step = SetAttributes(each.path, row, before, each.wanted, row.mode, False, replaces)
+            had = old is not None and bool(getattr(old.row, "attributes", b""))
+            replaces = each.is_new and (row is copied or had)
+            mode = each.mode if self._has_acls else row.mode
+            step = SetAttributes(each.path, row, before, each.wanted, mode, False, replaces)
             found.append((self._side, step))
         return found
 
@@ -590,7 +603,7 @@ class _FarSide:
         self._late = actions
         self._storage.learn()
         self._storage.agree(self._meet.keeps)
-        root = writable(self._root, self._keep, fsync=self._fsync)
+        root = writable(self._root, self._keep, fsync=self._fsync, sheds_acls=self._has_acls)
         self._steps = Steps((root, root), self._hear, None, fsync=self._fsync, sets=self._sets)
         self._stack.callback(self._steps.close)
         self._stack.enter_context(self._steps)
@@ -605,12 +618,10 @@ class _FarSide:
         self._files = FilesEnd(
             self._steps.root(self._side), self._invited.secret, self._invited.signer, options
         )
-        copied = {step.new: step.row for step in first if isinstance(step, CopyHere)}
-        self._steps.expect(
-            (self._side, SetAttributes(each.path, row, None, each.wanted, row.mode, False, True))
-            for each in self._given or ()
-            if (row := copied.get(each.path)) is not None
-        )
+        made = {step.path for step in first if isinstance(step, MakeDirectory)}
+        self._copied.update((step.new, step.row) for step in first if isinstance(step, CopyHere))
+        some = [each for each in self._given or () if each.path in made or each.path in self._copied]
+        self._steps.expect(self._settings(some, {}))
         self._steps.do([(self._side, step) for step in first])
 
     @property
@@ -653,7 +664,7 @@ class _FarSide:
                     node.attach(self._view, action.new)
                 return Rename(path, action.new, row)
             case exchanged.COPY:
-                row = self._row(path)
+                row = self._row(path)._replace(mode=action.mode)
                 self._put(action.new, row)
                 return CopyHere(path, action.new, row)
             case exchanged.SET:
@@ -694,7 +705,8 @@ class _FarSide:
             steps.served(self._side, rows, others)
             return
         late = [self._step(action) for action in self._late]
-        settings = self._settings(late)
+        written = {step.path: step.row for step in late if isinstance(step, Write)}
+        settings = self._settings(self._given or (), written)
         steps.expect(settings)
         round_ = yield from do_late_steps(
             steps, self._side, late, files, self._listed.temporaries, self._hear, round_, turn=True
@@ -791,9 +803,9 @@ class _FarSide:
             found = row.stamp if isinstance(row, Row) else NO_STAMP
         if shared.kind == DIRECTORY:
             found = Stamp(0, found.mode, 0, found.inode, 0)
-        if is_torn and before is not None:
+        if is_torn:
             # Both modes have to be changes in the next run, too.
-            found = found._replace(mode=before.stamps[self._side].mode, ctime_ns=0)
+            found = found._replace(mode=shared.mode, ctime_ns=0)
         return found
 
     def _keep_rules(self) -> None:

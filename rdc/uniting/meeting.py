@@ -20,7 +20,7 @@ from rdc.protocol.connection import knows
 from rdc.protocol.messages import Hello, Meet, Met, Opened, Role
 from rdc.protocol.messages.uniting import FEATURE, Asked, Subject, Told
 from rdc.protocol.wire.codec import encode as encode_message
-from rdc.protocol.wire.options import UNITED_XATTRS
+from rdc.protocol.wire.options import UNITED_ACLS, UNITED_XATTRS
 from rdc.session.runtime.commands import Conversation, Flush, Pace, Receive, Send
 from rdc.session.serve import send_open
 from rdc.tree import filter_list
@@ -263,7 +263,9 @@ class NearMeeting(Deciding):
         )
         if self._opened is None:
             yield Pace(0, self._options_sent.timeout)
-            needs = f"{FEATURE} {UNITED_XATTRS}" if options.xattrs else FEATURE
+            needs = FEATURE
+            needs += f" {UNITED_XATTRS}" if options.xattrs else ""
+            needs += f" {UNITED_ACLS}" if options.acls else ""
             yield from send_open(Role.SOURCE, path, self._secret, self._options_sent, needs=needs)
             yield Send(meet, 0)
         else:
@@ -273,7 +275,7 @@ class NearMeeting(Deciding):
     def _keeps(self) -> Preserved:
         """Return what this side's file system keeps; where attributes take part, no kind of them that it
         does not."""
-        if self._options.xattrs:
+        if self._options.xattrs or self._options.acls:
             from rdc.uniting.attributes import keeps_of
 
             self._told_keeps = keeps_of(self._root)
@@ -282,12 +284,12 @@ class NearMeeting(Deciding):
 
     def _find_attributes(self, met: Met) -> None:
         """Find out which extended attributes take part, and read those of this side."""
-        if not self._options.xattrs or self._told_keeps is None:
+        if self._told_keeps is None:
             return
-        from rdc.uniting.attributes import AttributeSets, asked_kinds, lost_notice, read_sets
+        from rdc.uniting.attributes import AttributeSets, asked_kinds, lost_notice, read_sets, told_kinds
 
-        asked = asked_kinds(self._options)
-        kinds = asked & self._told_keeps.attributes & met.keeps.attributes
+        asked = asked_kinds(xattrs=self._options.xattrs, acls=self._options.acls)
+        kinds = told_kinds(asked, self._told_keeps, met.keeps)
         if asked & ~kinds:
             self._report(lost_notice(asked & ~kinds))
         self._sets = AttributeSets(kinds) if kinds else None

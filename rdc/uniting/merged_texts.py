@@ -24,6 +24,7 @@ from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.entries import Metadata
+from rdc.model.preserved import ACCESS_ACL, bits_before_acl
 from rdc.progress import Problem
 from rdc.uniting.conflicts import Merged
 from rdc.uniting.describe import text_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rdc.files.base.metadata import Expected
+    from rdc.model.preserved import Attributes
     from rdc.progress import Event
     from rdc.uniting.ancestor_file import OwnAncestor
     from rdc.uniting.records import UniteEvent, UniteOptions, UniteReporter
@@ -187,15 +189,16 @@ class Merging:
                 own = b"".join(bytes(span) for span in source.spans())
                 source.check_unchanged()
                 identity, mode = source.identity, os.fstat(source.fileno()).st_mode & 0o7777
-        except FileError:
+                attributes = self._attributes(source.fileno())
+        except (FileError, OSError):
             return
         merged = merge(base, own, other) if is_text(own) else None
         if merged is None or len(merged) > TEXT_BYTES:
             return
         if merged != own:
-            metadata = Metadata(mode, time.time_ns(), 0, 0)
+            metadata = Metadata(mode & _bits_before(attributes), time.time_ns(), 0, 0)
             try:
-                self._write(root, path, merged, metadata, identity)
+                self._write(root, path, merged, metadata, attributes, identity)
             except FileError as error:
                 self.report(Problem(ExitCode.PARTIAL, path, str(error)))
                 return
@@ -207,10 +210,31 @@ class Merging:
             contents.reverse()
         self.merged[path] = Merged(self._side, (contents[0], contents[1]))
 
-    def _write(self, root: Root, path: bytes, text: bytes, metadata: Metadata, expected: Expected) -> None:
-        """Replace this side's version, if it is still the one that was read. Raises RdcError."""
-        fsync = self._options.fsync
-        target = writable(root, self._options.keep_undo, fsync=fsync)
+    def _attributes(self, fd: int) -> Attributes:
+        """Return the attributes of this side's version that take part in runs. Raises OSError."""
+        options = self._options
+        if not (options.xattrs or options.acls):
+            return ()
+        from rdc.files.facts.xattrs import read_attributes_at
+        from rdc.uniting.attributes import asked_kinds
+
+        return read_attributes_at(fd, asked_kinds(xattrs=options.xattrs, acls=options.acls), follow=True)
+
+    def _write(
+        self,
+        root: Root,
+        path: bytes,
+        text: bytes,
+        metadata: Metadata,
+        attributes: Attributes,
+        expected: Expected,
+    ) -> None:
+        """Replace this side's version, whose attributes the new one gets, if it is still the one that was
+        read. Raises RdcError."""
+        fsync, sheds_acls = self._options.fsync, self._options.acls
+        target = writable(root, self._options.keep_undo, fsync=fsync, sheds_acls=sheds_acls)
+        if attributes:
+            target = _giving(target, attributes)
         try:
             # Without `on_error` a version that is not the one that was read raises FileError, and stays.
             group = CommitGroup(target, fsync=fsync, on_commit=_committed)
@@ -253,6 +277,22 @@ class Merging:
             report, left=counts[0], right=counts[1], left_bytes=copied[0], right_bytes=copied[1],
             first=before.first,
         )  # fmt: skip
+
+
+def _bits_before(attributes: Attributes) -> int:
+    """Return the bits of a mode that a file may have until it has these attributes."""
+    acl = dict(attributes).get(ACCESS_ACL)
+    return ~0 if acl is None else ~0o77 | bits_before_acl(acl)
+
+
+def _giving(root: Root, attributes: Attributes) -> Root:
+    """Return a root whose new files get these attributes before they have their names."""
+    from rdc.uniting.attributes import give_to_new
+
+    def complete(_path: bytes, fd: int) -> None:
+        give_to_new(fd, attributes, needed=True)
+
+    return root.having(writes=replace(root.writes, completes=complete))
 
 
 class _Remembered:

@@ -101,8 +101,8 @@ def _changes(base: Sequence[bytes], version: Sequence[bytes]) -> list[_Change]:
 def _kept(base: Sequence[bytes], version: Sequence[bytes]) -> list[tuple[int, int]]:
     """Return the lines that every longest common subsequence matches, as indexes of both, in order.
 
-    All of them match every line that the two begin or end with. Such a line that the version has once is
-    matched with itself, so the tables need no more than what is between two of these.
+    Of the lines that the two begin or end with, one that each has once is matched with itself by all of them,
+    and so is what lies outside of it. So the tables need no more than what is between two of these.
     """
     shorter = min(len(base), len(version))
     head = 0
@@ -111,7 +111,7 @@ def _kept(base: Sequence[bytes], version: Sequence[bytes]) -> list[tuple[int, in
     tail = 0
     while tail < shorter - head and base[-1 - tail] == version[-1 - tail]:
         tail += 1
-    counts = Counter(version)
+    counts = Counter(base) | Counter(version)
     while head and counts[base[head - 1]] > 1:
         head -= 1
     while tail and counts[base[len(base) - tail]] > 1:

@@ -39,7 +39,7 @@ from rdc.uniting.rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeAlias
 
     from rdc.uniting.renames import Accepted, CanRename
@@ -183,6 +183,8 @@ class Rules(Record):
     """What both file systems keep."""
     choose: Callable[[bytes, str, Row, Row], Choice | None] | None = None
     """Is asked about each conflict: its path, what it is about, both rows. None: it stays a conflict."""
+    merged: Collection[bytes] = frozenset()
+    """Paths of files about which a choice depends on what both sides have there: they are read."""
     unfinished: Mapping[bytes, tuple[Intent, ...]] | None = None
     """The paths in the journals of interrupted runs, each with what every such run was about to do."""
     begun: frozenset[tuple[bytes, bytes]] = frozenset()
@@ -273,8 +275,9 @@ def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Pl
 
 
 def _plan(base: Node, accepted: Accepted, merge: _Merge) -> Plan:
-    stages: tuple[tuple[Sequence[Step], Sequence[Step]], ...] = (
-        accepted.steps, merge.renames, merge.writes, merge.removals, merge.fields
+    first = tuple([merge.guarded(step) for step in steps] for steps in accepted.steps)
+    stages: tuple[tuple[Sequence[Step], ...], ...] = (
+        first, merge.renames, merge.writes, merge.removals, merge.fields
     )  # fmt: skip
     return Plan(
         steps=tuple((side, step) for stage in stages for side in (LEFT, RIGHT) for step in stage[side]),
@@ -515,7 +518,9 @@ class _Merge:
         if left.kind != right.kind:
             self._other_kind(path, o, a, b)
             return False
-        if left.kind == FILE and _has_to_be_read(left, right):
+        if left.kind == FILE and (
+            _has_to_be_read(left, right) or (path in self._rules.merged and not _are_known(left, right))
+        ):
             self.undecided.append(Undecided(o, (a, b)))
         if left.content != right.content and (
             base is None or base.kind != left.kind or base.content not in (left.content, right.content)
@@ -560,6 +565,10 @@ class _Merge:
                 self.attributes[side].append(step)
             before = self._guarded(row)
         self.writes[side].append(Write(path, before, replaced, returns))
+
+    def guarded(self, step: Rename | MakeDirectory) -> Rename | MakeDirectory:
+        """Return a step in front of all others with the mode that its directory has until it has its ACL."""
+        return step._replace(row=self._guarded(step.row)) if isinstance(step, MakeDirectory) else step
 
     def _guarded(self, row: Row) -> Row:
         """Return a row with the mode that its entry has until it has its ACL."""
@@ -728,8 +737,10 @@ class _Merge:
         if winner is not None:
             return winner.mode, winner.mode, winner.attributes, winner.attributes
         self.conflicts.append(Conflict(path, "mode", (left, right)))
-        mode = base.mode if base is not None else left.mode & right.mode
-        return None, mode, None, base.attributes if base is not None else None
+        if base is None:
+            # Nothing was agreed. With a mode that neither side has, both have changed it in later runs, too.
+            return None, next(mode for mode in range(3) if mode not in (left.mode, right.mode)), None, None
+        return None, base.mode, None, base.attributes
 
     def _mode(self, path: bytes, base: Ancestor | None, left: Row, right: Row) -> tuple[int | None, int]:
         """Return the mode that both sides get, None if each keeps its own; and the mode of the next
@@ -795,7 +806,7 @@ class _Merge:
             row = (left, right)[loser]
             if row.is_linked or not self._rules.can_rename(loser):
                 after = (left, right)[choice.winner]
-                self.renames[loser].append(CopyHere(path, choice.copy, row))
+                self.renames[loser].append(CopyHere(path, choice.copy, self._guarded(row)))
                 if self._rules.attributes and (row.attributes or self._rules.guard is not None):
                     step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False, True)
                     self.attributes[loser].append(step)
@@ -842,5 +853,9 @@ def _has_to_be_read(left: Row, right: Row) -> bool:
         return True
     if left.doubt is right.doubt is Doubt.NONE and left.content == right.content:
         return False
-    digests = len(left.content) == len(right.content) == DIGEST_BYTES
-    return left.stamp.size == right.stamp.size and not digests
+    return left.stamp.size == right.stamp.size and not _are_known(left, right)
+
+
+def _are_known(left: Row, right: Row) -> bool:
+    """Return whether the contents of both files are known."""
+    return len(left.content) == len(right.content) == DIGEST_BYTES

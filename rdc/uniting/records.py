@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from os import fsdecode
 
 from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import check_fields
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record, Report
 from rdc.lean.typed import Protocol
 from rdc.limits import RESCAN_SECONDS
@@ -127,7 +127,7 @@ class UniteOptions(Record):
     xattrs: bool = False
     """Whether extended attributes (user.*) take part."""
     acls: bool = False
-    """Whether POSIX ACLs take part. Both directories have to be on this machine."""
+    """Whether POSIX ACLs take part."""
 
     def __post_init__(self) -> None:
         check_fields(self)

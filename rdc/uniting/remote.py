@@ -418,7 +418,8 @@ class RemoteRun(NearMeeting):
         self._storage.agree(meeting.met.keeps)
         if (mine or settings) and self._options.keep_undo is not None and cannot_undo(self._root):
             self._report(no_undo_notice(self._root))
-        root = writable(self._root, self._options.keep_undo, fsync=self._options.fsync)
+        keep, fsync = self._options.keep_undo, self._options.fsync
+        root = writable(self._root, keep, fsync=fsync, sheds_acls=self._has_acls)
         progress = StepsProgress(plan.steps, self._report)
         steps = Steps(
             (root, root),
@@ -460,7 +461,7 @@ class RemoteRun(NearMeeting):
         if given and self._sets is not None:
             from rdc.uniting.exchanged_sets import Given, pack_given
 
-            named = [Given(step.path, step.before is None, step.wanted) for step in given]
+            named = [Given(step.path, step.before is None, step.wanted, step.mode) for step in given]
             yield from send_page(Subject.GIVE, pack_given(named, self._sets), round_)
         yield from send_page(Subject.STEPS, exchanged.pack_order(order), round_)
         steps.expect(settings)

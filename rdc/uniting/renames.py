@@ -294,7 +294,8 @@ def _accept(
     if missing is None or there.row.is_linked or not can_rename(1 - side):
         return False
     for path, row in missing:
-        other.make(path, row._replace(inode=0, listed=None))
+        # It is made without extended attributes, so these are still to be decided.
+        other.make(path, row._replace(inode=0, listed=None, attributes=b""))
         steps[1 - side].append(MakeDirectory(path, row))
     steps[1 - side].append(Rename(old, new, there.row))
     for node, top in ((there, other), (renamed.before, base)):

@@ -6,8 +6,7 @@ step, and a path is read off the nodes above.
 
 from __future__ import annotations
 
-from enum import Enum
-
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple, TypeVar
 from rdc.model.entries import Kind, little_endian_integers, strings

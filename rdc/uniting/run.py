@@ -13,8 +13,8 @@ from contextlib import ExitStack
 
 from rdc.catalog.catalog import user_catalog
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.lean.records import Record, replace
-from rdc.model.preserved import AttributeKinds, nearest_time
+from rdc.lean.records import Record
+from rdc.model.preserved import nearest_time
 from rdc.progress import Problem, Progressed
 from rdc.tree import filter_list
 from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head
@@ -369,12 +369,11 @@ class _Run(Deciding):
             return
         from rdc.uniting.attributes import AttributeSets, asked_kinds, kept_kinds, lost_notice
 
-        asked = asked_kinds(self._options)
+        asked = asked_kinds(xattrs=self._options.xattrs, acls=self._options.acls)
         kinds = kept_kinds(asked, self._roots, modes=self._kept.modes)
         if asked & ~kinds:
             self._report(lost_notice(asked & ~kinds))
         self._sets = AttributeSets(kinds) if kinds else None
-        self._has_acls = AttributeKinds.ACL in kinds
 
     def _attributes_are_as(self, base: Base) -> bool:
         """Return whether the attributes of both sides are as what was agreed says."""
@@ -477,15 +476,9 @@ class _Run(Deciding):
             if keep is not None and cannot_undo(self._roots[side]):
                 self._report(no_undo_notice(self._roots[side]))
         roots = (
-            writable(self._roots[LEFT], keep, fsync=self._options.fsync),
-            writable(self._roots[RIGHT], keep, fsync=self._options.fsync),
+            writable(self._roots[LEFT], keep, fsync=self._options.fsync, sheds_acls=self._has_acls),
+            writable(self._roots[RIGHT], keep, fsync=self._options.fsync, sheds_acls=self._has_acls),
         )
-        if self._has_acls:
-            # Until an entry gets its own ACL, one that it inherits would grant more.
-            left_root, right_root = (
-                root.having(writes=replace(root.writes, sheds_acls=True)) for root in roots
-            )
-            roots = left_root, right_root
         for root in roots:
             if root.writes.undo is not None:
                 self._stack.callback(root.writes.undo.close)

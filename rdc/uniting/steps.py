@@ -58,16 +58,20 @@ _UNTIMED = frozenset({Kind.DIRECTORY, Kind.SYMLINK})
 _NO_UNDO = "leave out --keep-undo"
 
 
-def writable(root: Root, keep: KeepUndo | None, *, fsync: bool) -> Root:
+def writable(root: Root, keep: KeepUndo | None, *, fsync: bool, sheds_acls: bool) -> Root:
     """Return `root` as the steps write it: it keeps what undoing the run needs, and sets no times of
-    directories and links."""
+    directories and links.
+
+    `sheds_acls`: ACLs take part. Until a new entry gets its own one, one that it inherits would grant more.
+    """
     reads = replace(root.reads, untimed=_UNTIMED)
     if keep is None or cannot_undo(root):
-        return root.having(reads=reads, writes=replace(root.writes, undo=None))
+        writes = replace(root.writes, undo=None, sheds_acls=sheds_acls)
+        return root.having(reads=reads, writes=writes)
     from rdc.undoing.keeper import SyncUndo
 
     undo = SyncUndo(root, keep, fsync=fsync)
-    return root.having(reads=reads, writes=replace(root.writes, undo=undo))
+    return root.having(reads=reads, writes=replace(root.writes, undo=undo, sheds_acls=sheds_acls))
 
 
 def cannot_undo(root: Root) -> bool:
@@ -212,7 +216,13 @@ class Steps:
 
     def expect(self, steps: Iterable[tuple[int, SetAttributes]]) -> None:
         """Take note of the attributes of entries that steps are to make."""
-        self._coming.update({(side, step.path): step for side, step in steps if step.before is None})
+        self._coming.update(
+            {
+                (side, step.path): step
+                for side, step in steps
+                if step.before is None or (step.row.kind == DIRECTORY and step.row.listed is None)
+            }
+        )
 
     def _complete(self, sides: tuple[int, ...], path: bytes, fd: int) -> None:
         """Give a file that has no name yet its attributes. Raises OSError if it may not get its name."""
@@ -393,7 +403,9 @@ class Steps:
                 found_now.st_uid,
                 found_now.st_gid,
             )
-            match move_file(root, step.old, step.new, row.listed, wanted, owner=False):
+            # It keeps its ACL, as at the side whose user renamed it: nothing would give it back.
+            mover = root.having(writes=replace(root.writes, sheds_acls=False))
+            match move_file(mover, step.old, step.new, row.listed, wanted, owner=False):
                 case Moved.CHANGED:
                     raise root.another(step.old, found_now, row.listed, "rename it")
                 case Moved.SHARED | Moved.IMPOSSIBLE:
@@ -437,14 +449,25 @@ class Steps:
                 found="a directory",
                 advice="it stays; run again once nothing else changes it",
             )
-        self._modes.append((side, path, row.mode, None))
-        coming = self._coming.get((side, path))
-        if coming is not None and self._sets is not None:
-            from rdc.uniting.attributes import set_attributes
+        if not self._has_got_acl(side, path):
+            self._modes.append((side, path, row.mode, None))
 
-            # A kill then leaves no directory without them. What fails is tried again at the end, and said.
-            with suppress(FileError):
-                set_attributes(self._roots[side], coming, self._sets, None)
+    def _has_got_acl(self, side: int, path: bytes) -> bool:
+        """Give a directory that was just made its attributes: a kill then leaves none without them. What
+        fails is tried again at the end, and said.
+
+        Return whether it has its access ACL, and so its mode. An ACL that excludes its owner closes the way,
+        and waits for the end.
+        """
+        coming, sets = self._coming.get((side, path)), self._sets
+        if coming is None or sets is None or sets.excludes_owner(coming.wanted):
+            return False
+        from rdc.uniting.attributes import set_attributes
+
+        with suppress(FileError):
+            set_attributes(self._roots[side], coming, sets, None)
+            return sets.guard(coming.wanted) is not None
+        return False
 
     def _write(self, side: int, step: Write) -> bool:
         """Return whether it is done; a file is so when its group commits it."""

@@ -100,6 +100,7 @@ def test_metrics_replace_nothing_else_and_that_shows_first(home: Home) -> None:
     code, _, err = home.run("run", "photos", f"--metrics={other}")
     assert code == ExitCode.USAGE
     assert "expected metrics of rdc run, or nothing, found another file" in err
+    assert "--overwrite" not in err  # which rdc run does not have
     assert other.read_text() == "mine" and not (home.place / "b").exists()
     other.write_bytes(METRICS_HEAD)
     assert home.run("run", "photos", f"--metrics={other}")[0] == 0
@@ -127,6 +128,41 @@ def test_a_wrong_option_of_a_job_is_reported_with_the_job(home: Home) -> None:
     code, _, err = home.run("run", "gone")
     assert code == ExitCode.USAGE
     assert err.startswith("rdc: gone: unknown option --no-such")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("photos", '"--exclude"', "photos: options: --exclude needs a value: --exclude PATTERN"),
+        ("photos", '"-H", "--bwlimit"', "photos: options: --bwlimit needs a value: --bwlimit RATE"),
+        ("states", '"--name"', "states: options: --name needs a value: --name NAME"),
+        ("photos", '"-n"', "--dry-run is for no job: rdc run -n photos shows what would be done"),
+        ("photos", '"--help=all"', "--help is for no job: the job would do nothing; leave it out"),
+        ("photos", '"--list-only"', "--list-only is for no job"),
+        ("states", '"--help"', "--help is for no job"),
+        ("both", '"--status"', "--status is for no job"),
+        ("both", '"--forget"', "--forget is for no job: it would end the pair at each run"),
+    ],
+)
+def test_an_option_that_makes_no_run_is_refused_before_any_job(
+    name: str, options: str, message: str, home: Home
+) -> None:
+    path = home.place / ".config/rdc/config.toml"
+    head, table, rest = TEXT.partition(f"[jobs.{name}]\n")
+    path.write_text(f'{head}{table}options = [{options}]\nbefore = ["touch", "~/hook"]\n{rest}')
+    code, out, err = home.run("run", name)
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert message in err and err.count("\n") == 1
+    assert not (home.place / "b").exists() and not (home.place / "st").exists()
+    assert "never" in home.run("jobs")[1].splitlines()[1 + ["photos", "states", "both"].index(name)]
+
+
+@pytest.mark.parametrize("options", ['"--exclude", "-x"', '"--exclude=--"'])
+def test_a_value_of_its_own_may_look_like_an_option(options: str, home: Home) -> None:
+    path = home.place / ".config/rdc/config.toml"
+    path.write_text(TEXT.replace("rdcignore = true\n", f"options = [{options}]\n"))
+    code, _, err = home.run("run", "photos")
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,9 @@ def test_a_store_is_put(tmp_path: Path) -> None:
         (PLAIN + 'schedule = "often"\n', "schedule: 'often' is no schedule; expected hourly, daily"),
         (
             PLAIN + 'before = "mount /mnt/x"\n',
-            'there is no shell; write a list: before = ["mount", "/mnt/x"]',
+            'there is no shell; write a list: before = ["mount", "ARGUMENT", ...]',
         ),
+        (PLAIN + 'before = " "\n', "before: expected a program and its arguments, found an empty name"),
         (PLAIN + 'after = [""]\n', "after: expected a program and its arguments, found an empty name"),
         (PLAIN + "hook-seconds = 0\n", "hook-seconds: expected 1 to 604800, found 0"),
         (PLAIN + 'options = ["-e", "ssh -p 2"]\n', "options: expected options such as"),
@@ -86,6 +87,21 @@ def test_a_mistake_is_one_line_with_file_and_key(text: str, message: str, tmp_pa
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert str(tmp_path / "config.toml") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'before = "curl -H token=S3CRET http://x"',
+        'source = "rdc://me:S3CRET@nas/x"',
+        'exclude = {a = "S3CRET"}',
+    ],
+)
+def test_no_message_has_a_secret(line: str, tmp_path: Path) -> None:
+    text = PLAIN.replace('source = "/a/"\n', "") if line.startswith("source") else PLAIN
+    with pytest.raises(UsageError) as error:
+        jobs_of(text + line + "\n", tmp_path)
+    assert "jobs.photos" in str(error.value) and "S3CRET" not in str(error.value)
 
 
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:

@@ -111,6 +111,14 @@ def test_refused_by_name(text: str, words: str) -> None:
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("scheme", ["rdc", "RSYNC", "ssh", "sftp", "s3", "https", "ftp"])
+def test_no_message_has_the_password_of_a_url(scheme: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_location(f"{scheme}://me:S3CR:E@T@host/x/@1/")
+    assert "me:...@host/x" in str(caught.value)
+    assert "S3CR" not in str(caught.value) and "E@T" not in str(caught.value)
+
+
 def test_bytes_that_are_not_utf8_survive() -> None:
     assert parse_location(os.fsdecode(b"host:\xff")) == Location("host", b"\xff")
     assert parse_location(os.fsdecode(b"\xff")).path == b"\xff"

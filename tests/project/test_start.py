@@ -32,6 +32,7 @@ SLOW = {
     "concurrent.futures",
     "cryptography",
     "dataclasses",
+    "enum",
     "hashlib",
     "inspect",
     "json",
@@ -44,6 +45,7 @@ SLOW = {
     "selectors",
     "shlex",
     "shutil",
+    "signal",
     "sqlite3",
     "ssl",
     "subprocess",
@@ -195,7 +197,7 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, heavy=(SLOW | session) - {"json", "re", "threading"})
+    check(start, heavy=(SLOW | session) - {"enum", "json", "re", "threading"})
 
 
 @pytest.mark.parametrize("module", ["rdc.cli.main", "rdc.errors"])

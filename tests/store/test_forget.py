@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import struct
+import subprocess
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rdc
-from rdc.errors import UsageError
+from rdc.errors import FileError, UsageError
 from rdc.model.entries import Metadata
 from rdc.store.forget import RetentionRule, kept_by, parse_retention
 from rdc.store.snapshots import Snapshot, decode_snapshot, encode_snapshot
 from rdc.store.tree_rows import StreamRef
+from tests.support.running.syncing import RDC
 from tests.support.store.stores import put_tree, state_of
 
 NOON = int(datetime(2026, 11, 29, 12, 30).timestamp())
@@ -121,6 +124,62 @@ def test_a_forgotten_snapshot_can_be_brought_back(store: Path, tmp_path: Path) -
     os.rename(store / "forgotten" / "1", store / "snapshots" / "1")
     rdc.sync(f"{store}/@1/", f"{tmp_path}/out/", catalog=None)
     assert (tmp_path / "out" / "file").read_bytes() == b"0"
+
+
+def damage(store: Path, number: int) -> None:
+    path = store / "snapshots" / str(number)
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def advised(error: pytest.ExceptionInfo[FileError]) -> list[str]:
+    """Return the words of the command at the end of a message."""
+    return shlex.split(str(error.value).rpartition(": ")[2])
+
+
+def test_a_snapshot_that_cannot_be_read_is_given_up_as_the_messages_say(store: Path) -> None:
+    """A retention would count it, and gc would remove what it needs, so both stop there."""
+    damage(store, 2)
+    retain = rdc.ForgetOptions(retain="1d", apply=True)
+    with pytest.raises(FileError, match="give up snapshot 2") as refused:
+        rdc.forget_snapshots(store, retain)
+    with pytest.raises(FileError, match="give up snapshot 2"):
+        rdc.clean_store(store)
+    assert rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1,), apply=True)).kept == 2
+    words = advised(refused)
+    assert words == ["rdc", "store", "forget", "--apply", str(store), "@2"]
+    subprocess.run([*RDC, *words[1:]], check=True, capture_output=True)
+    assert numbers(store) == [3]
+    assert rdc.forget_snapshots(store, retain).forgotten == ()
+    with pytest.raises(FileError, match="give up snapshot 2") as refused:
+        rdc.clean_store(store)
+    subprocess.run(advised(refused), check=True)
+    rdc.clean_store(store)
+
+
+def test_of_a_published_store_none_is_forgotten_whose_index_could_not_be_written(
+    store: Path, tmp_path: Path
+) -> None:
+    put_tree(tmp_path / "tree", store, rdc.StoreOptions(name="tree", publish=True))
+    damage(store, 2)
+    with pytest.raises(FileError, match="give up snapshot 2"):
+        rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1,), apply=True))
+    assert sorted(os.listdir(store / "snapshots")) == ["1", "2", "3", "4"]
+    rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(2,), apply=True))
+    rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1,), apply=True))
+    assert numbers(store) == [3, 4]
+
+
+def test_a_missing_lock_is_made_again_as_the_message_says(store: Path, tmp_path: Path) -> None:
+    (store / "lock").unlink()
+    with pytest.raises(FileError, match="once no rdc uses the store") as refused:
+        put_tree(tmp_path / "tree", store)
+    for run in (rdc.clean_store, lambda at: rdc.forget_snapshots(at, rdc.ForgetOptions(numbers=(1,)))):
+        with pytest.raises(FileError, match="once no rdc uses the store"):
+            run(store)
+    subprocess.run(advised(refused), check=True)
+    assert put_tree(tmp_path / "tree", store).number == 4
+    rdc.clean_store(store)
 
 
 @pytest.mark.parametrize(

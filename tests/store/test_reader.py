@@ -180,6 +180,41 @@ def test_a_sound_copy_is_read_if_one_is_damaged(store: Path) -> None:
                 assert alone.chunk(reader.key_of(content)) == content
 
 
+def test_a_delta_that_was_decoded_before_its_base_was_found_damaged_is_lost(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is decoded from wrong bytes and kept. Then its base is found damaged, and has no other place."""
+    noise = random.Random(2).randbytes(5000)
+    changed = noise[:100] + b"x" + noise[101:]
+    first = add_pack(store, PackedFrame(noise))
+    with opened(store) as reader:
+        writer = StoreWriter(reader)
+        writer.add([reader.key_of(changed)], [changed], [reader.key_of(noise)])
+        writer.finish()
+        assert writer.deltas_made == 1
+    damage(store, first, 50)
+    with opened(store) as reader:
+        tried = list[int]()
+        chunk_at = reader._chunk_at
+
+        def noted(key: bytes, number: int, frame: int) -> bytes:
+            tried.append(frame)
+            assert len(tried) < 10, "it is tried again and again"
+            return chunk_at(key, number, frame)
+
+        monkeypatch.setattr(reader, "_chunk_at", noted)
+        delta = reader.frames_with(reader.key_of(changed))[0]
+        assert reader.content(delta) != changed
+        for content in (noise, changed):
+            with pytest.raises(FileError, match=r"damaged|no pack has chunk"):
+                reader.chunk(reader.key_of(content))
+        add_pack(store, PackedFrame(noise))
+    with opened(store) as reader:
+        reader.content(delta)
+        for content in (noise, changed):
+            assert reader.chunk(reader.key_of(content)) == content
+
+
 def test_a_delta_without_its_bases_counts_as_missing(store: Path) -> None:
     gone = bytes(range(16))
     add_pack(store, PackedFrame(b"delta", bases=gone))

@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rdc.model import preserved
 from rdc.model.entries import Kind
 from rdc.progress import Event, Problem
 from rdc.store.records import StoreOptions
+from rdc.store.snapshot_tree import AHEAD_WORTH
 from tests.support.store.stores import Problems, put_tree, state_of
 
 NOISE = random.Random(6).randbytes(3_000_000)
@@ -116,6 +118,33 @@ def test_only_what_differs_is_written(source: Path, store: Path, tmp_path: Path)
     assert report.literal_bytes < 200_000
     assert state_of(source) == before
     assert (source / "docs" / "2.txt").stat().st_ctime_ns == untouched.st_ctime_ns
+
+
+def test_a_long_file_is_decoded_ahead_and_damage_in_it_costs_it_alone(tmp_path: Path) -> None:
+    tree, noise = tmp_path / "tree", random.Random(7).randbytes(1 << 18)
+    tree.mkdir()
+    words = b"".join(b"%d: %d\n" % (one, one * one) for one in range(20_000))
+    contents = {
+        "long": b"".join(noise[one:] + words[: 1000 * one] for one in range(60)),
+        "short": words[:999],
+    }
+    for name, content in contents.items():
+        (tree / name).write_bytes(content)
+    put_tree(tree, tmp_path / "st")
+    assert len(contents["long"]) > AHEAD_WORTH
+    assert restore(f"{tmp_path}/st/@1/", tmp_path / "out").exit is ExitCode.OK
+    assert state_of(tmp_path / "out") == state_of(tree)
+    [pack] = (tmp_path / "st").glob("packs/*/*")
+    data = bytearray(pack.read_bytes())
+    at = data.index(noise[1000:1100])
+    data[at] ^= 1
+    pack.chmod(0o600)
+    pack.write_bytes(data)
+    problems = Problems()
+    report = rdc.sync(f"{tmp_path}/st/@1/", f"{tmp_path}/again/", ALL, catalog=None, reporter=problems)
+    assert report.exit is ExitCode.PARTIAL
+    assert os.listdir(tmp_path / "again") == ["short"]
+    assert not [one for one in threading.enumerate() if one.name.startswith("rdc")]
 
 
 def test_a_dry_run_changes_nothing(source: Path, store: Path) -> None:

@@ -17,7 +17,9 @@ from rdc import (
 )
 from rdc.lean.records import replace
 from rdc.progress import Problem
+from rdc.uniting.rows import LEFT
 from rdc.uniting.steps import Steps
+from tests.uniting.remote_runs import unite_in_turns
 
 QUICK = UniteOptions(fsync=False)
 
@@ -60,6 +62,20 @@ class Pair:
             for event in self.events
             if isinstance(event, UniteItem)
         ]
+
+
+class Machines(Pair):
+    """The same as between two machines. The answerer is the right side, or the left one."""
+
+    near = LEFT
+    trips = bytes = 0
+
+    def unite(self, **options: Any) -> rdc.UniteReport:
+        self.events = []
+        chosen = replace(QUICK, **options)
+        found = unite_in_turns(self.left, self.right, chosen, self.events.append, near=self.near)
+        self.trips, self.bytes = found.trips, found.bytes
+        return found.report
 
 
 def during(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rdc.lean.records import replace as with_fields
-from rdc.model.preserved import AttributeKinds, Attributes
+from rdc.model.preserved import ACCESS_ACL, AttributeKinds, Attributes, mode_with_acl
 from rdc.uniting.attributes import AttributeSets
 from rdc.uniting.plan import (
     Intent,
@@ -21,7 +21,7 @@ from rdc.uniting.plan import (
     Write,
     make_plan,
 )
-from rdc.uniting.renames import MakeDirectory, Rename
+from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rows import (
     DIRECTORY,
     FILE,
@@ -36,6 +36,7 @@ from rdc.uniting.rows import (
     is_below,
     tree_of,
 )
+from tests.uniting.acls import acl, with_mode
 
 KINDS = {"d": DIRECTORY, "f": FILE, "l": SYMLINK}
 
@@ -66,8 +67,18 @@ def attributes_of(number: int) -> Attributes:
     return ((b"user.rdc.test", b"%d" % number),) if number else ()
 
 
-def digest_of(attributes: Attributes) -> bytes:
-    return AttributeSets(AttributeKinds.USER).add(attributes)
+def with_acl_of(number: int, kind: int) -> Attributes:
+    """The set with this number of an entry of a kind: an access ACL, and more in some; none for 0."""
+    if not number:
+        return ()
+    owner = 7 if kind == DIRECTORY else 6
+    users = [(1_000 + number, number % 8)]
+    value = acl(owner, number // 2 % 8, (5, 0, 1)[number % 3], number // 3 % 8, users)
+    return ((ACCESS_ACL, value), *(attributes_of(number) if number % 2 else ()))
+
+
+def all_sets() -> AttributeSets:
+    return AttributeSets(AttributeKinds.USER | AttributeKinds.ACL)
 
 
 def parent(path: bytes) -> bytes:
@@ -86,6 +97,9 @@ class World:
     """Whether no two contents have one time. Without an ancestor a file's size and time say what it has."""
     has_attributes: bool = False
     """Whether extended attributes take part in runs."""
+    has_acls: bool = False
+    """Whether some of them are access ACLs, of which the mode is a part."""
+    sets: AttributeSets = field(default_factory=all_sets)
     disks: tuple[Disk, Disk] = field(default_factory=lambda: ({}, {}))
     base: dict[bytes, Ancestor] = field(default_factory=dict)
     plans: list[tuple[int, dict[bytes, Intent], frozenset[tuple[bytes, bytes]]]] = field(default_factory=list)
@@ -142,16 +156,32 @@ class World:
         thing = self.disks[side].get(path)
         if thing is None or thing.kind == SYMLINK:
             return
+        digest = thing.attributes
+        if mode is not None and (value := self.acl_of(digest)) is not None:
+            attributes = {**dict(self.sets.of(digest)), ACCESS_ACL: with_mode(value, mode)}
+            digest = self.sets.add(tuple(sorted(attributes.items())))
         mode = thing.mode if mode is None else mode
         mtime = thing.mtime if mtime is None or thing.kind == DIRECTORY else mtime
-        self.disks[side][path] = replace(thing, mode=mode, mtime=mtime, ctime=self.tick())
+        changed = replace(thing, mode=mode, mtime=mtime, ctime=self.tick(), attributes=digest)
+        self.disks[side][path] = changed
 
     def attribute(self, side: int, path: bytes, number: int) -> None:
         """Give an entry another set of extended attributes."""
         thing = self.disks[side].get(path)
         if thing is not None and thing.kind != SYMLINK:
-            digest = digest_of(attributes_of(number))
-            self.disks[side][path] = replace(thing, attributes=digest, ctime=self.tick())
+            found = with_acl_of(number, thing.kind) if self.has_acls else attributes_of(number)
+            digest = self.sets.add(found)
+            mode = self.mode_with(thing.mode, digest)
+            self.disks[side][path] = replace(thing, mode=mode, attributes=digest, ctime=self.tick())
+
+    def acl_of(self, digest: bytes) -> bytes | None:
+        """The access ACL of a set."""
+        return dict(self.sets.of(digest)).get(ACCESS_ACL)
+
+    def mode_with(self, mode: int, digest: bytes) -> int:
+        """The mode of an entry once it has this set."""
+        value = self.acl_of(digest)
+        return mode if value is None else mode_with_acl(mode, value)
 
     def remove(self, side: int, path: bytes) -> None:
         for each in under(self.disks[side], path):
@@ -201,6 +231,7 @@ class World:
             unfinished=unfinished,
             begun=frozenset(begun),
             attributes=self.has_attributes,
+            guard=self.sets.guard if self.has_acls else None,
         )
         self.trees = (tree_of(base), tree_of(views[0]), tree_of(views[1]))
         return make_plan(*self.trees, rules)
@@ -212,6 +243,7 @@ class World:
         self.note()
         intents = {path: intent[::-1] if exchanged else intent for path, intent in plan.journal.items()}
         self.plans.append((self.generation, intents, plan.renames))
+        self.check_granted(plan)
         for number, (side, step) in enumerate((*plan.steps, *plan.attributes)):
             if number == stop:
                 return plan
@@ -231,6 +263,15 @@ class World:
             assert path not in self.base, path
             self.base[path] = kept if not exchanged else kept._replace(stamps=kept.stamps[::-1])
         return plan
+
+    def check_granted(self, plan: Plan) -> None:
+        """Check that no new entry grants more than its ACL will, which comes later."""
+        coming = {(side, step.path): step.wanted for side, step in plan.attributes}
+        for side, step in plan.steps:
+            if isinstance(step, (Write, MakeDirectory, CopyHere)):
+                path = step.new if isinstance(step, CopyHere) else step.path
+                may = self.sets.guard(coming.get((side, path), b""))
+                assert may is None or not step.row.mode & 0o77 & ~may, step
 
     def check_gone(self, side: int, path: bytes, thing: Thing) -> None:
         if thing.kind != DIRECTORY and (thing.kind, thing.content) not in self.common.get(path, ()):
@@ -260,16 +301,20 @@ class World:
                         self.check_gone(side, path, disk[path])
                 # A file has its attributes before it has its name.
                 attributes = row.attributes if row.kind == FILE else b""
+                mode = self.mode_with(row.mode, attributes)
                 disk[path] = Thing(
-                    row.kind, row.content, row.mode, row.mtime_ns, self.inode(), self.tick(), attributes
+                    row.kind, row.content, mode, row.mtime_ns, self.inode(), self.tick(), attributes
                 )
             case SetFields(path, row, mode, mtime_ns):
                 assert disk[path].kind == row.kind, (step, disk)
+                assert mode == disk[path].mode or self.acl_of(disk[path].attributes) is None, (step, disk)
                 disk[path] = replace(disk[path], mode=mode, mtime=mtime_ns, ctime=self.tick())
-            case SetAttributes(path, row, before, wanted, _, _, _):
+            case SetAttributes(path, row, before, wanted, mode, _, _):
                 assert disk[path].kind == row.kind, (step, disk)
                 assert before is None or disk[path].attributes == before, (step, disk)
-                disk[path] = replace(disk[path], attributes=wanted, ctime=self.tick())
+                had = self.acl_of(disk[path].attributes) is not None
+                mode = self.mode_with(mode if had else disk[path].mode, wanted)
+                disk[path] = replace(disk[path], mode=mode, attributes=wanted, ctime=self.tick())
             case Remove(path, row):
                 assert under(disk, path) == [path], (step, disk)
                 assert (disk[path].kind, disk[path].content) == (row.kind, row.content), (step, disk)

@@ -43,11 +43,12 @@ def users_steps(rng: random.Random, world: RealWorld, most: int = 8) -> None:
 
 
 def history_beside_memory(
-    seed: int, top: Path, *, remote: bool = False, has_attributes: bool = False
+    seed: int, top: Path, *, remote: bool = False, has_attributes: bool = False, has_acls: bool = False
 ) -> None:
     """Check that real runs do what the plan in memory does, and that a second run writes nothing."""
     rng = random.Random(seed)
-    world = RealWorld(top, random.Random(~seed) if remote else None, has_attributes=has_attributes)
+    others = random.Random(~seed) if remote else None
+    world = RealWorld(top, others, has_attributes=has_attributes, has_acls=has_acls)
     populate(world)
     world.run_real(replace(QUICK, checksum=True))
     for _ in range(4):
@@ -246,6 +247,7 @@ def history_with_kills(
     *,
     remote: bool = False,
     has_attributes: bool = False,
+    has_acls: bool = False,
     kill: Kill = killed_run,
 ) -> None:
     """Check that no content is lost that both sides did not have in common, or that no user dismissed.
@@ -255,7 +257,7 @@ def history_with_kills(
     """
     rng = random.Random(seed)
     others = random.Random(~seed) if remote else None
-    world = RealWorld(top, others, has_times=loses, has_attributes=has_attributes)
+    world = RealWorld(top, others, has_times=loses, has_attributes=has_attributes, has_acls=has_acls)
     populate(world)
     world.run_real()
     lives = Lives(world)
@@ -293,7 +295,7 @@ def adopt(world: RealWorld) -> None:
 
     for side in (LEFT, RIGHT):
         world.disks[side].clear()
-        sets = attributes_in(world.tops[side])
+        sets = attributes_in(world.tops[side], world.sets)
         for path, (kind, content, mode) in snapshot(world.tops[side]).items():
             if _is_temporary(path):
                 continue

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from rdc.lean.records import replace as with_fields
 from rdc.progress import Problem
+from rdc.uniting.attributes import AttributeSets
 from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UniteReport
 from rdc.uniting.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK
 from rdc.uniting.run import unite
-from tests.uniting.pure_world import Disk, World, attributes_of, digest_of
+from tests.uniting.pure_world import Disk, World, all_sets
 from tests.uniting.remote_runs import Wrap, unite_in_turns
 
 SIDES = ("left", "right")
@@ -45,15 +46,17 @@ def snapshot(top: Path) -> Snapshot:
     return found
 
 
-def attributes_in(top: Path) -> dict[bytes, bytes]:
-    """The digests of the sets of extended attributes of all entries that have any."""
+def attributes_in(top: Path, sets: AttributeSets | None = None) -> dict[bytes, bytes]:
+    """The digests of the sets of extended attributes of all entries that have any, which `sets` holds
+    then."""
     found = {}
+    sets = sets or all_sets()
     for path in snapshot(top):
         real = os.path.join(os.fsencode(top), path)
         names = os.listxattr(real, follow_symlinks=False)
         pairs = [(os.fsencode(name), os.getxattr(real, name, follow_symlinks=False)) for name in names]
         if pairs:
-            found[path] = digest_of(tuple(sorted(pairs)))
+            found[path] = sets.add(tuple(sorted(pairs)))
     return found
 
 
@@ -78,9 +81,10 @@ class RealWorld(World):
         *,
         has_times: bool = False,
         has_attributes: bool = False,
+        has_acls: bool = False,
     ) -> None:
         """`remote`: runs are as between two machines, and it chooses which side dials."""
-        super().__init__(has_times=has_times, has_attributes=has_attributes)
+        super().__init__(has_times=has_times, has_attributes=has_attributes, has_acls=has_acls)
         self.remote = remote
         self.tops = (top / "left", top / "right")
         for each in self.tops:
@@ -140,7 +144,7 @@ class RealWorld(World):
             real = self.at(side, path)
             for name in os.listxattr(real):
                 os.removexattr(real, name)
-            for key, value in attributes_of(number):
+            for key, value in self.sets.of(self.disks[side][path].attributes):
                 os.setxattr(real, key, value)
 
     def remove(self, side: int, path: bytes) -> None:
@@ -191,7 +195,7 @@ class RealWorld(World):
         wrap: Wrap | None = None,
     ) -> UniteReport:
         left, right = self.tops[::-1] if exchanged else self.tops
-        options = with_fields(options, xattrs=self.has_attributes)
+        options = with_fields(options, xattrs=self.has_attributes, acls=self.has_acls)
         if self.remote is None:
             return unite(os.fsencode(left), os.fsencode(right), options, report)
         near = self.remote.randrange(2)

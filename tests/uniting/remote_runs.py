@@ -11,7 +11,9 @@ from pathlib import Path
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog, SignatureStore
 from rdc.protocol.connection import Connection
-from rdc.session.runtime.commands import Conversation
+from rdc.protocol.messages import Page
+from rdc.protocol.messages.uniting import Subject
+from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.serve import Admission, answer, as_asked, greeting
 from rdc.uniting.far_side import answer_meeting
 from rdc.uniting.meeting import Again, Ends
@@ -75,3 +77,29 @@ def unite_in_turns(
             assert isinstance(found, Again)
             said = found
     raise AssertionError("the sides never agreed on how to meet")
+
+
+def lying(side: int, subject: Subject, lie: bytes) -> Wrap:
+    """The page about `subject` that `side` sends is another one."""
+
+    def wrap(conversation: Conversation[object], number: int) -> Conversation[object]:
+        return told(conversation) if number == side else conversation
+
+    def told(conversation: Conversation[object]) -> Conversation[object]:
+        answer = None
+        try:
+            while True:
+                command = conversation.send(answer)
+                if (
+                    isinstance(command, Send)
+                    and isinstance(command.message, Page)
+                    and command.message.subject is subject
+                ):
+                    command = Send(Page(subject, lie, True), command.round)
+                answer = yield command
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            conversation.close()
+
+    return wrap

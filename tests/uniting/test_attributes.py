@@ -1,4 +1,4 @@
-"""Extended attributes and ACLs of two sides: each change goes over once, no set is lost, and what one side
+"""Extended attributes of two sides: each change goes over once, no set is lost, and what one side
 cannot keep or read takes no part."""
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rdc
-from rdc.errors import ExitCode, FileChangedError, ProtocolError, UsageError
+from rdc.errors import ExitCode, FileChangedError, ProtocolError
 from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes
 from rdc.files.root.root import Root
-from rdc.lean.records import replace
-from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, pack_attributes
+from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.uniting import attributes
 from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head, StoredAncestor, encode_table
 from rdc.uniting.attributes import AttributeSets
@@ -41,28 +40,13 @@ from rdc.uniting.exchanged_sets import (
 )
 from rdc.uniting.rows import DIGEST_BYTES, FILE, LEFT, NO_STAMP, RIGHT
 from tests.uniting.histories import Step, populate, take_step, users_with_attributes
-from tests.uniting.pairs import QUICK, Pair, during
+from tests.uniting.pairs import Machines, Pair, during
 from tests.uniting.pure_world import World
-from tests.uniting.remote_runs import unite_in_turns
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
     return Pair(tmp_path)
-
-
-class Machines(Pair):
-    """The same as between two machines. The answerer is the right side, or the left one."""
-
-    near = LEFT
-    trips = bytes = 0
-
-    def unite(self, **options: Any) -> rdc.UniteReport:
-        self.events = []
-        chosen = replace(QUICK, **options)
-        found = unite_in_turns(self.left, self.right, chosen, self.events.append, near=self.near)
-        self.trips, self.bytes = found.trips, found.bytes
-        return found.report
 
 
 def give(path: Path, **values: str) -> None:
@@ -87,18 +71,18 @@ def sets(pair: Pair, name: str) -> list[dict[str, str]]:
 rounds = st.lists(users_with_attributes, min_size=1, max_size=4)
 
 
-def state(world: World) -> list[dict[bytes, tuple[int, bytes, bytes]]]:
+def state(world: World) -> list[dict[bytes, tuple[int, bytes, bytes, int]]]:
     return [
-        {path: (thing.kind, thing.content, thing.attributes) for path, thing in disk.items()}
+        {path: (thing.kind, thing.content, thing.attributes, thing.mode) for path, thing in disk.items()}
         for disk in world.disks
     ]
 
 
-@given(rounds, st.booleans())
+@given(rounds, st.booleans(), st.booleans())
 def test_a_second_run_is_idle_and_the_order_of_the_sides_is_nothing(
-    history: list[list[Step]], exchanged: bool
+    history: list[list[Step]], exchanged: bool, has_acls: bool
 ) -> None:
-    world = World(has_attributes=True)
+    world = World(has_attributes=True, has_acls=has_acls)
     populate(world)
     for steps in history:
         for step in steps:
@@ -123,9 +107,11 @@ def test_a_second_run_is_idle_and_the_order_of_the_sides_is_nothing(
         assert left == right
 
 
-@given(users_with_attributes, users_with_attributes, st.integers(0, 12))
-def test_no_set_is_lost_after_a_kill(before: list[Step], after: list[Step], stop: int) -> None:
-    world = World(has_attributes=True)
+@given(users_with_attributes, users_with_attributes, st.integers(0, 12), st.booleans())
+def test_no_set_is_lost_after_a_kill(
+    before: list[Step], after: list[Step], stop: int, has_acls: bool
+) -> None:
+    world = World(has_attributes=True, has_acls=has_acls)
     populate(world)
     for step in before:
         take_step(world, step)
@@ -181,6 +167,25 @@ def test_content_and_attributes_come_from_different_sides(pair: Pair) -> None:
     pair.unite(xattrs=True)
     assert pair.texts("f") == ["edited here"] * 2
     assert sets(pair, "f") == [{"tag": "2"}] * 2
+
+
+@pytest.mark.parametrize("near", [None, LEFT, RIGHT])
+def test_a_new_directory_into_which_an_entry_was_renamed_keeps_its_attributes(
+    tmp_path: Path, near: int | None
+) -> None:
+    pair = Pair(tmp_path) if near is None else Machines(tmp_path)
+    if isinstance(pair, Machines):
+        pair.near = near or LEFT
+    pair.both("f", "text")
+    pair.unite(xattrs=True)
+    (pair.left / "new").mkdir()
+    give(pair.left / "new", tag="1")
+    (pair.left / "f").rename(pair.left / "new/f")
+    pair.unite(xattrs=True)
+    assert ("right", "renamed", b"f") in pair.items()
+    assert sets(pair, "new") == [{"tag": "1"}] * 2
+    pair.unite(xattrs=True)
+    assert (pair.items(), sets(pair, "new")) == ([], [{"tag": "1"}] * 2)
 
 
 def test_different_changes_are_a_conflict_until_one_is_chosen(pair: Pair) -> None:
@@ -355,11 +360,6 @@ def test_an_undo_brings_attributes_back_and_is_not_repeated(pair: Pair) -> None:
     assert sets(pair, "d/f") == sets(pair, "d") == [{"tag": "2"}, {"tag": "1"}]
 
 
-def test_acls_of_another_machine_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="of this machine"):
-        rdc.unite(tmp_path, rdc.Location("host", b"/there"), rdc.UniteOptions(acls=True))
-
-
 def test_a_run_without_them_loads_nothing_of_them(pair: Pair) -> None:
     pair.both("f", "text")
     give(pair.left / "f", tag="1")
@@ -438,17 +438,22 @@ names = st.binary(min_size=1, max_size=4).filter(
 values = st.binary(max_size=3)
 
 
-@given(st.dictionaries(names, values), st.lists(st.tuples(st.booleans(), st.booleans())))
+@given(
+    st.dictionaries(names, values),
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 0o777))),
+    st.booleans(),
+)
 def test_pages_about_sets_are_read_as_they_were_written(
-    found: dict[bytes, bytes], kinds: list[tuple[bool, bool]]
+    found: dict[bytes, bytes], kinds: list[tuple[bool, bool, int]], has_acls: bool
 ) -> None:
-    here, there = (AttributeSets(AttributeKinds.USER) for _ in range(2))
+    taking_part = AttributeKinds.USER | (AttributeKinds.ACL if has_acls else AttributeKinds.NONE)
+    here, there = (AttributeSets(taking_part) for _ in range(2))
     digests = {path: here.add(((b"user.a", value),)) for path, value in sorted(found.items())}
     assert unpack_sets(pack_sets(digests, here), there) == digests
     assert all(here.of(digest) == there.of(digest) for digest in digests.values())
     given = tuple(
-        Given(path, is_new, digest if has_set else b"")
-        for (path, digest), (is_new, has_set) in zip(digests.items(), kinds, strict=False)
+        Given(path, is_new, digest if has_set else b"", mode if has_acls else 0)
+        for (path, digest), (is_new, has_set, mode) in zip(digests.items(), kinds, strict=False)
     )
     assert unpack_given(pack_given(given, here), there) == given
     unset = {each.path: each.is_new for each in given}
@@ -458,10 +463,10 @@ def test_pages_about_sets_are_read_as_they_were_written(
     assert unpack_agreed_sets(pack_agreed_sets(states), [each.path for each in given]) == agreed
 
 
-@given(st.lists(st.binary(max_size=12), min_size=2, max_size=5))
-def test_pages_that_rdc_does_not_write_are_refused(columns: list[bytes]) -> None:
+@given(st.lists(st.binary(max_size=12), min_size=2, max_size=6), st.booleans())
+def test_pages_that_rdc_does_not_write_are_refused(columns: list[bytes], has_acls: bool) -> None:
     page = packed_columns(*columns)
-    sets_here = AttributeSets(AttributeKinds.USER)
+    sets_here = AttributeSets(AttributeKinds.ACL if has_acls else AttributeKinds.USER)
     for read in (
         lambda data: unpack_sets(data, sets_here),
         lambda data: unpack_given(data, sets_here),
@@ -485,77 +490,6 @@ def test_sets_of_other_kinds_and_odd_numbers_are_refused() -> None:
     ):
         with pytest.raises(ProtocolError):
             checked("a page", lambda data: unpack_sets(data, sets_here), packed_columns(*columns))
-
-
-# ACLs
-
-
-def acl(owner: int, group: int, others: int, mask: int, users: list[tuple[int, int]]) -> bytes:
-    """The kernel's form: rights of each, and of named users."""
-    nobody = 0xFFFF_FFFF
-    entries = [(1, owner, nobody), *((2, rights, number) for number, rights in users)]
-    entries += [(4, group, nobody), (16, mask, nobody), (32, others, nobody)]
-    return struct.pack("<I", 2) + b"".join([struct.pack("<HHI", *entry) for entry in entries])
-
-
-def access(path: Path) -> tuple[int, dict[str, bytes]]:
-    names = os.listxattr(path)
-    return path.stat().st_mode & 0o7777, {name: os.getxattr(path, name) for name in names}
-
-
-def both_have(pair: Pair, name: str) -> tuple[int, dict[str, bytes]]:
-    left, right = access(pair.left / name), access(pair.right / name)
-    assert left == right
-    return left
-
-
-def test_acls_go_over_with_the_modes_that_they_give(pair: Pair) -> None:
-    first, second = acl(6, 4, 0, 6, [(77, 6)]), acl(6, 0, 4, 4, [(77, 4)])
-    pair.both("d/f", "text")
-    (pair.left / "d/plain").write_text("plain")
-    (pair.left / "d/plain").chmod(0o640)
-    os.setxattr(pair.left / "d/f", ACCESS_ACL, first)
-    os.setxattr(pair.right / "d", DEFAULT_ACL, acl(7, 7, 7, 7, [(78, 7)]))
-    os.chmod(pair.right / "d/f", 0o660)
-    pair.unite(acls=True)
-    assert both_have(pair, "d/f") == (0o660, {ACCESS_ACL.decode(): first})
-    assert both_have(pair, "d/plain") == (0o640, {})
-    assert os.getxattr(pair.left / "d", DEFAULT_ACL) == acl(7, 7, 7, 7, [(78, 7)])
-    os.setxattr(pair.right / "d/f", ACCESS_ACL, second)
-    assert pair.unite(acls=True).exit is ExitCode.OK
-    assert both_have(pair, "d/f") == (0o644, {ACCESS_ACL.decode(): second})
-    os.removexattr(pair.left / "d/f", ACCESS_ACL)
-    (pair.left / "d/f").chmod(0o600)
-    pair.unite(acls=True)
-    assert both_have(pair, "d/f") == (0o600, {})
-    assert pair.unite(acls=True).right == 0
-    assert pair.items() == []
-
-
-def test_a_mode_and_an_acl_changed_apart_are_one_conflict(pair: Pair) -> None:
-    pair.both("f", "text")
-    pair.unite(acls=True)
-    (pair.left / "f").chmod(0o600)
-    os.setxattr(pair.right / "f", ACCESS_ACL, acl(6, 4, 4, 6, [(77, 6)]))
-    for _ in range(3):
-        assert pair.unite(acls=True).exit is ExitCode.CONFLICTS
-        assert [event.about for event in pair.events if isinstance(event, rdc.UniteConflict)] == ["mode"]
-        assert access(pair.left / "f") == (0o600, {})
-        assert access(pair.right / "f")[0] == 0o664
-    pair.unite(acls=True, prefer=rdc.Prefer.LEFT)
-    assert both_have(pair, "f") == (0o600, {})
-    assert pair.unite(acls=True).exit is ExitCode.OK
-
-
-def test_an_unknown_past_grants_nobody_more(pair: Pair) -> None:
-    pair.both("f", "text")
-    (pair.left / "f").chmod(0o600)
-    os.setxattr(pair.right / "f", ACCESS_ACL, acl(6, 4, 4, 6, [(77, 6)]))
-    for _ in range(2):
-        assert pair.unite(acls=True).conflicts == 1
-        assert access(pair.left / "f") == (0o600, {})
-    pair.unite(acls=True, prefer=rdc.Prefer.RIGHT)
-    assert both_have(pair, "f")[0] == 0o664
 
 
 # The state

@@ -152,7 +152,6 @@ def test_what_it_lacks_is_refused_by_name(top: Path, option: str) -> None:
         (("one:a", "host:b"), "run rdc unite at one of the two hosts"),
         (("rdc://h/m", "other:b"), "run rdc unite at one of the two hosts"),
         (("a", ""), "a directory is empty"),
-        (("-A", "a", "host:b"), "--acls of rdc unite is for two directories of this one"),
         (("a", "b", "--prefer=best"), "left, right, newer, older, larger, smaller"),
         (("a", "b", "--resolve=x"), "a path, = and one of these"),
         (("a", "b", "--resolve==left"), "a path, = and one of these"),

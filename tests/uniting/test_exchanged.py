@@ -14,10 +14,9 @@ from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.lean.records import replace
 from rdc.model import preserved
 from rdc.model.preserved import END_NS, packed_time, real_time
-from rdc.protocol.messages import Meet, Met, Opened, Page
+from rdc.protocol.messages import Meet, Met, Opened
 from rdc.protocol.messages.uniting import Subject
 from rdc.protocol.wire.codec import encode
-from rdc.session.runtime.commands import Conversation, Send
 from rdc.uniting import exchanged
 from rdc.uniting.columns import SharedRow
 from rdc.uniting.exchanged import ADD, REMOVE, RENAME, SET, Action, Agreed, Order, Outcome, Told
@@ -28,7 +27,7 @@ from rdc.uniting.records import UniteOptions
 from rdc.uniting.rows import DIRECTORY, ELSEWHERE, FILE, NO_STAMP, SYMLINK, Ancestor, Doubt, Row, Stamp
 from rdc.uniting.state import OpenConflict
 from tests.uniting.real_world import snapshot
-from tests.uniting.remote_runs import Wrap, unite_in_turns
+from tests.uniting.remote_runs import lying, unite_in_turns
 
 STAMP = Stamp(3, 0o644, 5, 6, 7)
 
@@ -153,32 +152,6 @@ def test_rows_have_their_directories() -> None:
 
 
 # Lies of a peer in a session
-
-
-def lying(side: int, subject: Subject, lie: bytes) -> Wrap:
-    """The page about `subject` that `side` sends is another one."""
-
-    def wrap(conversation: Conversation[object], number: int) -> Conversation[object]:
-        return told(conversation) if number == side else conversation
-
-    def told(conversation: Conversation[object]) -> Conversation[object]:
-        answer = None
-        try:
-            while True:
-                command = conversation.send(answer)
-                if (
-                    isinstance(command, Send)
-                    and isinstance(command.message, Page)
-                    and command.message.subject is subject
-                ):
-                    command = Send(Page(subject, lie, True), command.round)
-                answer = yield command
-        except StopIteration as stop:
-            return stop.value
-        finally:
-            conversation.close()
-
-    return wrap
 
 
 def changed_pair(tmp_path: Path) -> tuple[Path, Path]:

@@ -19,12 +19,14 @@ def test_a_real_run_does_what_the_plan_in_memory_does(seed: int, tmp_path: Path)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_attributes_go_as_the_plan_in_memory_says(seed: int, tmp_path: Path) -> None:
-    history_beside_memory(seed, tmp_path, remote=seed % 2 == 1, has_attributes=True)
+    acls = seed % 4 >= 2
+    history_beside_memory(seed, tmp_path, remote=seed % 2 == 1, has_attributes=True, has_acls=acls)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_set_of_attributes_is_lost(seed: int, tmp_path: Path) -> None:
-    history_with_kills(seed, seed % 2 == 0, tmp_path, remote=seed % 3 == 0, has_attributes=True)
+    remote, acls = seed % 3 == 0, seed % 4 >= 2
+    history_with_kills(seed, seed % 2 == 0, tmp_path, remote=remote, has_attributes=True, has_acls=acls)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from tests.support.running.syncing import FAR
 from tests.uniting.pairs import Pair
 
 BASE = "".join(f"line {number}\n" for number in range(20))
-LEFT = BASE.replace("line 3\n", "left 3\n")
-RIGHT = BASE.replace("line 13\n", "right 13\n")
-BOTH = LEFT.replace("line 13\n", "right 13\n")
+LEFT = BASE.replace("line 3\n", "the left 3\n")
+RIGHT = BASE.replace("line 13\n", "right side 13\n")
+BOTH = LEFT.replace("line 13\n", "right side 13\n")
 
 
 class FarPair(Pair):
@@ -55,6 +56,25 @@ def test_edits_apart_are_merged_at_both_sides_and_undone_at_each(torn: Pair) -> 
     rdc.undo(torn.left)
     rdc.undo(torn.right)
     assert torn.texts("text") == [LEFT, RIGHT]
+
+
+def test_a_merged_text_keeps_its_attributes_and_its_acl(pair: Pair) -> None:
+    """An ACL of one named user, whose mask is more than the group has."""
+    entries = [(1, 6, -1), (2, 6, 77), (4, 0, -1), (16, 6, -1), (32, 0, -1)]
+    acl = struct.pack("<I", 2) + b"".join([struct.pack("<HHi", *entry) for entry in entries])
+    pair.both("text", BASE)
+    values = {"user.tag": b"1", "system.posix_acl_access": acl}
+    for side in (pair.left, pair.right):
+        for name, value in values.items():
+            os.setxattr(side / "text", name, value)
+    options = {"merge": True, "xattrs": True, "acls": True}
+    pair.unite(**options)
+    (pair.left / "text").write_text(LEFT)
+    (pair.right / "text").write_text(RIGHT)
+    assert pair.unite(**options).exit is ExitCode.OK
+    for side in (pair.left, pair.right):
+        assert (side / "text").read_text() == BOTH
+        assert {name: os.getxattr(side / "text", name) for name in os.listxattr(side / "text")} == values
 
 
 def test_without_the_option_or_a_text_in_common_it_stays_a_conflict(torn: Pair) -> None:

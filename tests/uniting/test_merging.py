@@ -72,6 +72,7 @@ def _moves_lines(base: bytes, edited: bytes) -> bool:
 @pytest.mark.needs("git")
 @hypothesis_settings(max_examples=examples(400), deadline=None)
 @given(texts=versions())
+@example(texts=(b"a\nb\na\na\nb", b"a\nb\na\na\nb\n", b"b\na\nb"))  # either of two lines was removed
 def test_a_clean_merge_is_one_of_git_too(
     tmp_path_factory: pytest.TempPathFactory, texts: tuple[bytes, bytes, bytes]
 ) -> None:

@@ -5,9 +5,9 @@ of large ones, one slice of a search reads.
 from __future__ import annotations
 
 import json
-from enum import Enum
 
 from rdc.kernel import name_ranks
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.limits import RANGE_BYTES, READ_BYTES
 from rdc.limits import TEXT_LINE_BYTES as LINE_BYTES

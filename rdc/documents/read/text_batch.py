@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from enum import IntEnum
 from itertools import accumulate
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record, replace
 from rdc.limits import (
     BATCH_BYTES,

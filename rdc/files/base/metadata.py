@@ -8,11 +8,11 @@ import stat
 import sys
 import time
 from contextlib import suppress
-from enum import Enum
 from functools import partial
 
 from rdc.files.base.paths import at_entry, leading_to
 from rdc.files.base.syscalls import chmod_no_follow
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record, replace
 from rdc.model.entries import ALL_FIELDS, ComparedFields, Identity, Kind, Metadata, is_same_entry
 from rdc.model.preserved import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import signal
 import struct
 from contextlib import suppress
 from fcntl import ioctl
 
 from rdc.files import _files
+from rdc.lean.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from enum import Enum
 from fcntl import ioctl
 
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 

@@ -9,7 +9,6 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
-from enum import Enum
 from functools import partial
 
 from blake3 import blake3
@@ -19,6 +18,7 @@ from rdc.files.base.directory_descriptors import VOLATILE_TYPES, note_facts, sta
 from rdc.files.base.metadata import Shortfall, set_mode_on_name
 from rdc.files.base.paths import make_aside, path_of_directory
 from rdc.files.base.syscalls import file_system_type, refresh_stat, rename_no_replace
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record, replace
 from rdc.model.entries import ComparedFields, Kind
 from rdc.model.preserved import (

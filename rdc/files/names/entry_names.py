@@ -13,7 +13,6 @@ import os
 import stat
 import time
 from contextlib import suppress
-from enum import Enum
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.directory_descriptors import Directory, honours_no_replace, stable_fields
@@ -34,6 +33,7 @@ from rdc.files.base.paths import join, make_aside
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
 from rdc.files.base.taking_names import CANNOT_SYNC, is_refused
 from rdc.files.root.policies import rename_to_free_name
+from rdc.lean.enums import Enum
 from rdc.lean.typed import TypeVar
 from rdc.model.entries import ComparedFields, Identity, Metadata, is_same_entry
 from rdc.model.preserved import packed_time

@@ -13,7 +13,6 @@ import os
 import stat
 import struct
 from array import array
-from enum import IntEnum
 from fcntl import ioctl
 
 from rdc.errors import FileError, RdcError, printable
@@ -25,6 +24,7 @@ from rdc.files.base.syscalls import is_intact, take_lease
 from rdc.files.facts.file_facts import PIECE_BYTES, ContentDigest, spans_with_data
 from rdc.files.facts.xattrs import read_attributes
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record
 from rdc.lean.typed import NamedTuple
 from rdc.model.entries import Identity, Metadata

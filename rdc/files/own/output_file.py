@@ -310,8 +310,8 @@ class Output(Record):
 
     path: bytes
     kind: OutputKind
-    overwrite: bool = False
-    """True if it may also replace a file of another kind."""
+    overwrite: bool | None = None
+    """True if it may also replace a file of another kind. None: the user has no option that allows it."""
 
 
 def claim_outputs(outputs: Sequence[Output], directories: Sequence[bytes] = ()) -> Claims:
@@ -402,9 +402,10 @@ def _judged(opened: OpenedPath, output: Output) -> os.stat_result | None:
 def _check_kind(opened: OpenedPath, output: Output) -> None:
     """Raise UsageError unless the existing file begins as this kind does."""
     if output.kind.begins is None:
+        other = "move this one away" if output.overwrite is None else "replace this one with --overwrite"
         raise UsageError(
             f"{printable(output.path)}: expected nothing there, since {output.kind.name} could also be one of"
-            " the inputs; name a new file, or replace this one with --overwrite"
+            f" the inputs; name a new file, or {other}"
         )
     try:
         with open(os.open(opened.name, _READ, dir_fd=opened.directory), "rb") as file:
@@ -412,9 +413,10 @@ def _check_kind(opened: OpenedPath, output: Output) -> None:
     except PermissionError:
         head = b""
     if not (head and output.kind.begins(head)):
+        other = "move it away" if output.overwrite is None else "replace it with --overwrite"
         raise UsageError(
             f"{printable(output.path)}: expected {output.kind.name}, or nothing, found another file; name"
-            " another place, or replace it with --overwrite"
+            f" another place, or {other}"
         )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from operator import le
 
 from rdc import limits
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record, replace
 from rdc.lean.typed import Annotated
 from rdc.model.entries import Kind, Listing, Metadata, strings

@@ -8,9 +8,8 @@ rdc/uniting/UNITE.md says what the pages are for; rdc.uniting.exchanged has thei
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from rdc import limits
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record
 from rdc.lean.typed import Annotated
 from rdc.model.preserved import Preserved

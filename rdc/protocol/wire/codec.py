@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from enum import Enum, IntEnum
 from functools import cached_property, partial
 from operator import attrgetter
 
@@ -18,6 +17,7 @@ import msgpack
 
 from rdc.errors import ProtocolError
 from rdc.lean import records
+from rdc.lean.enums import Enum, IntEnum
 from rdc.lean.typed import TypeVar
 from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.runs import Purpose

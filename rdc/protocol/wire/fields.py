@@ -15,12 +15,12 @@ import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from enum import IntEnum
 from itertools import accumulate
 from itertools import count as numbers
 from operator import add, lt, sub
 
 from rdc.errors import ProtocolError, one_line, printable
+from rdc.lean.enums import IntEnum
 from rdc.lean.records import Record
 from rdc.lean.typed import Generic, Protocol, TypeVar
 from rdc.limits import PATH_BYTES, PATH_DEPTH, SIZE_LIMIT, TOTAL_BYTES, TOTAL_LIMIT

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator
-from enum import Enum
 
 from rdc.errors import ExitCode, one_line
+from rdc.lean.enums import Enum
 from rdc.lean.records import Record
 from rdc.lean.typed import TypeVar
 from rdc.limits import (

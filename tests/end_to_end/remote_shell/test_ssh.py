@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
+from rdc.model.preserved import ACCESS_ACL, DEFAULT_ACL
 from tests.support.running.ssh_server import SshServer, ssh_server
 from tests.support.running.syncing import RDC, command
 from tests.support.trees.real_trees import copy_library, next_version
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
+from tests.uniting.acls import access, acl
 
 pytestmark = pytest.mark.needs("sshd")
 
@@ -78,6 +81,30 @@ def test_from_version_to_version(
         update["bytes_sent"] + update["bytes_received"] < (first["bytes_sent"] + first["bytes_received"]) / 2
     )
     assert update["reused_bytes"] > 0 and back["reused_bytes"] > 0
+
+
+def test_two_ways_with_acls(server: SshServer, tmp_path: Path) -> None:
+    """Each side's change goes to the other one, and a third run has nothing to do."""
+    left, right = tmp_path / "left", tmp_path / "right"
+    for side in (left, right):
+        write_tree(side, tree({"d/f": b"text", "g": b"text"}))
+    words = ("--remote-path", far_program(tmp_path), left, f"{server.host}:{right}")
+
+    def unite() -> tuple[int, int]:
+        """The numbers of entries that were changed at the left and at the right."""
+        ended = command("unite", "--json", "-A", "-e", server.remote_shell, *words, process=True)
+        assert (ended.code, ended.err) == (ExitCode.OK, ""), ended
+        summary = json.loads(ended.out.splitlines()[-1])
+        return summary["left"], summary["right"]
+
+    assert unite() == (0, 0)
+    os.setxattr(left / "d/f", ACCESS_ACL, acl(6, 4, 0, 6, [(77, 6)]))
+    os.setxattr(right / "d", DEFAULT_ACL, acl(7, 5, 0, 7, [(78, 7)]))
+    for changes in ((1, 1), (0, 0)):
+        assert unite() == changes
+        assert access(left / "d/f") == access(right / "d/f")
+        assert access(right / "d/f")[0] == 0o660
+        assert os.getxattr(left / "d", DEFAULT_ACL) == acl(7, 5, 0, 7, [(78, 7)])
 
 
 def test_a_path_relative_to_home(server: SshServer, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -78,6 +79,16 @@ def test_any_other_file_stays_unless_it_may_be_replaced(tmp_path: Path, content:
     assert target.read_bytes() == content and os.listdir(tmp_path) == ["result"]
     write_output(output(target, overwrite=True), [b"new"])
     assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("begins", [KIND.begins, None])
+def test_only_an_option_that_there_is_is_advised(tmp_path: Path, begins: Any) -> None:
+    (tmp_path / "notes").write_text("a letter")
+    path, kind = os.fsencode(tmp_path / "notes"), OutputKind("a result", begins)
+    with pytest.raises(UsageError, match=r"with --overwrite$"):
+        claim_outputs([Output(path, kind, overwrite=False)])
+    with pytest.raises(UsageError, match=r"move (it|this one) away$"):
+        claim_outputs([Output(path, kind)])
 
 
 def test_a_file_made_while_the_result_was_written_stays(tmp_path: Path) -> None:

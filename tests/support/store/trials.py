@@ -1,4 +1,5 @@
-"""Long trials of a store: kills of two puts and a gc at once, flipped bits, and many generations.
+"""Long trials of a store: kills of two puts and a gc at once, power cuts after each call, flipped bits, and
+many generations.
 
 Each is a function of a directory of its own and a seed. What it finds wrong is an AssertionError.
 """
@@ -19,9 +20,12 @@ from rdc.model.entries import strings
 from rdc.store.place import PackStore
 from rdc.store.reader import StoreReader
 from rdc.store.snapshot_tree import SnapshotTree, StoredStream
+from tests.support.power.power_cut import History
+from tests.support.power.power_log import Ordering, snapshot
+from tests.support.power.recorded_writes import built_recorder, record
 from tests.support.store.stores import Problems, put_tree
 
-__all__ = ["contents_of", "flip_bits", "kill_at_once", "many_generations"]
+__all__ = ["contents_of", "cut_everywhere", "flip_bits", "kill_at_once", "many_generations"]
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
 KEPT = 4
@@ -154,6 +158,51 @@ def _forget_some(store: Path, kept: dict[int, dict[str, bytes]]) -> None:
         for number in gone:
             del kept[number]
             os.utime(store / "forgotten" / str(number), LONG_AGO)
+
+
+def cut_everywhere(top: Path, seed: int, subsets: int) -> int:
+    """Cut the power after each call of puts, a forget and a gc. All that is listed then is as it was put, and
+    what was listed before and after is listed. Return the number of states of a disk that were looked at.
+
+    `subsets`: random sets of what was not synced, to be lost after each call beside none and all of it.
+    """
+    drawn = random.Random(seed)
+    recorder, place, at = built_recorder(top), top / "place", top / "at"
+    place.mkdir()
+    store, tree = place / "st", _Tree(top / "one", drawn)
+    kept: dict[int, dict[str, bytes]] = {}
+    states = 0
+    puts: list[tuple[str, ...]] = [("put", "--name=one", str(tree.top), str(store))] * drawn.randrange(3, 5)
+    puts[-1] = ("put", "--name=one", "--publish", str(tree.top), str(store))
+    gone = sorted(drawn.sample(range(1, len(puts)), 2))
+    forget = ("forget", "--apply", str(store), *[f"@{number}" for number in gone])
+    for words in (*puts, forget, ("gc", str(store)), puts[0]):
+        if words[0] == "gc":
+            for number in gone:
+                os.utime(store / "forgotten" / str(number), LONG_AGO)
+        if words[0] == "put":
+            tree.change()
+            kept[1 + max(kept, default=0)] = dict(tree.contents)
+        before, listed = snapshot(place), _listed(store)
+        calls = record(recorder, place, top / "log", "store", *words)
+        history, left = History(before, calls), _listed(store)
+        assert history.differences(snapshot(place).tree) == []
+        for ordering in Ordering:
+            for cut in history.cuts(ordering, seed, subsets=subsets):
+                shutil.rmtree(at, ignore_errors=True)
+                at.mkdir()
+                history.state(cut).write(at)
+                found = _listed(at / "st")
+                assert listed & left <= found <= listed | left, (words, cut)
+                assert found == left or cut.prefix < len(history), (words, cut)
+                for number in found:
+                    assert contents_of(at / "st", number) == kept[number], (words, cut, number)
+                states += 1
+    return states
+
+
+def _listed(store: Path) -> set[int]:
+    return {one.number for one in rdc.snapshots(store)} if (store / "store").exists() else set()
 
 
 def flip_bits(top: Path, seed: int, flips: int) -> dict[str, int]:

@@ -219,7 +219,7 @@ complete -c rdc -n '__fish_seen_subcommand_from unite' -l forget -d 'forget the 
 complete -c rdc -n '__fish_seen_subcommand_from unite' -s c -l checksum -d 'compare files that are new on both sides by content, not by size and time'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l unit -x -d 'handle directories of this NAME as one (.git always is); repeatable'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -s X -l xattrs -d 'sync extended attributes (user.*), too'
-complete -c rdc -n '__fish_seen_subcommand_from unite' -s A -l acls -d 'sync POSIX ACLs, too; both directories on this machine'
+complete -c rdc -n '__fish_seen_subcommand_from unite' -s A -l acls -d 'sync POSIX ACLs, too'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l no-fsync -d 'do not fsync: faster, but a power failure may lose what this run wrote'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l watch -d 'keep running: sync again after each change, until Ctrl-C or SIGTERM'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l rescan -x -d 'with --watch: run at least every SECONDS (default: 600; 0: only after events)'

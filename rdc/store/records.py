@@ -28,6 +28,8 @@ class StoreOptions(Record):
     """Whether new content is stored as a difference to what it replaced."""
     heal: bool = False
     """Whether unchanged files are read, too, and stored again where the store has them damaged."""
+    force_empty: bool = False
+    """Whether an empty directory is stored though the last snapshot of its series has entries."""
     publish: bool = False
     """Whether an index is written, with which any web server publishes the store. Every later change writes
     it again."""

@@ -540,6 +540,7 @@ complete -c rdc -n '__fish_seen_subcommand_from store' -s x -l one-file-system -
 complete -c rdc -n '__fish_seen_subcommand_from store' -l level -x -d 'compression level, 1 to 19 (default: 3)'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l no-delta -d 'store changed parts whole, not as deltas'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l heal -d 'also read unchanged files, and store damaged chunks again'
+complete -c rdc -n '__fish_seen_subcommand_from store' -l force-empty -d 'put SRC even if it is empty and its last snapshot is not'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l publish -d 'write an index, so that any web server can publish the store'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l retain -x -d '24h,7d: keep the newest of each of 24 hours and of each of 7 days'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l apply -d 'do it; without --apply, list the snapshots that would be forgotten'

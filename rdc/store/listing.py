@@ -17,7 +17,7 @@ class SnapshotList(Record):
     """All snapshots of a store."""
 
     found: tuple[SnapshotInfo, ...]
-    """Those that can be read, by their numbers."""
+    """The readable snapshots, by their numbers."""
     errors: tuple[FileError, ...]
     """The errors of the others."""
 

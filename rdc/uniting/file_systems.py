@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rdc.uniting.rows import Stamp
 
 ASKED = Preserved(owner=False, untimed=frozenset((Kind.DIRECTORY, Kind.SYMLINK)))
-"""What a run preserves where both file systems can."""
+"""The metadata that a run preserves where both file systems can."""
 
 _KNOWN_CTIME = (1).to_bytes(8, "little")
 
@@ -44,7 +44,7 @@ class Kept(Record):
     timed: bool = True
     """Times of files."""
     granularity: Granularity = EXACT
-    """That of the coarser side."""
+    """The granularity of the coarser side."""
     links: bool = True
     """Symlinks can exist at both."""
 

@@ -16,21 +16,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rdc.errors import ExitCode, RdcError, UsageError, escaped, printable
 from rdc.lean.records import Record
-from rdc.lean.typed import TypeVar
 from rdc.limits import SIZE_LIMIT
 from rdc.model.options import Declared, Option, parse_directory, parse_size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, TextIO
+    from typing import Any, BinaryIO, TextIO, TypeVar
 
     from rdc.model.settings import Table
     from rdc.report.output import Bar
 
+    D = TypeVar("D")
+
 
 # The streams, environment variables and clock that a verb uses. Tests pass fakes.
-
-D = TypeVar("D")
 
 SUGGESTED = 3
 """Names of options that a message suggests, at most."""

@@ -15,19 +15,32 @@ from rdc.cli.environment import (
 )
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import Record
-from rdc.lean.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
-    from typing import Any
+    from typing import Any, Protocol, TypeVar
 
     from rdc.model.options import Option
     from rdc.report.output import Output
 
-R = TypeVar("R")
+    R = TypeVar("R")
+
+    class Verb(Protocol):
+        """The interface of the module of a verb.
+
+        A module with verbs of its own, such as `rdc catalog show`, lists their names in SUBVERBS.
+        """
+
+        SUMMARY: str
+        OPTIONS: tuple[OptionGroup, ...]
+        help_text: HelpText
+
+        def run(self, words: Sequence[str], environment: Environment) -> ExitCode:
+            """Run the verb with the words after it. Raises RdcError, which the caller prints."""
+
 
 VERBS = {
     "sync": "rdc.cli.verbs.sync",
@@ -109,20 +122,6 @@ class HelpText(Record):
         if last is not None:
             environment.show_help(self() if last.value == "all" else self.brief())
         return last is not None
-
-
-class Verb(Protocol):
-    """The interface of the module of a verb.
-
-    A module with verbs of its own, such as `rdc catalog show`, lists their names in SUBVERBS.
-    """
-
-    SUMMARY: str
-    OPTIONS: tuple[OptionGroup, ...]
-    help_text: HelpText
-
-    def run(self, words: Sequence[str], environment: Environment) -> ExitCode:
-        """Run the verb with the words after it. Raises RdcError, which the caller prints."""
 
 
 def load_verbs() -> dict[str, Verb]:

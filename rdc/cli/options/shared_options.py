@@ -1,5 +1,5 @@
 """The options that several verbs have: which files are chosen, and how much of a machine a run may use
-(--max-memory, --depth, --max-rate, --cluster and slices).
+(--depth, --max-rate, --cluster and slices).
 """
 
 from __future__ import annotations
@@ -213,8 +213,6 @@ def read_rule_file(
 
 # Limits on the use of machines.
 
-MAX_MEMORY = OPTIONS["max_memory"].options[0]
-
 DEPTH = OPTIONS["depth"].options[0]
 
 MAX_RATE = Option(
@@ -255,13 +253,6 @@ class OnCluster(Record):
     """Number of slices; None for a suitable one."""
     directory: str
     """The directory of the parts."""
-
-
-def read_max_memory(words: Words) -> int | None:
-    """Return the bytes of --max-memory, 0 for all of the machine's, or None if it is absent. Raises
-    UsageError."""
-    last = words.last("--max-memory")
-    return None if last is None else parsed_value(last, OPTIONS["max_memory"])
 
 
 def read_depth(words: Words) -> int:

@@ -216,7 +216,9 @@ def _attribute_columns(paths: bytes, digests: Mapping[bytes, bytes]) -> list[byt
 
 def _section(data: bytes) -> tuple[bytes, bytes]:
     """Return a section of the file: its length, and itself."""
-    packed = zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+    # zstandard's result keeps the memory of the longest possible one: as much as `data` has. All sections are
+    # held until the last one is made, so they are copied to what they need.
+    packed = bytes(memoryview(zstandard.ZstdCompressor(level=_LEVEL).compress(data)))
     return len(packed).to_bytes(_SIZE_BYTES, "little"), packed
 
 

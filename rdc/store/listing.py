@@ -16,7 +16,7 @@ class SnapshotList(Record):
     """All snapshots of a store."""
 
     found: tuple[SnapshotInfo, ...]
-    """Those that can be read, by their numbers."""
+    """The readable snapshots, by their numbers."""
     errors: tuple[FileError, ...]
     """The errors of the others, and of trees that cannot be read, if they were looked at."""
 

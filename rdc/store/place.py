@@ -161,7 +161,7 @@ class ReadableSnapshots(Record):
     """The snapshots of a store. One that is damaged costs what it has, and no other one."""
 
     snapshots: tuple[Snapshot, ...]
-    """Those that can be read, in order of their numbers."""
+    """The readable snapshots, in order of their numbers."""
     errors: Mapping[int, FileError]
     """Why the others cannot be read, by their numbers."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rdc.uniting.rows import Stamp
 
 ASKED = Preserved(owner=False, untimed=frozenset((Kind.DIRECTORY, Kind.SYMLINK)))
-"""What a run preserves where both file systems can."""
+"""The metadata that a run preserves where both file systems can."""
 
 NAMES_LOOKED_AT = 1 << 20
 """Names of directories that one run reads to find those that are one."""
@@ -50,7 +50,7 @@ class Kept(Record):
     timed: bool = True
     """Times of files."""
     granularity: Granularity = EXACT
-    """That of the coarser side."""
+    """The granularity of the coarser side."""
     links: bool = True
     """Symlinks can exist at both."""
 

@@ -663,7 +663,7 @@ class _Trees(Record):
     plans: tuple[OpenPlan, ...]
     """The plans in the journal of the other side, the left side's stamps first."""
     renames: bool
-    """Whether the other side can rename entries."""
+    """True if the other side can rename entries."""
     common: Common
     loaded: set[bytes]
     """The directories with entries in these trees; all others are the same at both sides."""

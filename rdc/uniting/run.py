@@ -184,7 +184,7 @@ class _Run(Deciding):
         self._storages = [SideStorage(root, catalog, self._report, writes=writes) for root in roots]
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
-        """What both sides know of other pairs, in a first meeting."""
+        """The other pairs that either side knows, in a first meeting."""
         self._filters = filter_list(())
         self._own_sets: tuple[dict[bytes, bytes], dict[bytes, bytes]] = ({}, {})
         """The digests of the sets of each side's entries, by path."""

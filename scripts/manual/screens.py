@@ -124,7 +124,7 @@ END
 chmod +x ../bin/ssh
 """,
 }
-"""What is there before the first command of a screen: a settings file, and a server without rdc."""
+"""The setup before the first command of a screen: a settings file, and a server without rdc."""
 
 
 class Moment(NamedTuple):
@@ -132,13 +132,13 @@ class Moment(NamedTuple):
 
     command: str
     text: str
-    """What the terminal shows by then."""
+    """The text that the terminal shows by then."""
     typed: str = ""
     """Text that is typed then."""
     keys: tuple[str, ...] = ()
     """The keys that are pressed after it. Without keys the picture shows the moment itself."""
     after: str = ""
-    """What the terminal shows after these keys."""
+    """The text that the terminal shows after these keys."""
 
 
 MOMENTS = {
@@ -341,7 +341,7 @@ def _shown_at(moment: Moment, machines: Machines) -> str:
         if moment.keys:
             tmux("send-keys", *moment.keys)
             shown = wait_for(moment.after)
-        # What still runs would write into a directory that is removed.
+        # A command that still runs would write into a directory that is removed.
         tmux("send-keys", "C-c")
         wait_for(r"\n\$\s*$")
         return machines.shown(shown)

@@ -174,7 +174,7 @@ def in_terminal(line: str, machines: Machines, columns: int) -> str:
         environ = {**machines.environ(HERE), "TERM": "xterm-256color", "COLUMNS": str(columns)}
         environ.pop("NO_COLOR")
         os.chdir(machines.home(HERE))
-        os.execvpe("bash", ["bash", "-c", f"sleep 0.1; {machines.translated(line)}"], environ)  # noqa: S606
+        os.execvpe("bash", ["bash", "-c", f"sleep 0.1; {machines.translated(line)}"], environ)  # noqa: S606 - a screen is of a shell
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     parts = []
     try:

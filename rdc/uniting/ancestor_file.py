@@ -216,9 +216,10 @@ def _attribute_columns(paths: bytes, digests: Mapping[bytes, bytes]) -> list[byt
 
 def _section(data: bytes) -> tuple[bytes, bytes]:
     """Return a section of the file: its length, and itself."""
-    # zstandard's result keeps the memory of the longest possible one: as much as `data` has. All sections are
-    # held until the last one is made, so they are copied to what they need.
-    packed = bytes(memoryview(zstandard.ZstdCompressor(level=_LEVEL).compress(data)))
+    # In pieces: the result of `compress` would keep the memory of the longest possible one, as much as
+    # `data` has, and all sections are held until the last one is made.
+    packer = zstandard.ZstdCompressor(level=_LEVEL).compressobj(size=len(data))
+    packed = packer.compress(data) + packer.flush()
     return len(packed).to_bytes(_SIZE_BYTES, "little"), packed
 
 

@@ -170,26 +170,30 @@ class _Place(NamedTuple):
     links: int
     links_end: int
 
-    def column(self, number: int) -> bytes:
-        """Return these rows of one column, in the order of a file at rest."""
+    def column(self, number: int) -> bytes | memoryview:
+        """Return these rows of one column, in the order of a file at rest. Most columns are not copied."""
         table, start, end = self.table, self.start, self.end
         match number:
             case 0:
                 return table.paths.part(start, end)
             case 1:
-                return table.kinds[start:end]
+                return _cut(table.kinds, 1, start, end)
             case 2:
-                return table.known[start:end]
+                return _cut(table.known, 1, start, end)
             case 3:
-                return table.digests[DIGEST_BYTES * self.known : DIGEST_BYTES * self.known_end]
+                return _cut(table.digests, DIGEST_BYTES, self.known, self.known_end)
             case 4:
                 return terminated(table.targets[self.links : self.links_end])
             case 5:
-                return table.modes[2 * start : 2 * end]
+                return _cut(table.modes, 2, start, end)
             case 6:
-                return table.mtimes[8 * start : 8 * end]
+                return _cut(table.mtimes, 8, start, end)
         own = number - SHARED_COLUMNS
-        return table.own[own][_STAMP_BYTES[own] * start : _STAMP_BYTES[own] * end]
+        return _cut(table.own[own], _STAMP_BYTES[own], start, end)
+
+
+def _cut(column: bytes, width: int, start: int, end: int) -> memoryview:
+    return memoryview(column)[width * start : width * end]
 
 
 SHARED_COLUMNS = 7

@@ -54,9 +54,9 @@ class Paths:
             yield self.text[at : after - 1].split(b"\0")
             at = after
 
-    def part(self, start: int, end: int) -> bytes:
-        """Return the paths from number `start` to before `end`, each followed by NUL."""
-        return self.text[self._start(start) : self._start(end)]
+    def part(self, start: int, end: int) -> memoryview:
+        """Return the paths from number `start` to before `end`, each followed by NUL, without a copy."""
+        return memoryview(self.text)[self._start(start) : self._start(end)]
 
     def _start(self, number: int) -> int:
         """Return where in the text a path begins. Where each ends is found only if one in between is asked

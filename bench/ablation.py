@@ -42,27 +42,27 @@ def _without_similarity() -> None:
 
     made = SimilarBases.bases
     # Without traits; bases that a name suggests stay.
-    SimilarBases.bases = lambda self, file, entry, traits, coarse: made(self, file, entry, b"", b"")  # type: ignore[method-assign]
+    SimilarBases.bases = lambda self, file, entry, traits, coarse: made(self, file, entry, b"", b"")  # type: ignore[method-assign] # the part that is left out
 
 
 def _without_moves() -> None:
     from rdc.session.transfer import renames
 
-    renames.LocalContent._likely_origin = lambda self, entry: None  # type: ignore[method-assign]
-    renames.SimilarBases.may_have = lambda self, entry: False  # type: ignore[method-assign]
+    renames.LocalContent._likely_origin = lambda self, entry: None  # type: ignore[method-assign] # the part that is left out
+    renames.SimilarBases.may_have = lambda self, entry: False  # type: ignore[method-assign] # the part that is left out
 
 
 def _without_bundles() -> None:
     from rdc.session.transfer import bundle as bundles
 
-    bundles.BUNDLE_FILES_LEAST = 1 << 30  # type: ignore[attr-defined]
+    bundles.BUNDLE_FILES_LEAST = 1 << 30  # type: ignore[attr-defined] # the part that is left out
 
 
 def _without_blocks() -> None:
     from rdc.session.transfer.compare import Gaps
 
     _without_bundles()  # which are matched by blocks
-    Gaps.requests = lambda self: []  # type: ignore[method-assign]
+    Gaps.requests = lambda self: []  # type: ignore[method-assign] # the part that is left out
 
 
 def _without_masking() -> None:
@@ -94,7 +94,7 @@ def _without_context() -> None:
     from rdc.session.transfer import bundle, range_requests
 
     range_requests._worth_packing_with = lambda recipe, ranges, claimed: array("Q")
-    bundle.KNOWN_PER_PACKED = 1 << 60  # type: ignore[attr-defined]
+    bundle.KNOWN_PER_PACKED = 1 << 60  # type: ignore[attr-defined] # the part that is left out
 
 
 PARTS = (

@@ -58,7 +58,7 @@ class Won:
     cpu: float
     wall: float
     sound: bool
-    """Whether the tree has its original contents."""
+    """True if the tree has its original contents."""
 
 
 def make_tree(top: Path) -> None:
@@ -107,7 +107,7 @@ def measure(contender: Contender, kind: str, trees: list[Path], size: int) -> Wo
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether content, mode, owner and mtime of every file are equal."""
+    """Return whether content, mode, owner and mtime of every file are equal."""
     for path in _files(one):
         copy = other / path.relative_to(one)
         then, now = path.stat(), copy.stat()

@@ -52,7 +52,7 @@ class Case:
 
     name: str
     words: Sequence[str | Path]
-    """Of Python; "DEPTH" stands for the depth."""
+    """Python code; "DEPTH" stands for the depth."""
     waits: dict[str, int]
     removed: Path | None = None
     """Removed before each run."""

@@ -140,7 +140,7 @@ def alike(pairs: list[tuple[int, int]], column: array[int], offsets: array[int],
 
 
 def read_sets(path: Path) -> list[list[int]]:
-    return json.loads(path.read_text())  # type: ignore[no-any-return]
+    return json.loads(path.read_text())  # type: ignore[no-any-return] # the parent wrote such lists
 
 
 def peer(name: str, sets: list[list[int]]) -> list[list[tuple[int, int]]]:

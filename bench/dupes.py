@@ -71,7 +71,7 @@ def rmlint_groups(_: bytes, place: Path) -> Groups:
 
 
 def several(groups: object) -> Groups:
-    return {group for group in groups if len(group) > 1}  # type: ignore[attr-defined]
+    return {group for group in groups if len(group) > 1}  # type: ignore[attr-defined] # sets of names
 
 
 TOOLS = (

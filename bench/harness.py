@@ -146,7 +146,7 @@ def medians(found: Sequence[T]) -> T:
         for field in dataclasses.fields(last)
         if type(value := getattr(last, field.name)) in (int, float)
     }
-    return dataclasses.replace(last, **middle)  # type: ignore[no-any-return]
+    return dataclasses.replace(last, **middle)  # type: ignore[no-any-return] # of the type of `last`
 
 
 class Table:

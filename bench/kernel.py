@@ -123,7 +123,7 @@ def contenders() -> dict[str, Callable[[bytes, int], object]]:
     library = native()
     found: dict[str, Callable[[bytes, int], object]] = {}
     for variant in _kernel.usable():
-        found[variant] = lambda data, mean, variant=variant: cut(data, sizes_for(mean), variant)  # type: ignore[misc]
+        found[variant] = lambda data, mean, variant=variant: cut(data, sizes_for(mean), variant)  # type: ignore[misc] # variant= is bound here
     found["scalar hash"] = lambda data, mean: library.scalar_cuts(data, len(data), mean - 1)
     found["read memory"] = lambda data, mean: library.read_memory(data, len(data))
     try:

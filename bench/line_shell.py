@@ -28,7 +28,7 @@ READ_BYTES = 1 << 18
 QUEUE_SECONDS = 0.02
 
 PIPE_BYTES = 1 << 20
-"""What a pipe holds if the system allows it, so that a side seldom waits for this process to be scheduled."""
+"""The size of a pipe if the system allows it. A side then seldom waits for this process to be scheduled."""
 
 
 class Lane:
@@ -40,9 +40,9 @@ class Lane:
         """Bytes taken from `source`."""
         self._rate, self._delay = rate, delay
         self._free = 0.0
-        """When the line has carried all that it took."""
+        """The time at which the line has carried all that it took."""
         self._queue: deque[tuple[float, memoryview]] = deque()
-        """When the bytes arrive, and the bytes."""
+        """The time at which the bytes arrive, and the bytes."""
         self._held = 0
         """Bytes in `_queue`."""
         self._most = int(rate * (delay + QUEUE_SECONDS)) + PIPE_BYTES

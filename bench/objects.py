@@ -35,7 +35,7 @@ LIST = '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/do
 class Case:
     directories: int
     objects: int
-    """In each directory."""
+    """The number in each directory."""
     size: int
     options: tuple[str, ...] = ()
 

@@ -175,7 +175,7 @@ def rows_of(samples: Any) -> Sequence[Sequence[int]]:
     if isinstance(samples, bytes):
         column = memoryview(samples).cast("I")
         return [column[at : at + K] for at in range(0, len(column), K)]
-    return samples.to_rows() if hasattr(samples, "to_rows") else samples  # type: ignore[no-any-return]
+    return samples.to_rows() if hasattr(samples, "to_rows") else samples  # type: ignore[no-any-return] # rows already
 
 
 # ---- comparison ----

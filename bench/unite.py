@@ -53,7 +53,7 @@ class Rdc:
     """Two copies that `rdc unite` keeps the same."""
 
     waits = True
-    """Whether the tool waits for the other side's process, so that its own costs are in the tool's."""
+    """True if the tool waits for the other side's process, so that its own costs are in the tool's."""
 
     def __init__(self, place: Path, tree: Path) -> None:
         self.left, self.right = place / "left", place / "right"

@@ -425,6 +425,7 @@ def store_put(
     level: int = 3,
     deltas: bool = True,
     heal: bool = False,
+    force_empty: bool = False,
     publish: bool = False,
 ) -> StoreReport:
     """Add a snapshot of a local directory to a store, as `rdc store put` does. A missing store is made.

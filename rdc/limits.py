@@ -52,7 +52,7 @@ ORDINAL_LIMIT = (1 << 32) - 1
 row, 4,000 times the million entries that rdc is measured with."""
 
 
-# What one message holds.
+# Limits of one message.
 
 SOFTWARE_BYTES = 64
 """UTF-8 bytes of a peer's name for itself, which is only displayed."""
@@ -372,7 +372,7 @@ RULE_FILES_BYTES = 16 << 20
 WINDOW_SECONDS = (1 << 31) - 1
 """Seconds by which times may differ and be equal, at most: as many as rsync takes."""
 
-# What a session keeps in memory, keeps open or has under way.
+# Limits of what a session keeps in memory, keeps open or has under way.
 
 SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees that a source keeps between two requests: the trees of 20 GB of files. Other files

@@ -42,7 +42,7 @@ class Block:
     compared: int
     """Cases, each counted once."""
     differing: tuple[str, ...]
-    """What differs, one text a case."""
+    """The differences, one text per case."""
 
 
 def block(number: int, most: int = BLOCK) -> Block:

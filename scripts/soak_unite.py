@@ -75,7 +75,7 @@ class CallKills:
 
     def __call__(self, world: RealWorld, rng: random.Random, exchanged: bool) -> None:
         calls = rng.randrange(MOST_CALLS)
-        # What is kept for an undo gives old versions second names, and other change times.
+        # Data kept for an undo gives old versions second names, and other change times.
         options = replace(QUICK, keep_undo=rng.choice([None, KeepUndo(days=7)]))
 
         def run() -> None:

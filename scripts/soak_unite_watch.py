@@ -42,11 +42,11 @@ class Ledger:
         self._sides = sides
         self._rng = rng
         self._texts: dict[str, str | None] = {}
-        """What its user left, by name; None: deleted."""
+        """The files that its user left, by name; None: deleted."""
         self._written: dict[str, set[str]] = {}
-        """What was written since all doubts were over."""
+        """The texts that were written since all doubts were over."""
         self._doubtful: dict[str, set[str]] = {}
-        """What an interrupted run may have brought to the other side."""
+        """The changes that an interrupted run may have brought to the other side."""
 
     def step(self) -> None:
         """One user writes a file of its own, or deletes it."""

@@ -27,9 +27,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.kernel import native  # noqa: E402
-from rdc.kernel import Cutter, kernel_name  # noqa: E402
-from tests.support.kernel.kernel_streams import with_leads  # noqa: E402
+from bench.kernel import native  # noqa: E402 - after the path is set
+from rdc.kernel import Cutter, kernel_name  # noqa: E402 - after the path is set
+from tests.support.kernel.kernel_streams import with_leads  # noqa: E402 - after the path is set
 
 PIECE = 32 << 10
 STREAM = 256 << 10

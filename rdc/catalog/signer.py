@@ -402,7 +402,7 @@ class Signed(Generic[K], Record):
     root: bytes
     """b"" if there is none."""
     tree: SignatureTree | None
-    """None also if `roots_only` was set and the catalog knew the root."""
+    """It is also None if `roots_only` was set and the catalog knew the root."""
     identity: Identity | None
     """The state of the file that was signed."""
     error: FileError | None

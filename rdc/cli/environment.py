@@ -16,21 +16,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rdc.errors import ExitCode, RdcError, UsageError, escaped, printable
 from rdc.lean.records import Record
-from rdc.lean.typed import TypeVar
 from rdc.limits import SIZE_LIMIT
 from rdc.model.options import Declared, Option, parse_directory, parse_size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, TextIO
+    from typing import Any, BinaryIO, TextIO, TypeVar
 
     from rdc.model.settings import Table
     from rdc.report.output import Bar
 
+    D = TypeVar("D")
+
 
 # The streams, environment variables and clock that a verb uses. Tests pass fakes.
-
-D = TypeVar("D")
 
 SUGGESTED = 3
 """Names of options that a message suggests, at most."""
@@ -201,7 +200,7 @@ class Words(Record):
     given: tuple[Given, ...]
     operands: tuple[str, ...]
     taken: str = ""
-    """Which word after the last operand an option took: "--html takes 'a' as its FILE". Empty for none."""
+    """The word after the last operand that an option took: "--html takes 'a' as its FILE". Empty for none."""
 
     def missing(self, message: str, command: str) -> UsageError:
         """Return the error for a missing operand. An option may have taken the word that was meant as one."""

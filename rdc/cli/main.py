@@ -148,6 +148,7 @@ _OTHER_VERBS = {
     "unison": _TWO_WAY,
     **dict.fromkeys(("rsync", "copy", "cp", "push", "pull", "mirror"), "to sync, write: rdc sync SRC DST"),
     "version": "write: rdc --version",
+    "man": "write: rdc --man | man -l -",
     "daemon": "write: rdc serve --config=FILE",
 }
 """Advice for verbs of other tools, by their names."""
@@ -195,7 +196,7 @@ def _run_verb(name: str, words: Sequence[str], environment: Environment) -> Exit
         environment.data(verb_manual(name, load_verb(name)))
         return ExitCode.OK
     if words and words[-1] == "-h" and (len(words) == 1 or _are_subverb(name, words[:-1])):
-        # As in rsync, -h without other words asks for help: printing sizes in units alone is no run.
+        # -h without other words asks for help, as in rsync: alone, "sizes in units" asks for no run.
         words = [*words[:-1], "--help"]
     return run_with_settings(name, words, environment)
 

@@ -15,19 +15,32 @@ from rdc.cli.environment import (
 )
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.lean.records import Record
-from rdc.lean.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
-    from typing import Any
+    from typing import Any, Protocol, TypeVar
 
     from rdc.model.options import Option
     from rdc.report.output import Output
 
-R = TypeVar("R")
+    R = TypeVar("R")
+
+    class Verb(Protocol):
+        """The interface of the module of a verb.
+
+        A module with verbs of its own, such as `rdc catalog show`, lists their names in SUBVERBS.
+        """
+
+        SUMMARY: str
+        OPTIONS: tuple[OptionGroup, ...]
+        help_text: HelpText
+
+        def run(self, words: Sequence[str], environment: Environment) -> ExitCode:
+            """Run the verb with the words after it. Raises RdcError, which the caller prints."""
+
 
 VERBS = {
     "sync": "rdc.cli.verbs.sync",
@@ -111,20 +124,6 @@ class HelpText(Record):
         return last is not None
 
 
-class Verb(Protocol):
-    """The interface of the module of a verb.
-
-    A module with verbs of its own, such as `rdc catalog show`, lists their names in SUBVERBS.
-    """
-
-    SUMMARY: str
-    OPTIONS: tuple[OptionGroup, ...]
-    help_text: HelpText
-
-    def run(self, words: Sequence[str], environment: Environment) -> ExitCode:
-        """Run the verb with the words after it. Raises RdcError, which the caller prints."""
-
-
 def load_verbs() -> dict[str, Verb]:
     """Return every verb by name."""
     return {name: load_verb(name) for name in VERBS}
@@ -176,7 +175,7 @@ def list_output(
     `results` returns what stdout gets of a report, `summary` the last line. `quiet`: without progress and
     without that line.
     """
-    # Loaded by these verbs alone: the far side of a session, which prints nothing, runs in this module, too.
+    # This module also runs the remote side of a session, which prints nothing and needs no output.
     from rdc.report.output import ListOutput
 
     return ListOutput(

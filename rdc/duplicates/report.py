@@ -171,7 +171,7 @@ class DedupeTerminal(TerminalOutput):
         self._bytes_by_folder[folder] = self._bytes_by_folder.get(folder, 0) + won
 
     def _folder_lines(self) -> list[str]:
-        """Return the folders with most to win, then the sum of the others: `   1.2 MB  3 files  a/b`."""
+        """Return the folders with most to reclaim, then the sum of the others: `   1.2 MB  3 files  a/b`."""
         sums = self._bytes_by_folder
         ranked = sorted((folder for folder in sums if folder), key=lambda folder: (-sums[folder], folder))
         rows = [
@@ -218,7 +218,9 @@ def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
         else:
             line += "would be separate" if style.dry_run else "made separate"
     else:
-        one, doing, done = ("group", "win", "won") if style.removal is None else ("set", "free", "freed")
+        one, doing, done = (
+            ("group", "reclaim", "reclaimed") if style.removal is None else ("set", "free", "freed")
+        )
         if style.removal is Action.MOVE:
             doing, done = "move", "moved"
         line = f"{files} in {counted(report.groups, one)}: {size_text(report.won)}"

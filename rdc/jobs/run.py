@@ -7,6 +7,7 @@ that process ends. No child inherits it, so a program that a hook leaves behind 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -118,7 +119,9 @@ class JobState:
         }
         fd = self._open(run.job, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, "new")
         try:
-            os.write(fd, json.dumps(value).encode() + b"\n")
+            data = json.dumps(value).encode() + b"\n"
+            if os.write(fd, data) < len(data):  # a full disk may take a part, which would be no record
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.rename(self._path(run.job, "new"), self._path(run.job, "json"))
         except OSError as error:
             raise self._failure(error, "record the run") from error
@@ -137,7 +140,9 @@ class JobState:
 
     def _failure(self, error: OSError, what: str) -> RdcError:
         return RdcError(
-            f"{printable(self._directory)}: cannot {what}: {error.strerror}", code=ExitCode.FILE_IO
+            f"{printable(self._directory)}: cannot {what}: {error.strerror}; jobs keep their locks and"
+            " results there: make room, or name another state directory with XDG_STATE_HOME",
+            code=ExitCode.FILE_IO,
         )
 
 
@@ -172,8 +177,8 @@ class JobRunner(Record):
     """Seconds since 1970."""
 
     def run(self, job: Job) -> ExitCode:
-        """Run a job with its hooks, record the run and return its exit code. Failures are shown. Raises
-        KeyboardInterrupt, after the hook for failures and the record."""
+        """Run a job with its hooks, record the run and return its exit code. Failures are shown. An
+        exception that is no RdcError is raised again, after the hook for failures and the record."""
         if self.environ.get(VARIABLE) == job.name:
             self.tell(f"{job.name}: its hook starts this job again; take rdc run {job.name} out of the hook")
             return ExitCode.USAGE
@@ -186,11 +191,13 @@ class JobRunner(Record):
 
     def _run(self, job: Job) -> ExitCode:
         began, timer = int(self.clock()), time.monotonic()
-        stopped: KeyboardInterrupt | None = None
+        stopped: BaseException | None = None
         try:
             outcome = self._hooked(job)
         except KeyboardInterrupt as error:
             outcome, stopped = Outcome(ExitCode.INTERRUPTED), error
+        except Exception as error:  # noqa: BLE001 - raised again: an error of rdc itself, or stdout is closed
+            outcome, stopped = Outcome(ExitCode.USAGE), error
         if outcome.code is not ExitCode.OK:
             self._hook(job, "on-failure", job.settings.on_failure, outcome.code)
         before = self.state.last_run(job.name)

@@ -73,7 +73,7 @@ class Checked:
 def _read_fields(cls: type) -> tuple[_Field, ...]:
     names = {**vars(builtins), **vars(sys.modules[cls.__module__])}
     # inspect.get_annotations would load inspect.
-    annotations: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063
+    annotations: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - see _own_fields in rdc.lean.records
     return tuple(_Field(name, text, _kinds(text, names)) for name, text in annotations.items())
 
 
@@ -95,7 +95,7 @@ def _kinds(text: str, names: dict[str, object]) -> tuple[_Kind, ...]:
 
 def _is_one_of(value: object, kinds: tuple[_Kind, ...]) -> bool:
     return any(
-        _is_a(value, kind.type) and (kind.items is None or _are_all(value, kind.items))  # type: ignore[arg-type]
+        _is_a(value, kind.type) and (kind.items is None or _are_all(value, kind.items))  # type: ignore[arg-type] # a tuple
         for kind in kinds
     )
 

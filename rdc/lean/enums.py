@@ -120,7 +120,10 @@ else:
             if not isinstance(value, int):
                 raise ValueError(f"{value!r} is not a valid {cls.__qualname__}")
             if value < 0:
-                bits = max(value.bit_length(), *[each.bit_length() for each in cls.__members__.values()])
+                bits = max([each.bit_length() for each in cls.__members__.values()])
+                # ~ of all bits of the members is 0: only a smaller number needs further bits.
+                if value < -1 << bits:
+                    bits = max(bits, value.bit_length())
                 return cls(value + (1 << bits))
             made = int.__new__(cls, value)
             made.value = made._value_ = value

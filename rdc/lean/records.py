@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
         __dataclass_fields__: ClassVar[dict[str, Any]]
 
-        def __init_subclass__(cls, *, frozen: bool = True, eq: bool = True, repr: bool = True) -> None: ...  # noqa: A002
+        def __init_subclass__(cls, *, frozen: bool = True, eq: bool = True, repr: bool = True) -> None: ...  # noqa: A002 - dataclasses' word
 
 
 __all__ = ["Record", "Report", "asdict", "field", "field_metadata", "field_names", "renderer", "replace"]
@@ -96,7 +96,7 @@ def _made(
     *,
     frozen: bool,
     eq: bool,
-    repr: bool,  # noqa: A002
+    repr: bool,  # noqa: A002 - dataclasses' word
 ) -> type:
     """Create a record class from the name, bases and body of its class statement."""
     own = fields = _own_fields(name, body)
@@ -161,7 +161,7 @@ class _Record:
 _SHARED: dict[tuple[bool, bool, bool], dict[str, Any]] = {}
 
 
-def _shared_methods(frozen: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002
+def _shared_methods(frozen: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002 - dataclasses' word
     """Return the methods that all classes with these options share."""
     methods = _SHARED.get((frozen, eq, repr))
     if methods is None:
@@ -292,7 +292,7 @@ def _loop(
 
 def _initializer(cls: type) -> FunctionType:
     """Make the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
-    fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
+    fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009 - for mypy
     given = {name: each for name, each in fields.items() if each.init}
     stores = [
         getattr(cls, name).__set__ if each.factory is _MISSING else _made_store(cls, name, each)
@@ -358,7 +358,7 @@ class _Values:
     def __get__(self, _record: object, cls: type) -> Callable[[Any], object]:
         # An attrgetter, because a function would become a method.
         values: Callable[[Any], object] = attrgetter(*(field_names(cls) or ("__class__",)))
-        setattr(cls, "__record_values__", values)  # noqa: B010
+        setattr(cls, "__record_values__", values)  # noqa: B010 - for mypy
         return values
 
 
@@ -406,7 +406,7 @@ class _Standard:
 
         columns: list[tuple[str, Any, Any]] = []
         annotations = _annotations(cls)
-        for name, each in getattr(cls, "__record_fields__").items():  # noqa: B009
+        for name, each in getattr(cls, "__record_fields__").items():  # noqa: B009 - for mypy
             options: dict[str, Any] = {"init": each.init, "repr": each.repr, "metadata": each.metadata}
             if each.factory is not _MISSING:
                 options["default_factory"] = each.factory
@@ -417,7 +417,7 @@ class _Standard:
             "__dataclass_fields__"
         ]
         # Cached, because dataclasses.replace asks three times per call.
-        cls.__dataclass_fields__ = found  # type: ignore[attr-defined]
+        cls.__dataclass_fields__ = found  # type: ignore[attr-defined] # every record class has it
         return found
 
 
@@ -426,12 +426,12 @@ _STANDARD = _Standard()
 
 def field_names(record_class: type) -> tuple[str, ...]:
     """Return the names of a record's fields in order, inherited ones first."""
-    return tuple(getattr(record_class, "__record_fields__"))  # noqa: B009
+    return tuple(getattr(record_class, "__record_fields__"))  # noqa: B009 - for mypy
 
 
 def field_metadata(record_class: type) -> dict[str, Mapping[str, Any]]:
     """Return the metadata of each field of a record that has some."""
-    fields: dict[str, _Field] = getattr(record_class, "__record_fields__")  # noqa: B009
+    fields: dict[str, _Field] = getattr(record_class, "__record_fields__")  # noqa: B009 - for mypy
     return {name: each.metadata for name, each in fields.items() if each.metadata is not None}
 
 

@@ -26,7 +26,7 @@ else:
         def __class_getitem__(cls, _parameters):
             return cls
 
-    def TypeVar(name, **_bounds):  # noqa: N802
+    def TypeVar(name, **_bounds):  # noqa: N802 - typing's word
         return name
 
     class Annotated:
@@ -36,7 +36,7 @@ else:
             return given[1]
 
     class _Tuple(tuple):
-        """What collections.namedtuple puts into each class."""
+        """The attributes that collections.namedtuple puts into each class."""
 
         __slots__ = ()
         _fields = ()

@@ -27,7 +27,7 @@ class DuplicateOrder(Enum):
     COUNT = "count"
     """The most files first."""
     PATH = "path"
-    """In the order in which their first files were found: by PATH as given, then by name."""
+    """They are in the order in which their first files were found: by PATH as given, then by name."""
 
 
 class DuplicateOptions(Checked, Record):

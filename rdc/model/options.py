@@ -26,18 +26,15 @@ import os
 
 from rdc import limits
 from rdc.errors import UsageError
-from rdc.lean.checks import Checked, check_fields
 from rdc.lean.enums import Enum
 from rdc.lean.records import Record, field, field_metadata
-from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
-
-T = TypeVar("T")
+    T = TypeVar("T")
 
 ALWAYS = object()
 """The mark of a flag that says what holds anyway."""
@@ -246,7 +243,7 @@ def check_options(record: object, declared: Mapping[str, Declared]) -> None:
                     raise UsageError(exclusion.sentence.format(*names))
 
 
-# What texts of option values mean: sizes and rates, changes of permissions, maps of users and groups.
+# The meaning of texts of option values: sizes and rates, changes of permissions, maps of users and groups.
 
 
 def parse_size(text: str, *, unit: int = 1) -> int | None:
@@ -379,7 +376,7 @@ def _letter_item(
         if letter == "t":
             top |= 0o1000
         elif letter == "s":
-            # As in rsync, s forgets an earlier t where no class has such a bit.
+            # s forgets an earlier t where no class has such a bit, as in rsync.
             top = top | special if special else 0o4000
     if operator == "-":
         return ModeChange(directories, files, _ALL & ~(bits | top), 0)
@@ -474,6 +471,13 @@ def _id(digits: bytes, shown: str) -> int:
 # A reader raises ValueError with what is expected; the command line puts the option in front of it.
 
 
+def _check_types(record: object) -> None:
+    # Most starts need the declarations of options and make no such value.
+    from rdc.lean.checks import check_fields
+
+    check_fields(record)
+
+
 class Backup(Record):
     """The place where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind
     its name.
@@ -489,7 +493,7 @@ class Backup(Record):
     """Relative to the destination, or absolute; None: beside the entry."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        _check_types(self)
         if b"/" in self.suffix or len(self.suffix) > limits.NAME_BYTES or not (self.suffix or self.directory):
             raise ValueError("Backup.suffix: the end of a name is expected, and needed without a directory")
         if self.directory is not None:
@@ -532,7 +536,7 @@ class Alternates(Record):
     """1 to 20, the preferred one first. Each is relative to the destination, or absolute."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        _check_types(self)
         number = len(self.directories)
         if not 1 <= number <= limits.ALTERNATE_DIRECTORIES:
             raise ValueError(f"Alternates: {number} directories, the limit is {limits.ALTERNATE_DIRECTORIES}")
@@ -564,7 +568,7 @@ class KeepUndo(Record):
     """Days for which each sync is kept."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        _check_types(self)
         if (self.size is None) == (self.days is None):
             raise ValueError("KeepUndo: expected bytes or days")
         for name, value, most in (
@@ -575,7 +579,7 @@ class KeepUndo(Record):
                 raise ValueError(f"KeepUndo.{name}: {value} is not in 1..{most}")
 
 
-class FileList(Checked, Record):
+class FileList(Record):
     """Paths below the source, as `--files-from` lists them.
 
     >>> import rdc
@@ -585,6 +589,9 @@ class FileList(Checked, Record):
 
     names: tuple[bytes, ...]
     """A path may have "/./" in it, as in rsync: what is in front of it is not kept."""
+
+    def __post_init__(self) -> None:
+        _check_types(self)
 
 
 class LinkChoice(Record):

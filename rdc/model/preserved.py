@@ -619,7 +619,7 @@ def time_of_stamped(form: bytes) -> int:
     return packed_time(nanoseconds)
 
 
-# What is known of a file system: what it keeps of entries, and on which of its answers one can rely.
+# Facts about a file system: the metadata that it keeps, and which of its answers are reliable.
 
 ALL_KEPT = Preserved(
     owner=True,

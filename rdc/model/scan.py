@@ -328,7 +328,7 @@ class ScanReport(Report, Record):
 
     def to_html(self, *, price: float | None = None) -> str:
         """Return the page that `rdc scan --html` writes. `price`: of storage, in EUR a terabyte; then the
-        page also tells in money what can be won."""
+        page also states the savings in money."""
         found: str = renderer("rdc.survey.report.page", "scan_html")(self, price=price)
         return found
 

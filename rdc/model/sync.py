@@ -66,6 +66,16 @@ _BY_NUMBER = (
     excludes("owner", "it says what owners become", when=lambda owner: owner is False),
     excludes("acls", "ACLs name users by their numbers"),
 )
+_FAKED = tuple(
+    goes_without(others, f"--fake-super cannot be combined with {named}: leave one of them out")
+    for others, named in (
+        ("inplace append", "--inplace or --append"),
+        ("alternates", "--link-dest and its like"),
+        ("keep_undo", "--keep-undo"),
+        ("keep_dirlinks", "--keep-dirlinks"),
+        ("copy_links copy_dirlinks copy_unsafe_links", "-L, -k or --copy-unsafe-links"),
+    )
+)
 
 
 class SyncOptions(Record):
@@ -85,8 +95,7 @@ class SyncOptions(Record):
         Option(("-a", "--archive"),
             "archive mode: recursive; keep links, permissions, times and groups (always on)", sets=ALWAYS),
         Option(("-r", "--recursive"), "descend into directories (always on)"),
-        Option(("-d", "--dirs"),
-            "do not descend: sync SRC, or the direct entries of SRC/", sets=False,
+        Option(("-d", "--dirs"), "do not descend: sync SRC, or the direct entries of SRC/", sets=False,
             rsync="`-a` counts where it is written; DST is always a directory",
             note="""`SRC/` takes the entries of the directory, `SRC` the directory alone. As in rsync, `-a`
             and `-r` override it; `--no-r` cancels both. DST is always a directory."""),
@@ -117,12 +126,10 @@ class SyncOptions(Record):
         Option(("-t", "--times"), "keep modification times (always on)"),
         Option(("--no-times", "--no-t"), "set no modification times; where they differ, compare contents",
             sets=False, example="--no-times src/ /mnt/share/backup/",
-            note="""New files have the time at which they were written. Files of equal size whose times
-            differ are compared by content in each run. On a file system that stores no times, this option
-            is not needed."""),
+            note="""New files have the time at which they were written. Files of equal size with other times
+            are compared by content in each run. A file system without times does not need this option."""),
         wire=bit(12))
-    """Preserve modification times. Otherwise none is set, and the contents of files are compared whose times
-    differ."""
+    """Preserve modification times. Otherwise set none, and compare files with other times by content."""
     group: bool = option(True, METADATA,
         Option(("-g", "--group"), "keep groups where owners are kept (always on)"),
         Option(("--no-group", "--no-g"), "keep owners without their groups", sets=False,
@@ -133,10 +140,10 @@ class SyncOptions(Record):
         Option(("--chmod",), "change the permissions of copied entries, such as D755,F644 or go-w", "CHANGES",
             example="--chmod=D755,F644 src/ backup/",
             rsync="set-id bits only where owners are kept; is rejected with `-A`",
-            note="""CHANGES are items as in chmod(1), separated by commas. `D` before an item restricts it
-            to directories, and `F` to files. SRC itself stays as it is. Another `--chmod` adds its items.
-            SRC's side applies them, so its umask counts for items such as `+w`. A later run with the same
-            items finds nothing to do."""),
+            note="""CHANGES are items as in chmod(1), separated by commas. `D` before an item restricts
+            it to directories, and `F` to files. SRC stays as it is. Another `--chmod` adds its items.
+            SRC's side applies them, so its umask counts for items such as `+w`. A later run with them
+            does nothing."""),
         excludes=(excludes("acls", "an ACL holds the permissions, too"),),
         most=limits.MODE_CHANGES_BYTES, valid=values.parse_mode_changes, watch=False)
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
@@ -169,8 +176,7 @@ class SyncOptions(Record):
     max_size: int | None = option(None, TAKEN,
         Option(("--max-size",), "skip files larger than SIZE, such as 500M", "SIZE",
             example="--max-size=500M src/ backup/",
-            note="""Such files are neither created nor changed nor deleted. `+1` or `-1` after the size is a
-            byte more or less, as in `500M-1`."""),
+            note="Such files are neither created nor changed nor deleted. `500M-1` is a byte less."),
         parse=values.parse_size_bound, wire=bound(1), watch=False, pair=True)
     """Skip larger files of the source, in bytes; None for no limit."""
     min_size: int = option(0, TAKEN,
@@ -219,9 +225,8 @@ class SyncOptions(Record):
     mkpath: bool = option(False, WRITING,
         Option(("--mkpath",), "create missing parent directories of DST",
             example="--mkpath src/ host:backup/2026/11/",
-            note="""Without it, only the last directory of DST is created, so that a mistyped path is
-            noticed. The permissions of the directories above it are set by the umask of the receiving
-            side."""))
+            note="""Without it, only the last directory of DST is created, so that a mistyped path is noticed.
+            The umask of the receiving side sets the permissions of those above it."""))
     """Make the directories above the destination that are missing."""
     dry_run: bool = option(False, SHOWN,
         Option(("-n", "--dry-run"),
@@ -239,23 +244,20 @@ class SyncOptions(Record):
             note="""The two versions of each file are compared by their digests, and only differences are
             sent. Equal files are not listed. `-c` does the same; `-c` and `--size-only` override it."""),
         watch=False)
-    """Compare the contents of files although size and mtime are equal. `checksum` and `size_only` outweigh
-    it."""
+    """Compare contents although size and mtime are equal. `checksum` and `size_only` outweigh it."""
     modify_window: int | None = option(None, COMPARING,
         Option(("-@", "--modify-window"),
             "treat times that differ by at most SECONDS as equal (default: -1, to the nanosecond)",
             "SECONDS", example="--modify-window=1 src/ backup/",
             rsync="the default is -1: times are compared to the nanosecond",
-            note="""Times are compared in whole seconds. A time that counts as equal stays as it is, unless
-            new content comes. rdc finds by itself what times a file system can keep, so that FAT needs no
-            window."""),
+            note="""Times are compared in whole seconds. A time that counts as equal stays, unless new content
+            comes. rdc finds by itself which times a file system keeps: FAT needs no window."""),
         most=limits.WINDOW_SECONDS, parse=values.parse_window, watch=False)
     """Whole seconds by which mtimes may differ and still be equal; None compares nanoseconds."""
     whole_file: bool = option(False, COMPARING,
         Option(("-y", "--fuzzy"), "build new files from similar files at DST (always on, except with -W)",
             sets=ALWAYS, example="--fuzzy src/ host:backup/",
-            rsync="""always on: bases are the files that only DST has, by content and by name, in all
-            directories""",
+            rsync="always on: bases are files anywhere that only DST has, by content and by name",
             note="""A new file is made of the files that only DST has and that resemble it by content or
             have its name, in whatever directory they are. With `--delete` a file that moved is renamed."""),
         Option(("-W", "--whole-file"), "send changed files whole; do not look for their content at DST",
@@ -272,8 +274,7 @@ class SyncOptions(Record):
             that ends sooner: in a local run, and on a fast line. [Which files come
             whole](../../howto/slow-line.md#fast-lines-and-slow-ones) has a table."""),
         Option(("--no-fewest-bytes",), "send changed files as ends soonest (default)", sets=False),
-        excludes=(excludes("whole_file line", "it says that bytes count, not time"),),
-        wire=SPARED)
+        excludes=(excludes("whole_file line", "it says that bytes count, not time"),), wire=SPARED)
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
         Option(("--delete",),
@@ -290,23 +291,20 @@ class SyncOptions(Record):
         Option(("--delete-after",), "the same; rule files at DST are read again before the deletions",
             also=(("delete", True),),
             rsync="the same as `--delete`, but rule files at DST count as they are then"))
-    """With `delete`: rule files of the destination count as they are when everything else is in place, not as
-    they were before the run."""
+    """With `delete`, read the destination's rule files again once everything else is in place."""
     delete_excluded: bool = option(False, DELETING,
         Option(("--delete-excluded",), "the same, and delete entries that the filter rules exclude",
             also=(("delete", True),),
             note="The filter rules then only say what of SRC takes part. They keep nothing at DST.",
             example="--delete-excluded --exclude='*.o' src/ backup/"),
         wire=bit(9), watch=False)
-    """With `delete`: filter rules protect nothing at the destination; they only exclude entries of the
-    source."""
+    """With `delete`, filter rules only exclude source entries; they protect nothing at the destination."""
     max_delete: int | None = option(None, DELETING,
         Option(("--max-delete",),
             "delete at most N entries (or N% of DST), leave the others; exit code 25", "N", common=True,
             example="--delete --max-delete=100 src/ backup/", rsync="which entries stay is not defined",
-            note="""`N%` is a share of the entries of DST right before the first deletion, new ones
-            included; with `-n`, of the present ones. Entries that a filter rule protects do not count. The
-            share is rounded down."""),
+            note="""`N%`, rounded down, is a share of DST's entries right before the first deletion, new ones
+            included; with `-n`, of the present ones. Entries that a filter rule protects do not count."""),
         parse=values.parse_number, wire=item(7))
     """Delete at most this many entries, then end with exit code 25."""
     max_delete_share: int | None = option(None, most=100)
@@ -325,9 +323,8 @@ class SyncOptions(Record):
         Option(("--no-guard",), "never stop for that (default; 50% on a terminal with --delete)",
             sets=None, watch=False, note="The last of it and `--guard` counts."),
         most=100, parse=values.parse_share, needs=(Need.COMPARING,), watch=False)
-    """If more than this many per cent of the destination's entries would get other content, change nothing,
-    and if more would be deleted, delete nothing; then end with exit code 25. A destination of fewer than 100
-    entries is not guarded."""
+    """If more than this many per cent of the destination's entries would get other content, change nothing;
+    if more would be deleted, delete nothing. Then end with 25. Fewer than 100 are not guarded."""
     force_empty: bool = option(False, DELETING,
         Option(("--force-empty",), "let --delete empty DST if SRC is empty",
             note="Without it, an empty SRC deletes nothing: most often a disk is not mounted.",
@@ -357,8 +354,7 @@ class SyncOptions(Record):
             append-only, or allows no deletions."""),
         excludes=(
             excludes("copy_links copy_dirlinks copy_unsafe_links", "nothing is removed through a symlink"),
-        ),
-        watch=False)
+        ), watch=False)
     """Entries other than directories are removed from the source once the destination holds them durably. A
     file that changed meanwhile stays. Not together with `copy_links` and the like."""
     ignore_errors: bool = option(False, DELETING,
@@ -370,13 +366,12 @@ class SyncOptions(Record):
             goes_without("rules",
                 "--ignore-errors cannot be combined with rules from files of the tree: what a file with a"
                 " mistake hides would be deleted", when=has_rule_files),
-        ),
-        watch=False)
+        ), watch=False)
     """Delete even if the source could not be read completely. What could not be read counts as gone."""
     backup: Backup | None = option(None, OLD_VERSIONS,
         Option(("-b", "--backup"), "rename replaced and deleted files with a suffix",
-            rsync="""of files whose content or kind differs, not of those with another time alone; a backup
-            is a hard link at first""",
+            rsync="""for another content or kind, not another time alone; a backup is a hard link at
+            first""",
             note="""The old entry gets a hard link as its backup before the new one takes its name, so the
             old content always has a name. A backup of the same name is replaced. The file system must
             support hard links. `--delete` never deletes backups. A moved file is copied, not renamed."""),
@@ -390,8 +385,7 @@ class SyncOptions(Record):
         needs=(Need.REPLACING,), pair=True)
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
-        Option(("--keep-undo",),
-            "let rdc undo DST take this run back, for 30d or with up to 10G of data",
+        Option(("--keep-undo",), "let rdc undo DST take this run back, for 30d or with up to 10G of data",
             "SIZE|DAYS", common=True, example="--delete --keep-undo=30d src/ backup/",
             note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
             takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a
@@ -401,8 +395,7 @@ class SyncOptions(Record):
         excludes=(
             excludes("backup", "both keep the old versions"),
             excludes("inplace append", "it overwrites the old versions"),
-        ),
-        parse=values.parse_keep_undo, needs=(Need.REPLACING,), watch=False)
+        ), parse=values.parse_keep_undo, needs=(Need.REPLACING,), watch=False)
     """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
     relative: bool = option(False, TAKEN,
         Option(("-R", "--relative"), "keep the path given as SRC, or the part after /./",
@@ -411,8 +404,7 @@ class SyncOptions(Record):
             where the kept path begins: `/home/./me/notes` becomes `me/notes`. `..`
             cannot be in a kept path. Nothing is deleted in the parent directories."""),
         Option(("--no-relative", "--no-R"),
-            "keep only the last name of each path (default without --files-from)",
-            sets=False, watch=False,
+            "keep only the last name of each path (default without --files-from)", sets=False, watch=False,
             note="With `--files-from`, each listed path is put directly into DST, under its last name."),
         wire=NOWHERE, watch=False)
     """Entries keep the path of SRC at the destination, or what is behind "/./" in it, as in rsync."""
@@ -421,8 +413,7 @@ class SyncOptions(Record):
             "with -R: leave the metadata of SRC's parent directories at DST unchanged", sets=False,
             note="What is missing of them is made with the modes that the umask leaves.",
             example="-R --no-implied-dirs src/./lib/c backup/",
-            rsync="""is rejected where no path is kept; a symlink in the place of such a directory is
-            named"""),
+            rsync="is rejected where no path is kept; a symlink in a directory's place is named"),
         Option(("--implied-dirs", "--i-d"),
             "with -R: give parent directories the metadata they have at SRC (default)",
             watch=False, note="The last of it and `--no-implied-dirs` counts.",
@@ -468,13 +459,11 @@ class SyncOptions(Record):
     directory that is not empty goes only with `delete` or `force`."""
     prune_empty_dirs: bool = option(False, TAKEN,
         Option(("-m", "--prune-empty-dirs"), "skip directories that contain nothing but directories",
-            note="""With `--delete`, they are deleted at DST, too, except those that `--filter='P NAME/'`
-            protects."""),
+            note="With `--delete`, DST loses them, too, unless `--filter='P NAME/'` protects them."),
         Option(("--no-prune-empty-dirs", "--no-m"), "keep empty directories (default)",
             sets=False, watch=False),
         watch=False)
-    """Directories of the source that hold nothing but directories take no part, unless a rule protects
-    them."""
+    """Leave out directories of the source that hold only directories, unless a rule protects them."""
     alternates: Alternates | None = option(None, ALTERNATES,
         Option(("--link-dest",),
         "hard-link files that are the same in DIR instead of copying them; a relative DIR starts at DST",
@@ -489,8 +478,7 @@ class SyncOptions(Record):
             below what it is served."""),
         Option(("--copy-dest",), "copy unchanged files from DIR", "DIR",
             example="--copy-dest=../monday src/ backup/tuesday/",
-            note="""As `--link-dest`, but files found in DIR are always copied or cloned. Files that DST has
-            already stay."""),
+            note="As `--link-dest`, but files in DIR are always copied or cloned. Files that DST has stay."),
         Option(("--compare-dest",), "leave out files that are unchanged in DIR", "DIR",
             example="--compare-dest=../full src/ backup/changes/",
             note="""As `--link-dest`, but a file that is unchanged in DIR is left out, and removed if DST
@@ -525,8 +513,7 @@ class SyncOptions(Record):
         excludes=(
             *_INTO_FILES,
             excludes("checksum", "a file of the same length is left alone, whatever it holds"),
-        ),
-        needs=(Need.COMPARING, Need.OVERWRITING), watch=False, pair=True)
+        ), needs=(Need.COMPARING, Need.OVERWRITING), watch=False, pair=True)
     """Change only those of the files that differ that are shorter at the destination; write as `inplace`
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     sparse: bool = option(False, WRITING,
@@ -556,35 +543,28 @@ class SyncOptions(Record):
         excludes=(
             goes_without("inplace append alternates",
                 "--delay-updates cannot be combined with --inplace, --append or alternate directories"),
-        ),
-        watch=False)
-    """Put new files and new content in place when all of it is there, not as it comes. Not together with
-    `overwrites` and `alternates`."""
+        ), watch=False)
+    """Put new content in place when all of it is there. Not with `overwrites` and `alternates`."""
     partial_dir: bytes = option(b"", WRITING,
-        Option(("--partial",), "keep partial files and resume from them (always on)",
-            sets=ALWAYS,
+        Option(("--partial",), "keep partial files and resume from them (always on)", sets=ALWAYS,
             note="""The partial file is stored beside the file, under a name that begins with `.rdc-`. The
             next run resumes from it and removes it."""),
-        Option(("--partial-dir",),
-            "keep partial files in this directory beside the file", "DIR",
+        Option(("--partial-dir",), "keep partial files in this directory beside the file", "DIR",
             example="--partial-dir=.parts src/ backup/",
             rsync="""a killed run leaves its part where it was written; parts below 64 KiB are not kept; not
             with `--inplace` and `--append`""",
             note="""Without this option, a partial file stays where it was written, and the next run resumes
             from it, too. A relative DIR is one name, beside each file. It is created with mode 0700 and
-            removed when it is empty, and it is never synced or deleted by `--delete`. An absolute DIR has
-            the partial files of all files, by their names without directories. Each block that is taken
-            from a partial file is verified. Those of rsync are used, too, but stay: rdc replaces and
-            removes only files that its record there (`.rdc.parts`) lists. Partial files below 64 KiB are
-            not kept."""),
+            removed when it is empty, and it is never synced or deleted by `--delete`. An absolute DIR has the
+            partial files of all files, by their names without directories. Blocks of partial files are
+            verified. Those of rsync are used, too, but stay: rdc replaces and removes only files that its
+            record there (`.rdc.parts`) lists. Partial files below 64 KiB are not kept."""),
         excludes=(
             goes_without("inplace append", "--partial-dir cannot be combined with --inplace or --append"),
-        ),
-        most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
+        ), most=limits.PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
         watch=False)
-    """The directory for the part of a file that a run could not finish: relative to the directory of the
-    file, or absolute; b"": where it was written. A relative one takes no part. Not together with
-    `overwrites`."""
+    """The directory for partial files: relative to that of the file, or absolute; b"": where it was written.
+    A relative one takes no part. Not together with `overwrites`."""
     temp_dir: bytes = option(b"", WRITING,
         Option(("-T", "--temp-dir"),
             "write new content in this directory until it is complete; relative to DST", "DIR",
@@ -635,11 +615,9 @@ class SyncOptions(Record):
         excludes=(
             goes_without("backup keep_undo alternates",
                 "--keep-dirlinks cannot be combined with backups, alternate directories or undo"),
-        ),
-        watch=False)
-    """A symlink to a directory at the destination stays where the source has a directory, and what is in it
-    goes there, if the link leads to a directory of the destination. Not together with `backup`, `alternates`
-    and `keep_undo`."""
+        ), watch=False)
+    """Where the source has a directory, use a symlink at the destination that leads to a directory within it.
+    Not together with `backup`, `alternates` and `keep_undo`."""
     munge_links: bool = option(False, KINDS,
         Option(("--munge-links",), "make symlinks unusable; restore them where SRC is on this machine",
             example="--munge-links host:src/ backup/",
@@ -650,17 +628,14 @@ class SyncOptions(Record):
             symlinks are munged when they are created."""),
         excludes=(
             excludes("safe_links copy_links copy_dirlinks copy_unsafe_links", "munged links lead nowhere"),
-        ),
-        wire=HERE, watch=False)
+        ), wire=HERE, watch=False)
     """Only the side where it is typed counts, as in rsync. As the destination it makes symlinks that lead
     nowhere, with "/rsyncd-munged/" in front of their targets. As the source it takes that away again. Not
     together with `safe_links`, `copy_links` and the like."""
     devices: bool = option(True, KINDS,
-        Option(("-D",), "the same as --devices --specials (always on)",
-            also=(("specials", True),)),
+        Option(("-D",), "the same as --devices --specials (always on)", also=(("specials", True),)),
         Option(("--devices",), "copy devices where the receiving side runs as root (always on)"),
-        Option(("--no-D",), "skip devices, fifos and sockets", sets=False,
-            also=(("specials", False),)),
+        Option(("--no-D",), "skip devices, fifos and sockets", sets=False, also=(("specials", False),)),
         Option(("--no-devices",), "skip devices", sets=False),
         wire=SPARED, watch=False)
     """Make devices, where the destination runs as root and both sides know how."""
@@ -672,8 +647,7 @@ class SyncOptions(Record):
     atimes: bool = option(False, METADATA,
         Option(("-U", "--atimes"), "keep access times; given twice, with --open-noatime",
             example="-UU mail/ host:mail/",
-            rsync="""rsync also sets access times of new symlinks; rdc does not. Access times do not count
-            for `--link-dest` and its like""",
+            rsync="not of new symlinks; access times do not count for `--link-dest` and its like",
             note="""This applies to regular and special files, in whole seconds, as in rsync. A sync that
             reads a file of SRC changes its access time, which the next run then copies: `-UU` avoids that.
             Access times of directories and symlinks are not kept, and `rdc undo` does not restore any."""),
@@ -683,8 +657,6 @@ class SyncOptions(Record):
     open_noatime: bool = option(False, METADATA,
         Option(("--open-noatime",), "do not change access times when reading, where that is permitted",
             example="--open-noatime mail/ host:mail/",
-            rsync="""only the owner of a file and root may; for other users the access time changes, as in
-            rsync""",
             note="""This applies to both sides. Only its owner and root may read a file in this way; for
             other users, the access time changes, which is no error. Listing a directory reads it."""),
         watch=False)
@@ -700,8 +672,7 @@ class SyncOptions(Record):
     owner: bool | None = option(None, OWNERS,
         Option(("-o",), "keep owners where the receiving side runs as root (default)", sets=ALWAYS),
         Option(("--owner",), "keep owners and groups even without root",
-            rsync="""`-o` keeps owners if the receiving side is root, which is the default; `--owner` keeps
-            them in any case""",
+            rsync="the default, `-o`, keeps owners if the receiving side is root; `--owner` always",
             note="""Without it, owners and groups are kept if the receiving side runs as root. If owners are
             not kept, the setuid and setgid bits of files and directories are dropped."""),
         Option(("--no-owner", "--no-o"), "never keep owners and groups", sets=False),
@@ -726,19 +697,7 @@ class SyncOptions(Record):
             written in this form, and a SRC on this machine is read in it. A later sync with this option
             restores everything. With `-A`, ACLs are stored in `user.rsync.%aacl` and `user.rsync.%dacl`,
             and the system's ACLs are ignored. These attributes themselves are never copied."""),
-        excludes=(
-            goes_without("inplace append",
-                "--fake-super cannot be combined with --inplace or --append: leave one of them out"),
-            goes_without("alternates",
-                "--fake-super cannot be combined with --link-dest and its like: leave one of them out"),
-            goes_without("keep_undo",
-                "--fake-super cannot be combined with --keep-undo: leave one of them out"),
-            goes_without("keep_dirlinks",
-                "--fake-super cannot be combined with --keep-dirlinks: leave one of them out"),
-            goes_without("copy_links copy_dirlinks copy_unsafe_links",
-                "--fake-super cannot be combined with -L, -k or --copy-unsafe-links: leave one of them out"),
-        ),
-        wire=HERE, watch=False)
+        excludes=_FAKED, wire=HERE, watch=False)
     """Only the side where it is typed counts, as in rsync. As the destination it keeps owners, devices and
     the like in extended attributes, in rsync's form, and does not set them. As the source it sends what such
     attributes say. Not together with `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
@@ -751,8 +710,8 @@ class SyncOptions(Record):
             note="""SRC's side sends each name once, and DST's side looks it up. If DST lacks the name, the
             owner keeps its number, and so does root. Not together with `-A`."""),
         excludes=_BY_NUMBER, needs=(Need.OWNERS,), watch=False)
-    """Users and groups that no map names become those of the same name, if the destination has them. Not
-    together with `acls`."""
+    """Users and groups without a map become those of the same name, where known. Not together with
+    `acls`."""
     usermap: bytes = option(b"", OWNERS,
         Option(("--usermap",), "map users: FROM:TO items, such as 0-99:nobody,wayne:admin", "MAP",
             example="--usermap=0-99:nobody,wayne:admin src/ host:backup/",
@@ -790,8 +749,7 @@ class SyncOptions(Record):
         Option(("--bwlimit",),
             "send at most RATE per second, each way: in KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
-            note="""The limit applies to each side. A number without a letter is in KiB, and 0 means no
-            limit."""),
+            note="The limit applies to each side. A plain number is in KiB, and 0 means no limit."),
         parse=values.parse_rate, wire=item(8), check=True)
     """Bytes per second that each side may send; 0 for no limit."""
     line: int = option(0, CONNECTION,
@@ -817,11 +775,10 @@ class SyncOptions(Record):
     depth: int = option(0, CONNECTION,
         Option(("--depth",),
             "keep N storage calls in flight (default: 0, up to 32 where storage is slow)", "N",
-            note="""While storage answers immediately, rdc opens one file at a time. If it has to wait, as
-            on NFS, on cloud disks and on disks that are not cached, it opens two, four and up to 32 files
-            at a time, as long as that is faster. `--depth=1` always opens one, and `--depth=16` opens 16
-            from the first file on. The number applies to both sides of a sync. `RDC_DEPTH` sets it for all
-            runs."""),
+            note="""While storage answers immediately, rdc opens one file at a time. If it has to wait, as on
+            NFS, on cloud disks and on disks that are not cached, it opens two, four and up to 32 files at a
+            time, as long as that is faster. `--depth=1` always opens one, and `--depth=16` opens 16 from the
+            first file on. The number applies to both sides. `RDC_DEPTH` sets it for all runs."""),
         most=limits.DEPTH_LIMIT, parse=values.parse_depth, wire=SPARED, check=True)
     """Calls to storage in flight at a time, on each side; 0: one, or up to 32 while they wait for storage
     and a greater number makes them faster."""
@@ -838,9 +795,8 @@ class SyncOptions(Record):
         Option(("--unsigned",), "read a published store without a signature that you trust",
             example="--unsigned http://nas.example.org/st/@latest/ dst/",
             note="""A store on the web or a file of `rdc store pack` is read only if your own key signed it,
-            or a key that `rdc keys trust` knows; for the web, under the name of the host. Without a
-            signature, whoever runs the server decides what you get, and with `http://` anyone on the
-            way."""),
+            or a key that `rdc keys trust` knows; for the web, under the host's name. Without a signature,
+            whoever runs the server decides what you get, and with `http://` anyone on the way."""),
         wire=HERE, watch=False)
     """Read a published store whose signature nothing proves."""
     items: bool = option(True, wire=item(5), check=True)
@@ -861,11 +817,6 @@ class SyncOptions(Record):
             return self.rules
         modifiers = RuleModifiers(RuleSide.BOTH, perishable=True)
         return (*self.rules, FilterRule(RuleAction.EXCLUDE, self.partial_dir + b"/", modifiers))
-
-    @property
-    def passes_over_missing(self) -> bool:
-        """Return whether a missing SRC is no error."""
-        return self.ignore_missing_args or self.delete_missing_args
 
     @property
     def rewrites(self) -> bool:
@@ -946,10 +897,3 @@ class SyncOptions(Record):
 
 OPTIONS = declared_options(SyncOptions)
 """The declarations by field. The options of one title have this order in the help text."""
-
-
-def is_default(field: str, option: Option) -> bool:
-    """Return whether an option of a field asks for what holds without it: it only cancels another one."""
-    made = ((field, option.sets), *option.also)
-    restores = option.metavar is None and all(OPTIONS[name].default == value for name, value in made)
-    return restores or option.sets is ALWAYS

@@ -37,7 +37,7 @@ class Change(Enum):
 
 
 class Difference(IntFlag):
-    """Which columns differ: the letters of rsync's itemized output."""
+    """The columns that differ: the letters of rsync's itemized output."""
 
     NONE = 0
     CHECKSUM = 1
@@ -552,7 +552,7 @@ def with_equal_times(wanted: Listing, existing: Listing, options: SyncOptions) -
         other = rows.get(name)
         if other is None or existing.kinds[other] != kind:
             continue
-        # What is made again gets the time of its source.
+        # A re-created entry gets the time of its source.
         if kind == Kind.SYMLINK and links[row] != existing_links[other]:
             continue
         if kind in DEVICES and wanted.sizes[row] != existing.sizes[other]:

@@ -185,7 +185,7 @@ class LargeGap:
         self.offset = offset
         self.end = offset + length
         self.windows = windows
-        """Where the first step searches for the blocks. All windows are of one base."""
+        """The windows in which the first step searches for the blocks. All are of one base."""
         self.base = windows[0].base
         self.before = before
         self.behind = behind
@@ -279,7 +279,7 @@ class Gap:
         self.window_bytes = sum(map(attrgetter("length"), windows))
         """Bytes of all windows."""
         self.is_plain = len(windows) == 1 and self.window_bytes <= WINDOW_BYTES
-        """Whether it has one window, which can be read at once."""
+        """True if it has one window, which can be read at once."""
         self.before = before
         self.behind = behind
         self.matches = array("Q")

@@ -204,7 +204,7 @@ def _by_size(decision: Decision) -> Decision:
 
 
 class Likeness(IntEnum):
-    """How much an entry of an alternate directory has in common with the source's."""
+    """The properties that an entry of an alternate directory has in common with the source's."""
 
     KIND = 1
     CONTENT = 2

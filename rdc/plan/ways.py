@@ -50,7 +50,7 @@ def line_of(options: SyncOptions, *, here: bool) -> Line | None:
 
 
 class Packing(IntEnum):
-    """How hard whole files are compressed. The numbers are those of FileRequest."""
+    """The effort of compressing whole files. The numbers are those of FileRequest."""
 
     AS_EVER = 0
     """The source chooses the level by the rate at which it sends."""
@@ -167,13 +167,13 @@ FIRST_WINDOW = 256 << 10
 """Bytes of content of the first window. A line of 10 Mbit/s takes 0.05 s for it, compressed."""
 
 WINDOW_GROWTH = 4
-"""How many times as much content the next window has as all before it."""
+"""The content of the next window, as a multiple of all content before it."""
 
 MEASURED_BYTES = 64 << 10
 """Bytes of content from which the time of a window tells the rate."""
 
 WINDOW_SECONDS = 0.001
-"""What a window takes beside its bytes and their packing: both sides wake up, and the source opens files. On
+"""The time of a window beside its bytes and their packing: both sides wake up, and the source opens files. On
 a fast line that is most of the time of a short window."""
 
 NET_LEAST = 1 / 3
@@ -210,13 +210,13 @@ class Windows:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the last window was too slow for whole files, and the one before does not confirm it."""
+        """Return whether only the last window was too slow for whole files."""
         last, before = self._rates
         return last > 0 and not _stays_whole(last) and (not before or _stays_whole(before))
 
     @property
     def is_strict(self) -> bool:
-        """Whether no file may make the next window longer than its room: the line may be slow."""
+        """Return whether no file may make the next window longer than its room: the line may be slow."""
         return self.is_doubtful or not self.rate
 
     @property

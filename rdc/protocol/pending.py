@@ -30,7 +30,7 @@ class AskedRanges(Record):
 
     bytes: int
     blank: bool
-    """Whether it is machine code with masked operands around the ranges."""
+    """True if it is machine code with masked operands around the ranges."""
 
 
 class PendingRequests:

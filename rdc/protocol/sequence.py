@@ -341,7 +341,7 @@ class TreeTotals:
         self._selected = self._selected_bytes = 0
         """Selected names, and their bytes."""
         self.all_selected = False
-        """Whether the last of the selected names came."""
+        """True if the last of the selected names came."""
         self._mount_points = 0
         self._linked = self._linked_to = 0
         """Number of announced hard links, and the ordinal after the last of them."""

@@ -73,7 +73,7 @@ class PageOrigin(Record):
 
     host: str
     seconds: float
-    """Since the epoch."""
+    """Seconds since the epoch."""
     command: str | None = None
     """The command line; None for a page of the library."""
 

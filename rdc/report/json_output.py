@@ -33,7 +33,7 @@ PROGRESS_INTERVAL = 0.2
 """Seconds between progress events of one phase. Five per second suit any display and cost nothing."""
 
 EVENTS: dict[str, tuple[str, str]] = {
-    # What several jobs report.
+    # Events of several jobs.
     "Problem": ("error", ""),
     "Progressed": ("progress", ""),
     # A sync, and a watch, which consists of syncs.

@@ -216,7 +216,7 @@ class ProgressBar:
             filled = BAR_WIDTH * progress.done // progress.total
             parts.append(f"[{'#' * filled:.<{BAR_WIDTH}}]")
         parts += [self._phase.rate(), self._phase.track.entries_text]
-        # What has no room is left out from the end: the figures matter most.
+        # Parts without room are left out from the end: the figures matter most.
         self._status.show(list(filter(None, parts)))
 
     def line(self, text: str) -> bool:

@@ -85,9 +85,9 @@ class _ListRun(SyncRun):
         self._directories = 0
         """Directories that were listed whole."""
         self._begun = False
-        """Whether a part of the next one came."""
+        """True if a part of the next one came."""
         self._has_top = True
-        """Whether SRC itself takes part."""
+        """True if SRC itself takes part."""
         plain = replace(options, dry_run=True, items=False, delete=False, force=False, backup=None)
         super().__init__(source, Location(None, b"."), plain, reporter, NoCatalog(), stop, selected)
 

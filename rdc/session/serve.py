@@ -166,9 +166,9 @@ class InvitedTree(Record):
     round: int
     """The round of the answer to `meet`."""
     xattrs: bool = False
-    """Whether extended attributes take part."""
+    """True if extended attributes take part."""
     acls: bool = False
-    """Whether ACLs take part."""
+    """True if ACLs take part."""
 
 
 Meeting: TypeAlias = "Callable[[InvitedTree], Conversation[None]]"

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 # One session of a sync, as the dialling side holds it. rdc.session.sync_run connects the other side.
 
 SECRET_BYTES = 16
-# As in rsync: exit code 23 (not copied) outweighs 24 (vanished).
+# Exit code 23 (not copied) outweighs 24 (vanished), as in rsync.
 PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
 
 

@@ -124,7 +124,7 @@ class WaitingDirectory:
         self.restated: Listing | None = None
         """All rows, if one has no longer what the walk found."""
         self.is_as_walked = True
-        """Whether all rows have what the walk found."""
+        """True if all rows have what the walk found."""
 
     @property
     def path(self) -> bytes:

@@ -79,6 +79,13 @@ OPTIONS = (
                     still has it. Nothing is removed from the store.""",
             ),
             Option(
+                ("--force-empty",),
+                "put SRC even if it is empty and its last snapshot is not",
+                note="""Without it, such a put ends with exit code 11 and adds nothing: the file system of SRC
+                    may not be mounted.""",
+                example="rdc store put --force-empty ~/data /backup/st",
+            ),
+            Option(
                 ("--publish",),
                 "write an index, so that any web server can publish the store",
                 note="""It is signed if you have a key (`rdc keys new`). All users of this machine may
@@ -216,8 +223,8 @@ A store is a directory on this machine, which stores once what snapshots share. 
 )
 
 _CLOSING = """
-Exit codes: 0 done, 1 usage, 11 disk full, 20 interrupted, 23 some files could not be read or the store is
-damaged, 24 some files changed while they were read, 40 the store is in use.
+Exit codes: 0 done, 1 usage, 11 disk full, or SRC lost all its entries, 20 interrupted, 23 some files could
+not be read or the store is damaged, 24 some files changed while they were read, 40 the store is in use.
 """
 
 help_text = HelpText(
@@ -308,6 +315,7 @@ def read_options(words: Words, environment: Environment) -> StoreOptions:
         level=3 if level is None else int(level.value),
         deltas=not words.has("--no-delta"),
         heal=words.has("--heal"),
+        force_empty=words.has("--force-empty"),
         publish=words.has("--publish"),
     )
 

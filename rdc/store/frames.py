@@ -39,7 +39,7 @@ have 2^17 slots, and a prefix of 4 MiB would find a quarter of its matches."""
 
 
 class FrameKind(IntEnum):
-    """How the bytes of a frame are stored. The values are part of the format."""
+    """The storage form of a frame's bytes. The values are part of the format."""
 
     STORED = 0
     PACKED = 1

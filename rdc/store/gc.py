@@ -41,7 +41,7 @@ WASTED_SHARE = 0.25
 """Share of a store that may be in frames without a chunk of a snapshot before it is written again."""
 
 ATTEMPTS = 3
-"""How often a store is marked if puts are faster."""
+"""The limit of attempts to mark a store while puts are faster."""
 
 
 def gc(store: bytes, options: GcOptions, reporter: Reporter, stop: StopSignal | None = None) -> GcReport:

@@ -70,7 +70,7 @@ class StoreIndex(Record):
     number: int
     """Grows from index to index of a store, at least with the time."""
     seconds: int
-    """When it was made, by the clock of its maker."""
+    """The time at which it was made, by the clock of its maker."""
     snapshots: tuple[PublishedSnapshot, ...]
     packs: dict[bytes, PackEnd]
     """By name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.errors import FileError, printable
 from rdc.lean.records import Record
 from rdc.store.place import PackStore
 from rdc.store.records import SnapshotInfo
@@ -10,16 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.errors import FileError
-
 
 class SnapshotList(Record):
     """All snapshots of a store."""
 
     found: tuple[SnapshotInfo, ...]
-    """Those that can be read, by their numbers."""
+    """The readable snapshots, by their numbers."""
     errors: tuple[FileError, ...]
-    """The errors of the others."""
+    """The errors of the others, and of trees that cannot be read, if they were looked at."""
 
 
 def list_snapshots(store: bytes, *, alone: bool) -> SnapshotList:
@@ -30,7 +29,7 @@ def list_snapshots(store: bytes, *, alone: bool) -> SnapshotList:
     with PackStore.open(store) as opened:
         opened.hold()
         readable = opened.readable()
-        found = readable.snapshots
+        found, errors = readable.snapshots, tuple(readable.errors.values())
         sizes: Sequence[int | None] = [None] * len(found)
         if alone and found and not readable.errors:
             from rdc.store.marking import bytes_alone
@@ -41,6 +40,10 @@ def list_snapshots(store: bytes, *, alone: bool) -> SnapshotList:
                 sizes = bytes_alone(reader, found)
             finally:
                 reader.close()
+            unread = [one.number for one, size in zip(found, sizes, strict=True) if size is None]
+            if unread:
+                sizes = [None] * len(found)
+                errors = (_unread(store, unread),)
     infos = [
         SnapshotInfo(
             one.number,
@@ -57,4 +60,14 @@ def list_snapshots(store: bytes, *, alone: bool) -> SnapshotList:
         )
         for one, size in zip(found, sizes, strict=True)
     ]
-    return SnapshotList(tuple(infos), tuple(readable.errors.values()))
+    return SnapshotList(tuple(infos), errors)
+
+
+def _unread(store: bytes, numbers: Sequence[int]) -> FileError:
+    """Return the error of snapshots that are listed, but whose trees cannot be read."""
+    which = f"snapshot {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} of the snapshots"
+    return FileError(
+        store,
+        f"{printable(store)}: the tree of {which} cannot be read, so what each one takes alone is not known;"
+        " rdc store verify names what is missing or damaged",
+    )

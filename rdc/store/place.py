@@ -132,11 +132,36 @@ def decode_head(data: bytes, shown: bytes) -> StoreHead:
     return StoreHead(id_, params, key, data)
 
 
+def _check_lost_head(directory: int, label: bytes) -> None:
+    """Raise FileError if an open directory without a head was a store. Its packs and snapshots are of no use
+    to a new head, with which they would look like those of another store."""
+    if all(_is_empty(directory, name) for name in _DIRECTORIES):
+        return  # a put that was killed before it made the head
+    try:
+        os.stat(HEAD_NAME, dir_fd=directory, follow_symlinks=False)
+        found = "other bytes"
+    except OSError:
+        found = "nothing"
+    raise damaged(label.rstrip(b"/") + b"/" + HEAD_NAME, "the head of a store", found)
+
+
+def _is_empty(directory: int, name: bytes) -> bool:
+    """Return whether a directory of a store is missing, or has nothing but what killed runs leave."""
+    try:
+        fd = os.open(name, _DIRECTORY, dir_fd=directory)
+    except OSError:
+        return True
+    try:
+        return all(is_reserved(os.fsencode(one)) for one in os.listdir(fd))
+    finally:
+        os.close(fd)
+
+
 class ReadableSnapshots(Record):
     """The snapshots of a store. One that is damaged costs what it has, and no other one."""
 
     snapshots: tuple[Snapshot, ...]
-    """Those that can be read, in order of their numbers."""
+    """The readable snapshots, in order of their numbers."""
     errors: Mapping[int, FileError]
     """Why the others cannot be read, by their numbers."""
 
@@ -155,8 +180,7 @@ class PackStore:
         try:
             head = read_head(directory, label)
             if head is None:
-                if {HEAD_NAME, *_DIRECTORIES}.issubset(map(os.fsencode, os.listdir(directory))):
-                    raise damaged(self.shown(HEAD_NAME), "the head of a store", "other bytes")
+                _check_lost_head(directory, label)
                 raise FileError(
                     label, f"{printable(label)}: expected a store, found none; rdc store put makes one"
                 )
@@ -629,13 +653,16 @@ def link_new(data: bytes, path: bytes, place: int) -> None:
 def make_store(path: bytes) -> None:
     """Make a store in a missing or empty directory, unless one is there. Raises RdcError.
 
-    The head comes last. What a killed run left is no store and is completed.
+    The head comes last. What a killed run left is no store and is completed. A store whose head is lost is
+    damaged, and gets no other one.
     """
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
             _sync_above(path)
         directory = os.open(path, _DIRECTORY & ~os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _no_place(path) from error
     except OSError as error:
         raise storing_failure(error, path, "make a store") from error
     try:
@@ -644,6 +671,22 @@ def make_store(path: bytes) -> None:
         raise storing_failure(error, path, "make a store") from error
     finally:
         os.close(directory)
+
+
+def _no_place(path: bytes) -> FileError:
+    """Return the error of a path at which no directory can be made."""
+    if os.path.lexists(path):
+        expected = "a store, or a missing or empty directory to make one in"
+        return FileError(
+            path, f"{printable(path)}: expected {expected}, found something else; name another place"
+        )
+    above = os.path.dirname(path.rstrip(b"/")) or b"."
+    found = "a file" if os.path.exists(above) else "nothing"
+    return FileError(
+        above,
+        f"{printable(above)}: expected a directory to make the store in, found {found}; make it, or mount it,"
+        " and run again",
+    )
 
 
 def _sync_above(path: bytes) -> None:
@@ -659,6 +702,8 @@ def _fill(directory: int, path: bytes) -> None:
         return
     names = {os.fsencode(name) for name in os.listdir(directory)}
     strange = sorted(name for name in names - _OWN if not is_reserved(name))
+    if not strange:
+        _check_lost_head(directory, path)
     if strange or HEAD_NAME in names:
         shown = printable((strange or [HEAD_NAME])[0])
         raise UsageError(

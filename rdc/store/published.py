@@ -200,12 +200,12 @@ class PublishedStore(PackStore):
         """Stands for the store's directory, of which nothing is opened."""
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - it outlives this call
         self._bases: dict[bytes, int] = {}
-        """Where each pack begins in the spool."""
+        """The position at which each pack begins in the spool."""
         self._have: dict[bytes, _Ranges] = {}
         self._planned: dict[bytes, _Ranges] = {}
         """The ranges that are fetched together."""
         self.destination: Root | None = None
-        """Where chunks are looked for, too. It is released with the store."""
+        """The tree in which chunks are looked for, too. It is released with the store."""
         at = 0
         for name, end in found.index.packs.items():
             self._bases[name] = at

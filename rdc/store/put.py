@@ -162,6 +162,7 @@ class _Put:
                 self._catalog.directory, self._store.head.id, series, int(self._kinds), self._root.fileno()
             )
             if own:
+                self._check_emptied(own[-1])
                 self._take_old(own[-1])
             before = self._errors
             self._walk()
@@ -198,6 +199,29 @@ class _Put:
             self._writer.close()
             self._reader.close()
             self._tree.close()
+
+    def _check_emptied(self, last: Snapshot) -> None:
+        """Raise FileError if the directory has lost all of its entries since its last snapshot.
+
+        Most often its file system is not mounted. Put after put of nothing would leave snapshots that, one
+        period after the other, take the place of whole ones when others are forgotten.
+        """
+        if self._options.force_empty or not last.entries:
+            return
+        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._root.fileno())
+        try:
+            with os.scandir(fd) as entries:
+                if next(entries, None) is not None:
+                    return
+        finally:
+            os.close(fd)
+        had = "1 entry" if last.entries == 1 else f"{last.entries:,} entries"
+        raise FileError(
+            self._root.label,
+            f"{printable(self._root.label)}: expected {had}, as in snapshot {last.number}, found an empty"
+            " directory; no snapshot was added: mount it, or use --force-empty to store it as it is",
+            code=ExitCode.FILE_IO,
+        )
 
     def _take_old(self, snapshot: Snapshot) -> None:
         """Walk beside the tree of this snapshot, unless it is damaged: then everything is read again."""

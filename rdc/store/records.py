@@ -25,11 +25,13 @@ class StoreOptions(Record):
     level: int = LEVEL
     """The compression level, 1 to 19."""
     deltas: bool = True
-    """Whether new content is stored as a difference to what it replaced."""
+    """True if new content is stored as a difference to what it replaced."""
     heal: bool = False
-    """Whether unchanged files are read, too, and stored again where the store has them damaged."""
+    """True if unchanged files are read, too, and stored again where the store has them damaged."""
+    force_empty: bool = False
+    """True if an empty directory is stored though the last snapshot of its series has entries."""
     publish: bool = False
-    """Whether an index is written, with which any web server publishes the store. Every later change writes
+    """True if an index is written, with which any web server publishes the store. Every later change writes
     it again."""
 
     def __post_init__(self) -> None:
@@ -104,7 +106,7 @@ class ForgetOptions(Record):
     """
 
     retain: str | None = None
-    """Which snapshots of each series are kept, such as "24h,7d,4w,12m": the newest one of each of the last 24
+    """The snapshots of each series to keep, such as "24h,7d,4w,12m": the newest one of each of the last 24
     hours, 7 days, 4 weeks and 12 months that have one. `y` is a year. The newest of all is always kept."""
     numbers: tuple[int, ...] = ()
     """The snapshots to forget."""

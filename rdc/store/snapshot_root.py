@@ -523,7 +523,7 @@ class ChosenSnapshot(Record):
     text: bytes
     """The path of `top` as messages name it."""
     is_numbered: bool
-    """Whether it is named by its number, and not by a date or as the latest."""
+    """True if it is named by its number, and not by a date or as the latest."""
 
 
 def choose_snapshot(snapshots: Sequence[ListedSnapshot], found: SnapshotPath, path: bytes) -> ChosenSnapshot:

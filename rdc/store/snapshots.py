@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"RDCSNAP1"
 MAGIC_WITH_PROBLEMS = b"RDCSNAP2"
-"""Of a snapshot that has less than its directory had: how many problems there were follows the numbers."""
+"""The mark of a snapshot that lacks entries of its directory: the number of problems follows the numbers."""
 
 SNAPSHOT_BYTES = 1 << 20
 """Most bytes of a snapshot's file: two paths, a set of attributes and the keys of a short list."""

@@ -39,8 +39,8 @@ STREAM_BYTES = 4 << 40
 """Most bytes of a stream."""
 
 LIST_PARAMS = ChunkParams.for_mean(4 << 10)
-"""How trees and lists of keys are cut: they change in few places. No chunk but the last of one is shorter
-than these say, so a list has no more chunks than its bytes account for."""
+"""The chunking of trees and lists of keys, which change in few places. No chunk but the last of one is
+shorter than these say, so a list has no more chunks than its bytes account for."""
 
 RECORD_BYTES = 128 << 20
 """Most bytes of a directory's record: a million files with their keys. It is in memory as a whole."""
@@ -64,7 +64,7 @@ _KINDS = frozenset(int(kind) for kind in Kind) - {int(Kind.SPECIAL)}
 
 
 class StreamRef(Record):
-    """Where a stream of bytes is in the store."""
+    """The place of a stream of bytes in the store."""
 
     size: int
     level: int

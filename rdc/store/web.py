@@ -76,7 +76,7 @@ class _Deadline:
         self._timer: threading.Timer | None = None
         self._at = 0.0
         self.is_past = False
-        """Whether the connection was ended."""
+        """True if the connection was ended."""
 
     def begin(self, seconds: float) -> None:
         with self._lock:

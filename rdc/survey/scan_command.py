@@ -65,7 +65,7 @@ OUTPUT_GROUP = OptionGroup(
         ),
         Option(
             ("--price",),
-            "with --html: price of storage in EUR per TB, to tell in money what can be won",
+            "with --html: price of storage in EUR per TB, to state the savings in money",
             "EUR",
         ),
         Option(("--parquet",), "write all tables as Parquet files to DIR (needs pyarrow)", "DIR"),
@@ -423,6 +423,7 @@ def _print_report(report: ScanReport, output: Output, environment: Environment) 
             terminal=environment.stdout_is_terminal,
             color=environment.color,
             width=_width(environment),
+            page=output.html is not None,
         )
         environment.data(text.getvalue())
 

@@ -229,8 +229,8 @@ class RuleFileReader:
         """Return whether the directory has a regular file of that name that begins with the signature."""
         try:
             found = self._root.perform(join(directory, name), "read it", _opened, reading=True)
-        except Exception:  # noqa: BLE001 - an entry that cannot be opened is no tag
-            return False
+        except FileError:
+            return False  # an entry that cannot be opened is no tag
         if not isinstance(found, int):
             return False
         with open(found, "rb") as file:

@@ -318,7 +318,7 @@ class Walk:
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[WalkedDirectory]:
-        # Whether a directory is read at all is decided when its turn comes.
+        # The walk decides about a directory when its turn comes.
         lister = ListAhead(
             self._root, ahead=self._enter is None and self._known is None and self._selection is None
         )
@@ -530,7 +530,7 @@ def lasting_directories(
 
     `walk`: all directories of `tree`, parents first. `filters`: the rules of the run.
     """
-    # As in rsync, only rules that protect by name keep a directory, not those that exclude.
+    # Only rules that protect by name keep a directory, not those that exclude, as in rsync.
     protecting = filters.at_destination(tree, delete=True, delete_excluded=True).protected
     lasting: set[bytes] = {b""}
     for path, listing, _ in walk:

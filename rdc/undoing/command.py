@@ -161,7 +161,7 @@ def _undo_journal(request: UndoRequest, environment: Environment) -> ExitCode:
     return dedupe_command.run([*words, "--undo=" + os.fsdecode(request.path)], environment)
 
 
-_NOTHING = "there is nothing to undo"
+_NOTHING = "there is nothing to undo; only a sync with --keep-undo can be undone"
 
 _WIDTH = 8
 """Columns of the word that says what was done."""

@@ -189,7 +189,7 @@ class SyncUndo:
         records.append(Changed(old, facts_of(found), metadata_of(found), attributes, wanted))
         records.append(Moved(old, new, facts_of(found)))
         self._write(records)
-        # What was noted of directories by path is not true of the moved ones.
+        # Notes about directories by path are not true of moved ones.
         if stat.S_ISDIR(found.st_mode):
             self._known.clear()
             self._made.clear()

@@ -16,7 +16,7 @@ class UndoOptions(Checked, Record):
     """
 
     dry_run: bool = False
-    """Only report what would be done."""
+    """True to report the changes without making them."""
     fsync: bool = True
 
 

@@ -67,7 +67,7 @@ class TreeState:
         self.root = root
         self.dry = dry
         self._would_be: dict[bytes, Facts | None] = {}
-        """In a dry run: what would be at a path by now."""
+        """The entry that would be at a path by now, in a dry run."""
         self._borrowed: dict[bytes, int] = {}
         """The modes that directories had before this process changed them."""
         self._asked: set[bytes] = set()
@@ -823,7 +823,7 @@ class _Run:
         finally:
             self._tree.end()
         if not self._options.dry_run:
-            # What was put back must be durable before its record goes.
+            # A restored entry must be durable before its record is removed.
             if self._options.fsync and not sync_file_systems([self._record.directory]):
                 os.sync()
             if left_alone:

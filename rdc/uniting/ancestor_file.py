@@ -62,7 +62,7 @@ class Head(Record):
     seconds: int
     """The end of the run, in seconds since 1970."""
     place: bytes
-    """Where the other root was then, as an absolute path."""
+    """The place of the other root then, as an absolute path."""
     undo: int
     """The number of the record in .rdc-undo that the run made here; 0: none."""
     listing: bytes = b""
@@ -202,7 +202,7 @@ def encode_table(
 
 
 _UNAGREED, _HAS_NONE, _HAS_SET = range(3)
-"""What the ancestor says of the attributes of a row."""
+"""The ancestor's record of the attributes of a row."""
 
 
 def _attribute_columns(paths: bytes, digests: Mapping[bytes, bytes]) -> list[bytes]:
@@ -216,7 +216,9 @@ def _attribute_columns(paths: bytes, digests: Mapping[bytes, bytes]) -> list[byt
 
 def _section(data: bytes) -> tuple[bytes, bytes]:
     """Return a section of the file: its length, and itself."""
-    packed = zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+    # zstandard's result keeps the memory of the longest possible one: as much as `data` has. All sections are
+    # held until the last one is made, so they are copied to what they need.
+    packed = bytes(memoryview(zstandard.ZstdCompressor(level=_LEVEL).compress(data)))
     return len(packed).to_bytes(_SIZE_BYTES, "little"), packed
 
 

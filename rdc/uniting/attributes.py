@@ -109,7 +109,7 @@ class AttributeSets:
 
     @property
     def has_acls(self) -> bool:
-        """Whether ACLs take part."""
+        """Return whether ACLs take part."""
         return AttributeKinds.ACL in self.kinds
 
     def add(self, attributes: Attributes) -> bytes:

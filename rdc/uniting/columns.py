@@ -193,7 +193,7 @@ class _Place(NamedTuple):
 
 
 SHARED_COLUMNS = 7
-"""What both sides have alike: paths, kinds, whether contents are known, these, targets, modes and times."""
+"""The number of shared columns: paths, kinds, whether contents are known, these, targets, modes, times."""
 _COLUMNS = range(SHARED_COLUMNS + len(STAMP_CODES))
 
 

@@ -68,13 +68,13 @@ class Deciding:
         self._held = 0
         self._rules_now = self._rules_before = NO_RULES
         self._kept = PLAIN
-        """What both file systems keep."""
+        """The metadata that both file systems keep."""
         self._sets: AttributeSets | None = None
         """The extended attributes of both sides; None: they take no part."""
 
     @property
     def _has_acls(self) -> bool:
-        """Whether ACLs take part."""
+        """Return whether ACLs take part."""
         return self._sets is not None and self._sets.has_acls
 
     def _report(self, event: UniteEvent | Event | WatchEvent, /) -> None:

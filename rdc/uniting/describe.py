@@ -33,7 +33,7 @@ from rdc.uniting.columns import (
     table_of_directories,
     with_parents,
 )
-from rdc.uniting.file_systems import PLAIN, lasting_walk
+from rdc.uniting.file_systems import PLAIN, NamesThatAreOne, lasting_walk, unlike
 from rdc.uniting.rows import (
     BARRED,
     DIGEST_BYTES,
@@ -310,6 +310,7 @@ class Listing:
         ]
         for path in dropped:
             del base[path]
+        names = NamesThatAreOne()
         for path in [path for path in base if path not in self.rows]:
             parent = path.rpartition(b"/")[0]
             if parent and (parent not in self.rows or self.rows[parent].kind != DIRECTORY):
@@ -323,7 +324,14 @@ class Listing:
                     continue
                 self._barred[path] = "it cannot be looked at"
             else:
-                self._barred[path] = "an entry that takes no part is there"
+                other = names.listed_as(self.root, path)
+                if other is None:
+                    self._barred[path] = "an entry that takes no part is there"
+                elif join(parent, other) in base or join(parent, other) not in self.rows:
+                    # Two entries were agreed on, and this file system has one of them alone by now.
+                    text = "its file system takes this name and '{}' for one; rename one of them"
+                    self._barred[path] = text.format(unlike(other, path.rpartition(b"/")[2]))
+                # Else it is the entry of that new name, and none of this one is there.
         return len(dropped)
 
     @property

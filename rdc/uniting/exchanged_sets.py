@@ -25,7 +25,7 @@ class Given(Record):
 
     path: bytes
     is_new: bool
-    """Whether a step of the run makes the entry."""
+    """True if a step of the run makes the entry."""
     wanted: bytes
     """The digest of the set; b"" for none."""
     mode: int

@@ -192,13 +192,13 @@ class _FarSide:
         self._late: list[Action] = []
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
-        """What both sides know of other pairs, if the dialler asked."""
+        """The other pairs that either side knows, if the dialler asked."""
         self._sets: AttributeSets | None = None
         """The extended attributes of both sides; None: they take no part."""
         self._own_sets: dict[bytes, bytes] = {}
         """The digests of the sets of this side's entries, by path."""
         self._told_keeps: Preserved | None = None
-        """With attributes: what this side keeps."""
+        """The attributes that this side keeps, in a run with attributes."""
         self._copied: dict[bytes, Row] = {}
         """The files that steps copied in place of a rename, by new path."""
         self._given: tuple[Given, ...] | None = None
@@ -220,7 +220,7 @@ class _FarSide:
 
     @property
     def _has_acls(self) -> bool:
-        """Whether ACLs take part."""
+        """Return whether ACLs take part."""
         return self._sets is not None and self._sets.has_acls
 
     # The meeting

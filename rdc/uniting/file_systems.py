@@ -8,14 +8,17 @@ of FAT, change times of an object store) is no part of what a side remembers of 
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 
 from rdc.catalog.catalog import user_catalog
+from rdc.errors import FileError, printable
+from rdc.files.base.metadata import stat_entry
 from rdc.files.root.root import Root
 from rdc.lean.records import Record, replace
 from rdc.model.entries import Kind
 from rdc.model.preserved import EXACT, Preserved, is_known_time
 from rdc.model.sync import SyncOptions
+from rdc.plan.compare import name_clashes
 from rdc.session.trees.destination_root import DestinationStorage, known_facts
 from rdc.uniting.rows import MODE_BITS
 
@@ -31,7 +34,10 @@ if TYPE_CHECKING:
     from rdc.uniting.rows import Stamp
 
 ASKED = Preserved(owner=False, untimed=frozenset((Kind.DIRECTORY, Kind.SYMLINK)))
-"""What a run preserves where both file systems can."""
+"""The metadata that a run preserves where both file systems can."""
+
+NAMES_LOOKED_AT = 1 << 20
+"""Names of directories that one run reads to find those that are one."""
 
 _KNOWN_CTIME = (1).to_bytes(8, "little")
 
@@ -44,7 +50,7 @@ class Kept(Record):
     timed: bool = True
     """Times of files."""
     granularity: Granularity = EXACT
-    """That of the coarser side."""
+    """The granularity of the coarser side."""
     links: bool = True
     """Symlinks can exist at both."""
 
@@ -163,3 +169,42 @@ def lasting_walk(walk: Walk, stable: ComparedFields) -> Iterator[WalkedDirectory
                 ctimes=inodes.ctimes if stable.ctime else _KNOWN_CTIME * count,
             )
         )
+
+
+class NamesThatAreOne:
+    """Finds out under which name a directory lists an entry that is found under another one, too: where
+    letter case or the form of letters makes no difference."""
+
+    def __init__(self) -> None:
+        self._left = NAMES_LOOKED_AT
+
+    def listed_as(self, root: Root, path: bytes) -> bytes | None:
+        """Return the name, in the directory of `path`, of the entry that is also found as `path`; None if
+        nothing is found there, or an entry of that very name, or if too much was looked at already."""
+        if self._left <= 0:
+            return None
+        with suppress(FileError):
+            return root.perform(path, "look at it", self._look, reading=True)
+        return None
+
+    def _look(self, name: bytes, parent: int) -> bytes | None:
+        # In this order: what is found and then not listed is an entry of another name, or gone.
+        stat_entry(name, parent)
+        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            names = [name, *sorted(map(os.fsencode, os.listdir(fd)))]
+        finally:
+            os.close(fd)
+        self._left -= len(names)
+        if name in names[1:]:
+            return None
+        groups = [rows for rows in name_clashes(names) if rows[0] == 0]
+        return names[groups[0][1]] if groups else None
+
+
+def unlike(name: bytes, other: bytes) -> str:
+    """Return `name` for a message, as bytes if it looks like `other`."""
+    from unicodedata import normalize
+
+    one, two = (normalize("NFC", text.decode("utf-8", "replace")) for text in (name, other))
+    return repr(name)[2:-1] if one == two else printable(name)

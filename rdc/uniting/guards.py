@@ -69,7 +69,7 @@ def _show_largest(plan: Plan, side: int, reporter: Reporter) -> None:
 
 
 class Room(Record):
-    """What a file system can take. None: it does not tell."""
+    """The capacity of a file system. None: it does not tell."""
 
     bytes: int | None
     entries: int | None

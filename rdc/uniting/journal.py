@@ -24,11 +24,11 @@ class OpenPlan(Record):
     """The steps of an interrupted run."""
 
     generation: bytes
-    """That of the ancestor that it began with."""
+    """The generation of the ancestor that it began with."""
     intents: Mapping[bytes, Intent]
     renames: frozenset[tuple[bytes, bytes]]
     is_own: bool = False
-    """Whether each intent has the stamp of the side whose journal it is first, and ELSEWHERE or None second.
+    """True if each intent has the stamp of the side whose journal it is first, and ELSEWHERE or None second.
     """
 
     def seen_from(self, side: int) -> OpenPlan:

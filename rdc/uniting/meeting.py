@@ -76,7 +76,7 @@ class Again(Record):
     probed: bool = False
     """The other side remembers nothing of this empty directory."""
     damaged: bool = False
-    """What this side keeps of the pair has rows that rdc does not write."""
+    """True if this side's state of the pair has rows that rdc does not write."""
 
 
 class Ends(Record):
@@ -143,7 +143,7 @@ class NearMeeting(Deciding):
         self._secret = os.urandom(16)
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
-        """What both sides know of other pairs, in a first meeting."""
+        """The other pairs that either side knows, in a first meeting."""
         self._root = opened_here(ends.path)
         stack.callback(self._root.release)
         bare = not options.force_empty and not said.probed and is_bare(ends.path)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rdc.watching.records import WatchEvent
 
 PREFIX = b"base-"
-"""What the names of kept texts in a pair's directory begin with."""
+"""The prefix of kept texts' names in a pair's directory."""
 
 
 class BaseTexts:
@@ -129,7 +129,7 @@ class Merging:
 
     @property
     def options(self) -> UniteOptions:
-        """Those of the next run. Merges come before other ways to solve a conflict."""
+        """The merges of the next run. They take precedence over other ways to solve a conflict."""
         if self._is_second or not self._options.merge:
             return self._options
         return replace(self._options, prefer=None, keep_both=False)

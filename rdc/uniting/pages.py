@@ -210,6 +210,13 @@ def do_late_steps(
     for path, step in list(wanted.items()):
         if steps.needs_failed(side, step):
             steps.fail(side, wanted.pop(path))
+
+    def heard(problem: Problem) -> None:
+        step = wanted.get(problem.path_bytes)
+        if step is not None:
+            problem = replace(problem, message=steps.reason(side, step, problem.message))
+        report(problem)
+
     if turn:
         asked = {
             path: WantedFile(
@@ -220,7 +227,7 @@ def do_late_steps(
         }
         before = 0 if steps.progress is None else steps.progress.arrived
         arrived, round_ = yield from files.bring(
-            asked, leftovers, report, round_, steps.progress, declined=planned - asked.keys()
+            asked, leftovers, heard, round_, steps.progress, declined=planned - asked.keys()
         )
         if steps.progress is not None:
             steps.progress.arrive(before + sum(items_of(wanted[path], side).copied for path in arrived))

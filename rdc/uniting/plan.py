@@ -59,7 +59,7 @@ class Write(NamedTuple):
     row: Row
     replaced: Row | None
     returns: bool
-    """Whether this side had deleted the entry, and the other side's change brings it back."""
+    """True if this side had deleted the entry, and the other side's change brings it back."""
 
 
 class SetFields(NamedTuple):
@@ -84,9 +84,9 @@ class SetAttributes(NamedTuple):
     mode: int
     """The mode that it has with them."""
     is_told: bool
-    """Whether no other step tells of the entry."""
+    """True if no other step tells of the entry."""
     replaces: bool
-    """Whether a step of this run replaces a file that has attributes, of which no other one has a copy."""
+    """True if a step of this run replaces a file that has attributes, of which no other one has a copy."""
 
 
 class Remove(NamedTuple):
@@ -172,7 +172,7 @@ class Choice(Record):
 
     winner: int
     copy: bytes | None = None
-    """Where the other version is kept, renamed first; None: it is replaced."""
+    """The path at which the other version is kept, renamed first; None: it is replaced."""
 
 
 class Rules(Record):
@@ -180,7 +180,7 @@ class Rules(Record):
 
     units: frozenset[bytes] = UNITS
     kept: Kept = PLAIN
-    """What both file systems keep."""
+    """The metadata that both file systems keep."""
     choose: Callable[[bytes, str, Row, Row], Choice | None] | None = None
     """Is asked about each conflict: its path, what it is about, both rows. None: it stays a conflict."""
     merged: Collection[bytes] = frozenset()
@@ -192,7 +192,7 @@ class Rules(Record):
     can_rename: CanRename = always
     """Where it is False, a rename of the other side is a deletion and a new entry."""
     attributes: bool = False
-    """Whether extended attributes take part."""
+    """True if extended attributes take part."""
     guard: Callable[[bytes], int | None] | None = None
     """With ACLs: the rights of group and others before an entry has the access ACL of a set; None for a set
     without one. None: ACLs take no part."""

@@ -31,11 +31,11 @@ BASE_BYTES = 64 << 20
 """Bytes of texts that are kept for merges, unless it is told otherwise."""
 
 COPIES = 10
-"""How many copies of conflicts a run makes at most, unless it is told otherwise."""
+"""The default limit of copies of conflicts in one run."""
 
 
 class Prefer(Enum):
-    """Which version of a conflict wins.
+    """The version of a conflict that wins.
 
     >>> import rdc
     >>> rdc.Prefer("newer")
@@ -51,7 +51,7 @@ class Prefer(Enum):
 
 
 class Resolution(Enum):
-    """How one conflict is solved.
+    """The solution of one conflict.
 
     >>> import rdc
     >>> rdc.Resolution("both")
@@ -89,45 +89,45 @@ class UniteOptions(Record):
     """
 
     dry_run: bool = False
-    """Only report what would be done. Nothing is written, not even the state."""
+    """True to report the changes without making them. Nothing is written, not even the state."""
     prefer: Prefer | None = None
-    """Which version of every conflict wins; None: none does."""
+    """The version of every conflict that wins; None: none does."""
     resolve: tuple[Resolve, ...] = ()
-    """How single conflicts are solved. They come before `prefer`."""
+    """The solutions of single conflicts. They take precedence over `prefer`."""
     keep_both: bool = False
-    """Whether each conflict of files leaves both versions, the older one under a name of its own."""
+    """True if each conflict of files leaves both versions, the older one under a name of its own."""
     max_copies: int = COPIES
-    """How many versions get such a name in one run."""
+    """The number of versions that get such a name in one run."""
     units: tuple[bytes, ...] | None = None
     """Names of directories that are one unit, besides .git, .hg, .svn, .jj and .bzr; None: those of the last
     run that named some."""
     rules: tuple[FilterRule, ...] | None = None
-    """Which entries take part. What they exclude is neither copied nor deleted. None: the rules of the last
+    """The rules that choose entries. Excluded ones are neither copied nor deleted. None: those of the last
     run that had some, which are kept at both sides."""
     checksum: bool = False
-    """Whether files of both sides without a common past are compared by content even if size and
+    """True if files of both sides without a common past are compared by content even if size and
     modification time are equal."""
     guard: int = GUARD_PERCENT
     """The run stops before it deletes or replaces more than this percentage of one side."""
     force_empty: bool = False
-    """Whether a side may be empty that had entries: all of the other side's are deleted then."""
+    """True if a side may be empty that had entries: all of the other side's are deleted then."""
     ring: bool = False
-    """Whether the two may be united although other pairs connect them already."""
+    """True if the two may be united although other pairs connect them already."""
     keep_undo: KeepUndo | None = KeepUndo(days=7)
-    """How much of what a run replaces and deletes is kept at each side for `rdc.undo`; None: nothing."""
+    """The amount of replaced and deleted data that each side keeps for `rdc.undo`; None: nothing."""
     fsync: bool = True
     merge: bool = False
-    """Whether texts that both sides edited are merged, where their changes are apart."""
+    """True if texts that both sides edited are merged, where their changes are apart."""
     keep_base: int = BASE_BYTES
-    """With `merge`: bytes of texts that are kept as what both sides had in common."""
+    """The bytes of common texts that `merge` keeps."""
     watch: bool = False
-    """Whether runs follow, each when a side has changed, until `stop` of `rdc.unite` is set."""
+    """True if runs follow, each when a side has changed, until `stop` of `rdc.unite` is set."""
     rescan: int = WATCH_SECONDS
-    """With `watch`: seconds after which the sides are compared though no event came; 0 for never."""
+    """The seconds after which `watch` compares the sides though no event came; 0 for never."""
     xattrs: bool = False
-    """Whether extended attributes (user.*) take part."""
+    """True if extended attributes (user.*) take part."""
     acls: bool = False
-    """Whether POSIX ACLs take part."""
+    """True if POSIX ACLs take part."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -185,7 +185,7 @@ class United(Record):
     conflicts: int
     held: int
     seconds: float
-    """How long the run took."""
+    """The duration of the run."""
 
 
 UniteEvent: TypeAlias = UniteItem | UniteConflict | United
@@ -220,7 +220,7 @@ class UniteReport(Report, Record):
     held: int
     """Paths at which nothing was done, because an entry takes no part, has changed meanwhile, or failed."""
     first: bool
-    """Whether the two sides had nothing in common that is remembered: nothing was deleted."""
+    """True if the two sides had nothing in common that is remembered: nothing was deleted."""
     exit: ExitCode
 
 
@@ -228,13 +228,13 @@ class UnitePair(Record):
     """The state of a pair that one directory remembers, as `rdc.unite_status` returns it."""
 
     place: bytes
-    """Where the other directory was in the last run."""
+    """The place of the other directory in the last run."""
     seconds: int
     """The end of that run, in seconds since 1970."""
     entries: int
     """Entries that both sides had in common then."""
     interrupted: bool
-    """Whether a run was interrupted since."""
+    """True if a run was interrupted since."""
     rules: tuple[bytes, ...]
     """The rules that are kept of the pair, each as a text: `exclude *.o`, `include a`, `unit name`."""
     conflicts: tuple[UniteConflict, ...]

@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing
 from rdc.catalog.catalog import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import FactsAlone
-from rdc.errors import ExitCode, ProtocolError, StreamError, TrustError, UsageError, printable
+from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError, TrustError, UsageError, printable
 from rdc.lean.records import Record, replace
 from rdc.lean.typed import TypeVar
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
@@ -663,7 +663,7 @@ class _Trees(Record):
     plans: tuple[OpenPlan, ...]
     """The plans in the journal of the other side, the left side's stamps first."""
     renames: bool
-    """Whether the other side can rename entries."""
+    """True if the other side can rename entries."""
     common: Common
     loaded: set[bytes]
     """The directories with entries in these trees; all others are the same at both sides."""
@@ -760,18 +760,31 @@ def _session(
 ) -> tuple[UniteReport | Again, RemoteRun]:
     """Hold one session. `timed`: silence ends it, as that of a daemon."""
     from rdc.session.far.far_host import resumable
+    from rdc.session.runtime.driver import RefusedError
 
     timeout = DAEMON_TIMEOUT_SECONDS if timed else 0
+    has_met = False
 
     def conversation(signer: FileSigner) -> Conversation[tuple[UniteReport | Again, RemoteRun]]:
+        nonlocal has_met
         with ExitStack() as stack:
             run = RemoteRun(
                 stack, ends, options, reporter, stop, signer, said, timeout=timeout, merged=merged
             )
-            return (yield from run.conversation()), run
+            try:
+                return (yield from run.conversation()), run
+            finally:
+                has_met = run.round > 0
 
     try:
         return hold_session(host, conversation, stop)
+    except RefusedError as error:
+        if has_met or error.code is not ExitCode.PARTIAL:
+            raise
+        # The other side could not open its directory. That ends the run, as with one of this machine.
+        text = str(error).removesuffix("; check the spelling and run again")
+        text = f"{text}; nothing was done: mount or make it, then run again"
+        raise RdcError(text, code=ExitCode.FILE_IO) from error
     except (StreamError, TrustError) as error:
         raise resumable(error, dry_run=options.dry_run) from error
 

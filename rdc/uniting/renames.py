@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Views: TypeAlias = "tuple[Node, Node]"
 
     CanRename: TypeAlias = Callable[[int], bool]
-    """Whether the file system of a side can rename an entry without replacing another one. Asked only where
+    """True if the file system of a side can rename an entry without replacing another one. Asked only where
     a rename would be a step."""
 
 

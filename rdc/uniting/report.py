@@ -103,7 +103,7 @@ class WatchTerminal(UniteTerminal):
 
     _is_first = True
     _trouble: str | None = None
-    """What was last said to keep the runs from going on; None while they do."""
+    """The last reported reason why no further run starts; None while runs go on."""
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, United):

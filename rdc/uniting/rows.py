@@ -123,7 +123,7 @@ class Clock(Record):
 
 
 PROCESS_CLOCK = Clock()
-"""For a file system of which nothing is known."""
+"""The clock of a file system of which nothing is known."""
 
 
 def clock_of(stamp_ns: int, before_ns: int, after_ns: int) -> Clock:
@@ -164,7 +164,7 @@ class Row(NamedTuple):
     """The entry that a step expects to find."""
     stamp: Stamp
     doubt: Doubt
-    """How sure it is that `content` is that of the ancestor."""
+    """The certainty that `content` is that of the ancestor."""
     is_linked: bool
     """A file with several names: a rename would leave the others behind."""
     attributes: bytes

@@ -121,9 +121,10 @@ def _places(given: tuple[bytes, bytes]) -> tuple[_Place, _Place]:
             stat = os.stat(path)
             real = os.path.realpath(path)
         except OSError as error:
+            what = "nothing" if isinstance(error, FileNotFoundError) else error.strerror
             raise RdcError(
                 f"{printable(path)}: cannot unite it: expected a directory at the {SIDES[side]}, found"
-                f" {error.strerror}; nothing was done: mount or make it, then run again",
+                f" {what}; nothing was done: mount or make it, then run again",
                 code=ExitCode.FILE_IO,
             ) from error
         found.append(_Place(path, real, stat.st_dev, stat.st_ino))
@@ -183,7 +184,7 @@ class _Run(Deciding):
         self._storages = [SideStorage(root, catalog, self._report, writes=writes) for root in roots]
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
-        """What both sides know of other pairs, in a first meeting."""
+        """The other pairs that either side knows, in a first meeting."""
         self._filters = filter_list(())
         self._own_sets: tuple[dict[bytes, bytes], dict[bytes, bytes]] = ({}, {})
         """The digests of the sets of each side's entries, by path."""

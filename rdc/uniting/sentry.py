@@ -82,7 +82,7 @@ class Sentry:
         """Device and inode number of the directory whose events these are."""
         self._rules: PairRules = NO_RULES
         self._noted: dict[bytes, Seen | None] = {}
-        """What differs from the ancestor and was told, None for an entry that is missing. The next run sees
+        """The reported differences from the ancestor, None for an entry that is missing. The next run sees
         it, and what it leaves as a conflict asks for no further one."""
 
     @property

@@ -120,7 +120,7 @@ class RootState:
         self.id: bytes | None = None
         """None: the root has none yet, or it is a copy of another one."""
         self.clock = PROCESS_CLOCK
-        """That of the file system, once the lock is taken."""
+        """The clock of the file system, once the lock is taken."""
         try:
             self._open(write=write)
         except BaseException:
@@ -598,7 +598,7 @@ class Known(Record):
     plans: tuple[bytes, ...]
     """The generations with which the plans in its journal began."""
     is_whole: bool
-    """Whether all of its journal could be read."""
+    """True if all of its journal could be read."""
     wrong: str
     """The damaged part; "" for none."""
 
@@ -803,4 +803,4 @@ _ADVICE = {
     errno.ENOSPC: "make room there, then run again",
     errno.EDQUOT: "make room there, then run again",
 }
-"""What helps against an error, by its number."""
+"""The advice for an error, by its number."""

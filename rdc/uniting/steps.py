@@ -24,7 +24,7 @@ from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import granularity_of, is_known_time, nearest_time, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed
-from rdc.uniting.file_systems import is_open_to_all, keeps_permissions, lasting
+from rdc.uniting.file_systems import NamesThatAreOne, is_open_to_all, keeps_permissions, lasting, unlike
 from rdc.uniting.plan import Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
@@ -187,6 +187,7 @@ class Steps:
         """The files that were copied in place of a rename, by side and new path."""
         self.unset: dict[bytes, bool] = {}
         """Paths whose attributes were not set, and whether they still have those of before."""
+        self._names = NamesThatAreOne()
         self._sets = sets
         self._coming: dict[tuple[int, bytes], SetAttributes] = {}
         """The attributes of entries that steps are to make, by side and path."""
@@ -356,7 +357,7 @@ class Steps:
                     self._remove(side, path, row)
         except FileError as error:
             self.fail(side, step)
-            self._report(Problem(ExitCode.PARTIAL, path, str(error)))
+            self._report(Problem(ExitCode.PARTIAL, path, self.reason(side, step, str(error))))
             return
         self._done(side, step)
 
@@ -583,10 +584,31 @@ class Steps:
             self.digests[path] = state.digest(DIGEST_BYTES)
 
     def _refused(self, side: int, error: FileError) -> None:
-        step = self._staged[side].pop(error.path_bytes, None)
+        step, reason = self._staged[side].pop(error.path_bytes, None), str(error)
         if step is not None:
             self.fail(side, step)
-        self._report(Problem(ExitCode.PARTIAL, error.path_bytes, str(error)))
+            reason = self.reason(side, step, str(error))
+        self._report(Problem(ExitCode.PARTIAL, error.path_bytes, reason))
+
+    def reason(self, side: int, step: Step, text: str) -> str:
+        """Return why a step was not done: `text`, unless its name is taken for another one. Where names that
+        differ in letter case alone are one, no other run does it either: somebody has to rename an entry."""
+        makes = isinstance(step, (Rename, CopyHere, MakeDirectory)) or (
+            isinstance(step, Write) and step.replaced is None
+        )
+        if not makes:
+            return text
+        root, path = self._roots[side], step.new if isinstance(step, (Rename, CopyHere)) else step.path
+        other = self._names.listed_as(root, path)
+        if other is None:
+            return text
+        own = isinstance(step, Rename) and os.path.basename(step.old) == other
+        shown = unlike(other, os.path.basename(path))
+        advice = "rename it there, too" if own else "rename one of them, then run again"
+        return (
+            f"{printable(os.path.join(root.label, path))}: its file system takes this name and"
+            f" '{shown}' for one, so that one stays as it is; {advice}"
+        )
 
     def _set_fields(self, side: int, step: SetFields) -> None:
         root, row = self._roots[side], step.row

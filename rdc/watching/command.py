@@ -9,7 +9,13 @@ from pathlib import Path
 
 from rdc.cli.environment import Environment, OptionGroup, Words, parse_words, read_command
 from rdc.cli.options.shared_options import read_rule_file
-from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
+from rdc.cli.options.sync_options import (
+    REFUSED_RSYNC_OPTIONS,
+    SYNC_OPTIONS,
+    SyncRequest,
+    is_default,
+    read_request,
+)
 from rdc.cli.verb import HelpText, ShortHelp, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
 from rdc.lean.records import Record, replace
@@ -78,7 +84,7 @@ _WITHOUT = {
     option
     for name, declared in model.OPTIONS.items()
     for option in declared.options
-    if not declared.watch and not model.is_default(name, option)
+    if not declared.watch and not is_default(name, option)
 }
 """Options of fields that a watch does not take. Those that say what holds anyway stay."""
 

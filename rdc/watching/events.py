@@ -100,7 +100,7 @@ class Mounts:
             self._fd = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             if sys.platform == "linux":
-                # What is in a file system that was unmounted would be taken for deleted.
+                # The entries of an unmounted file system would be taken for deleted.
                 raise RdcError(
                     f"cannot watch: {_TABLE} cannot be read ({error.strerror}); mount /proc and run again"
                 ) from error

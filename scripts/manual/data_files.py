@@ -18,7 +18,7 @@ COMPLETIONS = {
     "zsh": "share/zsh/site-functions/_rdc",
     "fish": "share/fish/vendor_completions.d/rdc.fish",
 }
-"""Where each shell looks, below a prefix such as /usr."""
+"""The directories in which each shell looks, below a prefix such as /usr."""
 
 MAN = "share/man/man1"
 

@@ -59,7 +59,7 @@ TABLES: dict[str, Callable[[str], str]] = {
 }
 
 FIGURES = "fixtures/figures"
-"""Where scripts/figures draws what was measured. The pictures are shown beside those of docs/pictures."""
+"""The directory in which scripts/figures draws measurements. They are shown beside those of docs/pictures."""
 
 GENERATED = re.compile(r"^<!-- generated: ([\w-]+)(?: (.*?))? -->$", re.MULTILINE)
 IGNORED = re.compile(r"^<!-- (?:setup|run).*?-->\n", re.MULTILINE | re.DOTALL)

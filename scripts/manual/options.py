@@ -6,14 +6,18 @@ import inspect
 import re
 import shlex
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.verb import VERBS, Verb, load_verb
+from rdc.cli.verb import VERBS, load_verb
 from rdc.model.options import Option
 from scripts.manual.notes import MissingNoteError, notes
 
+if TYPE_CHECKING:
+    from rdc.cli.verb import Verb
+
 PAGES = {verb: f"reference/verbs/{'index-verb' if verb == 'index' else verb}.md" for verb in VERBS}
-"""Where the page of each verb lies. MkDocs takes a page called index.md for that of its folder."""
+"""The path of the page of each verb. MkDocs takes a page called index.md for that of its folder."""
 
 DECLARED = ("sync", "watch", "check", "unite", "run", "jobs")
 """The verbs whose options have their examples where they are declared, in rdc.model.sync and rdc.cli."""

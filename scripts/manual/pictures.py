@@ -179,7 +179,7 @@ def session() -> rdc.SyncReport:
             folder = Path(directory) / side
             folder.mkdir()
             (folder / "file").write_bytes(data)
-        # Of a newer file the tree would come unasked.
+        # The tree of a newer file would come unasked.
         os.utime(Path(directory) / "source" / "file", (0, 0))
         return rdc.sync(f"{directory}/source/", f"{directory}/destination/", fewest_bytes=True)
 

@@ -13,7 +13,7 @@ from scripts.manual.stub import write_stub
 from scripts.manual.transcripts import comparable, has_examples, pages, refreshed
 
 PROGRAM = Path(sys.executable).parent
-"""Where the rdc of this checkout lies."""
+"""The directory of the rdc of this checkout."""
 
 PICTURES: dict[str, Callable[[], str]] = {
     "cuts.svg": pictures.cuts,

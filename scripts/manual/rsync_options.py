@@ -32,10 +32,10 @@ class Row:
     """One option of rsync."""
 
     spelled: str
-    """As rsync's help spells it, with its short name and its value."""
+    """The option as rsync's help spells it, with its short name and its value."""
     state: State
     note: str
-    """How it differs, or why rdc does not have it."""
+    """The difference, or the reason why rdc does not have it."""
     option: Option | None
     """rdc's; None: rdc does not have it, or has it in parts."""
 
@@ -84,7 +84,7 @@ def _advice(name: str) -> str:
 
 
 def _changes_nothing(name: str) -> bool:
-    """Whether a run with this flag does what any run does."""
+    """Return whether a run with this flag does what any run does."""
     plain, given = (read_request(parse_sync([*words, "a", "b"]), _no_file) for words in ((), (name,)))
     return plain == given
 

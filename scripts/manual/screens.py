@@ -124,7 +124,7 @@ END
 chmod +x ../bin/ssh
 """,
 }
-"""What is there before the first command of a screen: a settings file, and a server without rdc."""
+"""The setup before the first command of a screen: a settings file, and a server without rdc."""
 
 
 class Moment(NamedTuple):
@@ -132,13 +132,13 @@ class Moment(NamedTuple):
 
     command: str
     text: str
-    """What the terminal shows by then."""
+    """The text that the terminal shows by then."""
     typed: str = ""
     """Text that is typed then."""
     keys: tuple[str, ...] = ()
     """The keys that are pressed after it. Without keys the picture shows the moment itself."""
     after: str = ""
-    """What the terminal shows after these keys."""
+    """The text that the terminal shows after these keys."""
 
 
 MOMENTS = {
@@ -174,7 +174,7 @@ def in_terminal(line: str, machines: Machines, columns: int) -> str:
         environ = {**machines.environ(HERE), "TERM": "xterm-256color", "COLUMNS": str(columns)}
         environ.pop("NO_COLOR")
         os.chdir(machines.home(HERE))
-        os.execvpe("bash", ["bash", "-c", f"sleep 0.1; {machines.translated(line)}"], environ)  # noqa: S606
+        os.execvpe("bash", ["bash", "-c", f"sleep 0.1; {machines.translated(line)}"], environ)  # noqa: S606 - a screen is of a shell
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     parts = []
     try:
@@ -341,7 +341,7 @@ def _shown_at(moment: Moment, machines: Machines) -> str:
         if moment.keys:
             tmux("send-keys", *moment.keys)
             shown = wait_for(moment.after)
-        # What still runs would write into a directory that is removed.
+        # A command that still runs would write into a directory that is removed.
         tmux("send-keys", "C-c")
         wait_for(r"\n\$\s*$")
         return machines.shown(shown)

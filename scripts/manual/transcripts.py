@@ -34,7 +34,7 @@ HERE = "laptop"
 """The machine of a block that names none."""
 
 SECONDS = 60
-"""Until a command of an example is taken for stuck."""
+"""Seconds after which a command of an example is taken for stuck."""
 
 PATIENCE = 2
 """Seconds that a daemon or a watch gets before the next command. `sleep 2` in an example waits as long."""
@@ -46,7 +46,7 @@ class Command:
     machine: str
     line: str
     printed: str
-    """What the page shows below the command."""
+    """The output that the page shows below the command."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Block:
     title: str
     text: str
     span: tuple[int, int]
-    """Where the text of the block stands in the page."""
+    """The position of the block's text in the page."""
 
     @property
     def commands(self) -> list[Command]:
@@ -78,7 +78,7 @@ class Block:
 
     @property
     def beside(self) -> bool:
-        """Whether it runs beside the following blocks."""
+        """Return whether it runs beside the following blocks."""
         return "another terminal" in self.title
 
     @property
@@ -99,7 +99,7 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def has_examples(page: str) -> bool:
-    """Whether any command of the page runs."""
+    """Return whether any command of the page runs."""
     return any(block.kind == "console" for block in blocks_of(page))
 
 

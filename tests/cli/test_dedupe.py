@@ -88,7 +88,7 @@ def test_lines_for_people(tree: Path) -> None:
     first, *_ = run.out.splitlines()
     assert re.fullmatch(rf"link     {tree}/\S+ to {tree}/\S+: [0-9.]+ KB", first)
     assert re.search(
-        r"^6 files in 3 groups: \d+\.\d KB to win \(dry run: nothing was changed; --apply acts\)$",
+        r"^6 files in 3 groups: \d+\.\d KB to reclaim \(dry run: nothing was changed; --apply acts\)$",
         run.err,
         re.MULTILINE,
     )

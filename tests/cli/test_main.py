@@ -128,6 +128,7 @@ NO_VERB, SEE = "rdc: rdc has no verb '{}';", "(see rdc --help)"
         ),
         (["find", "a"], f"{NO_VERB.format('find')} to find identical files, write: rdc dupes PATH {SEE}"),
         (["unison", "a"], f"{NO_VERB.format('unison')} to sync both ways, write: rdc unite LEFT RIGHT {SEE}"),
+        (["man"], "rdc: rdc has no verb 'man'; write: rdc --man | man -l - (see rdc --help)"),
         (["help", "snyc"], "rdc: rdc has no verb 'snyc'; did you mean sync? (see rdc --help)"),
         (
             ["dupes", "-r", "a"],

@@ -11,17 +11,16 @@ from rdc.cli.options.shared_options import (
     CLUSTER,
     DEPTH,
     FILTER_GROUP,
-    MAX_MEMORY,
     MAX_RATE,
     SLICE,
     SLICES,
     OneSlice,
     read_depth,
-    read_max_memory,
     read_max_rate,
     read_rules,
     read_slicing,
 )
+from rdc.cli.verbs.serve import MAX_MEMORY, read_max_memory
 from rdc.errors import UsageError
 from rdc.model.scan import ScanSlice
 from rdc.model.selection import DirectoryRules, FilterRule, RuleAction, RuleSyntax

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.cli.environment import OutputClosedError
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.jobs.records import Figure, Job, JobKind, JobRun, JobSettings, Outcome
 from rdc.jobs.run import JobRunner, JobState, run_hook
@@ -106,6 +108,18 @@ def test_an_interrupted_job_is_recorded_and_ends_all(tmp_path: Path) -> None:
     assert run.logged == ["photos on-failure 20"]
     found = run.state.last_run("photos")
     assert found is not None and found.code == ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize("error", [OutputClosedError(), MemoryError(), AssertionError("an error of rdc")])
+def test_a_job_that_ends_in_any_other_way_has_failed_too(error: Exception, tmp_path: Path) -> None:
+    """Its last success would otherwise look like its last run."""
+    assert Run(tmp_path).runner.run(job()) is ExitCode.OK
+    run = Run(tmp_path, error)
+    with pytest.raises(type(error)):
+        run.runner.run(job(after=LOGS, on_failure=LOGS))
+    assert run.logged == ["photos on-failure 1"]
+    found = run.state.last_run("photos")
+    assert found is not None and (found.code, found.succeeded) == (1, 1000)
 
 
 def test_a_job_that_its_own_hook_starts_is_refused(tmp_path: Path) -> None:
@@ -226,6 +240,28 @@ def test_a_record_that_cannot_be_read_is_none(data: bytes, tmp_path: Path) -> No
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.json").write_bytes(data)
     assert state.last_run("a") is None
+
+
+@pytest.mark.parametrize("kept", [0, 10])
+def test_a_full_disk_costs_no_earlier_record(
+    kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, earlier = JobState(str(tmp_path)), JobRun("a", 1, 1.0, 0, 1)
+    state.record(earlier)
+    write = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        if kept:
+            return write(fd, data[:kept])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(
+        RdcError, match=r"cannot record the run: No space left on device; .* make room"
+    ) as caught:
+        state.record(JobRun("a", 2, 1.0, 23, 1))
+    assert caught.value.code is ExitCode.FILE_IO
+    assert state.last_run("a") == earlier
 
 
 def test_a_link_is_no_record_and_no_lock(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rdc.errors
@@ -133,6 +133,7 @@ def test_numbers_are_numbers() -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(-40, 40))
+@example(15, 0, 0)  # all bits of the members
 def test_flags_compute_as_those_of_enum(left: int, right: int, plain: int) -> None:
     found = []
     for _, _, bits, _ in (OURS, THEIRS):

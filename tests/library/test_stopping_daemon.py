@@ -98,6 +98,7 @@ def test_a_job_that_waits_for_the_daemon_is_stopped(
     url, there = far
     fill(there, {"d0/f0": OLD})
     fill(tmp_path / "tree", FILES)
+    daemon.await_idle()  # a session of the test before may still end, and would be halted in its place
     stop = StopOfHalted(daemon)
     try:
         with pytest.raises(rdc.StoppedError, match="stopped by the caller"):

@@ -179,11 +179,12 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     check(start, heavy=SLOW | later)
 
 
-@pytest.mark.parametrize("verb", ["catalog", "completions", "config", "install", "keys"])
+@pytest.mark.parametrize("verb", ["catalog", "completions", "config", "install", "keys", "signature"])
 def test_the_help_of_a_verb_without_options_of_a_sync(tmp_path: Path, verb: str) -> None:
     start = started(tmp_path, verb, "--help=all")
     assert start.code == 0
-    check(start, heavy={"rdc.model.location", "rdc.model.sync", "rdc.report.output"})
+    jobs = {"rdc.lean.checks", "rdc.model.location", "rdc.model.sync", "rdc.report.output"}
+    check(start, heavy=jobs)
 
 
 def test_the_help_of_a_verb_that_writes_files(tmp_path: Path) -> None:

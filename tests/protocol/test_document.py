@@ -52,6 +52,7 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.sequence import TRANSITIONS
 from rdc.protocol.wire.codec import field_names
+from rdc.protocol.wire.options import ADDED_OPTIONS, DISPENSABLE
 from rdc.session.source.tree_description import CLOSE_BYTES
 
 DOCUMENT = (Path(rdc.protocol.__file__).parent / "PROTOCOL.md").read_text()
@@ -88,6 +89,15 @@ def test_the_message_table_says_who_sends() -> None:
     expected = {"both": {"S", "D"}, "dialler": {"S", "D"}, "answerer": {"S", "D"}, "S": {"S"}, "D": {"D"}}
     for _, name, sender, _ in MESSAGE_ROWS:
         assert senders(name) == expected[sender], name
+
+
+def test_the_table_of_added_options_is_the_code_s() -> None:
+    documented = {
+        name: "not in `needs`" in value
+        for options, value, _ in rows("### Added options")
+        for name in re.findall(r"`(\w+)`", options)
+    }
+    assert documented == {name: name in DISPENSABLE for name in ADDED_OPTIONS}
 
 
 def state_groups() -> dict[str, set[str]]:

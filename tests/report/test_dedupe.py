@@ -69,30 +69,30 @@ def test_each_thing_done_is_a_line(action: Action, won: int, perhaps: int, line:
         (
             {},
             DedupeStyle(True),
-            "0 files in 0 groups: 0 B to win (dry run: nothing was changed; --apply acts)",
+            "0 files in 0 groups: 0 B to reclaim (dry run: nothing was changed; --apply acts)",
         ),
-        ({"files": 1, "groups": 1, "won": 4096}, DedupeStyle(False), "1 file in 1 group: 4.1 KB won"),
+        ({"files": 1, "groups": 1, "won": 4096}, DedupeStyle(False), "1 file in 1 group: 4.1 KB reclaimed"),
         (
             {"files": 1234, "groups": 56, "won": 1, "perhaps": 2_000, "held": 2_000, "already": 3_000},
             DedupeStyle(False),
-            "1,234 files in 56 groups: 1 B won, 2.0 KB more once what else shares them lets go"
+            "1,234 files in 56 groups: 1 B reclaimed, 2.0 KB more once what else shares them lets go"
             "; 3.0 KB were shared already",
         ),
         (
             {"files": 1, "groups": 1, "won": 1, "perhaps": 7_000, "held": 1_000, "compressed": 2_000},
             DedupeStyle(False),
-            "1 file in 1 group: 1 B won, 2.0 KB of compressed content"
+            "1 file in 1 group: 1 B reclaimed, 2.0 KB of compressed content"
             ", 1.0 KB more once what else shares them lets go, perhaps 4.0 KB more",
         ),
         (
             {"skipped": 1, "errors": 2, "exit": ExitCode.PARTIAL},
             DedupeStyle(False),
-            "0 files in 0 groups: 0 B won; 1 file skipped; 2 problems; exit code 23",
+            "0 files in 0 groups: 0 B reclaimed; 1 file skipped; 2 problems; exit code 23",
         ),
         (
             {"files": 2, "groups": 1, "capped": True, "exit": ExitCode.MAX_DELETE},
             DedupeStyle(False),
-            "2 files in 1 group: 0 B won; stopped by --max-files or --max-bytes; exit code 25",
+            "2 files in 1 group: 0 B reclaimed; stopped by --max-files or --max-bytes; exit code 25",
         ),
         (
             {"files": 2, "bytes": 3_000, "won": 9, "perhaps": 9, "already": 9},
@@ -127,7 +127,7 @@ def test_a_run_for_people() -> None:
     assert run.talk == [
         "rdc: note: x\\x0a: skipped\n",
         "rdc: no\n",
-        "0 files in 0 groups: 0 B won\n",
+        "0 files in 0 groups: 0 B reclaimed\n",
         f"to undo it: rdc dedupe --undo {SHOWN}\n",
     ]
     assert progress in run.followed

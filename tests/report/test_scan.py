@@ -153,6 +153,9 @@ def test_a_terminal_gets_a_screen_of_24_lines() -> None:
     lines = stream.getvalue().splitlines()
     assert len(lines) <= 24, lines
     assert lines[-1] == "with --html=FILE or in a pipe also: types, like directories, similar files"
+    beside = io.StringIO()
+    print_scan(SAMPLE, beside, terminal=True, color=False, width=80, page=True)
+    assert beside.getvalue().splitlines() == lines[:-1]
 
 
 def test_paths_break_after_slashes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,10 +85,10 @@ def after_listing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object])
     """Make a change once the tree is listed and its first file is read."""
     add, left = StoreWriter.put_stream, [change]
 
-    def put(self: StoreWriter, *arguments: object) -> object:
+    def put(self: StoreWriter, *arguments: Any) -> object:
         while left:
             left.pop()()
-        return add(self, *arguments)  # type: ignore[arg-type]
+        return add(self, *arguments)
 
     monkeypatch.setattr(StoreWriter, "put_stream", put)
 
@@ -152,10 +153,10 @@ def test_a_directory_that_cannot_be_read_is_said(
     (source / "closed").mkdir()
     problems, listed = Problems(), Root.list_unviewed
 
-    def refuse(self: Root, path: bytes, **rest: object) -> object:
+    def refuse(self: Root, path: bytes, **rest: Any) -> object:
         if path == b"closed":
             raise FileError(path, "closed: Permission denied")
-        return listed(self, path, **rest)  # type: ignore[arg-type]
+        return listed(self, path, **rest)
 
     monkeypatch.setattr(Root, "list_unviewed", refuse)
     report = put_tree(source, tmp_path / "st", problems=problems)

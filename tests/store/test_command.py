@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import rdc
 from rdc.cli.environment import process_environment
 from rdc.cli.main import run as run_command
-from rdc.errors import UsageError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.store.command import parse_store, read_share
 
 
@@ -62,6 +63,23 @@ def test_damage_is_exit_code_23(source: Path, tmp_path: Path, capfd: pytest.Capt
         pack.unlink()
     assert run("verify", str(store)) == 23
     assert "snapshot 1: its tree cannot be read" in capfd.readouterr().err
+
+
+def test_a_list_says_that_a_tree_cannot_be_read(
+    source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / "st")
+    assert run("put", str(source), store) == 0
+    assert run("list", store) == 0
+    assert "alone" in capfd.readouterr().out
+    max((tmp_path / "st").rglob("*.pack"), key=lambda path: path.stat().st_size).unlink()
+    assert run("list", store) == ExitCode.PARTIAL
+    out, err = capfd.readouterr()
+    assert out.startswith("   1  ") and "alone" not in out
+    assert "the tree of snapshot 1 cannot be read" in err and "rdc store verify" in err
+    assert len(rdc.snapshots(store)) == 1
+    with pytest.raises(RdcError, match="cannot be read"):
+        rdc.snapshots(store, alone=True)
 
 
 @pytest.mark.parametrize(

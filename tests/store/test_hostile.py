@@ -455,10 +455,60 @@ def test_a_later_version_is_refused_by_every_job(filled: Path, job: Callable[[Pa
     assert state_of(filled) == before
 
 
-def test_a_head_with_other_first_bytes_is_damaged_and_not_missing(filled: Path) -> None:
-    (filled / "store").chmod(0o600)
-    (filled / "store").write_bytes(b"R" + (filled / "store").read_bytes()[1:].swapcase())
-    with pytest.raises(RdcError, match=r"store: damaged: expected the head of a store"):
-        rdc.verify_store(filled)
-    with pytest.raises(RdcError, match="name another directory"):
-        rdc.store_put(filled.parent / "tree", filled, catalog=None)
+def spoilt_head(store: Path) -> None:
+    (store / "store").chmod(0o600)
+    (store / "store").write_bytes(b"R" + (store / "store").read_bytes()[1:].swapcase())
+
+
+def lost_head(store: Path) -> None:
+    (store / "store").unlink()
+
+
+@pytest.mark.parametrize("spoil", [spoilt_head, lost_head])
+@pytest.mark.parametrize(
+    "job", [*JOBS, rdc.snapshots, rdc.verify_store], ids=["put", "forget", "gc", "list", "verify"]
+)
+def test_a_store_whose_head_is_lost_is_damaged_and_gets_no_other(
+    filled: Path, spoil: Callable[[Path], None], job: Callable[[Path], object]
+) -> None:
+    """With another head its packs and snapshots would be of no use, even once the lost one is restored."""
+    head = (filled / "store").read_bytes()
+    spoil(filled)
+    before = state_of(filled)
+    with pytest.raises(RdcError, match=r"/store: damaged: expected the head of a store, found") as caught:
+        job(filled)
+    assert "a copy of the store" in str(caught.value)
+    assert state_of(filled) == before
+    (filled / "store").unlink(missing_ok=True)
+    (filled / "store").write_bytes(head)
+    assert restored(filled) == ""
+
+
+@pytest.mark.parametrize(
+    ("store", "message"),
+    [
+        ("missing/st", r"/missing: expected a directory to make the store in, found nothing; make it"),
+        ("file/st", r"/file: expected a directory to make the store in, found a file"),
+        ("file", r"/file: expected a store, or a missing or empty directory to make one in, found something"),
+        ("link", r"/link: expected a store, or a missing or empty directory to make one in, found something"),
+    ],
+)
+def test_where_no_store_can_be_made_is_one_line_with_advice(store: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(RdcError, match=message):
+        make_store(os.fsencode(tmp_path / store))
+
+
+def test_what_a_put_left_before_it_made_the_head_is_completed(store: Path) -> None:
+    (store / "store").unlink()
+    make_store(os.fsencode(store))
+    assert rdc.snapshots(store) == ()
+
+
+def test_another_file_in_the_place_of_a_head_stays(tmp_path: Path) -> None:
+    (tmp_path / "st").mkdir()
+    (tmp_path / "st/store").write_text("a list of stores")
+    with pytest.raises(RdcError, match=r"expected a store, or a missing or empty directory .* found 'store'"):
+        make_store(os.fsencode(tmp_path / "st"))
+    assert (tmp_path / "st/store").read_text() == "a list of stores"

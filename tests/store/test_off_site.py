@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -335,10 +335,10 @@ def test_a_gc_of_the_copy_waits_for_snapshots_whose_packs_have_arrived(
     source.put()
     real = StoreLanding.land
 
-    def land(landing: StoreLanding, *arguments: object) -> None:
+    def land(landing: StoreLanding, *arguments: Any) -> None:
         with pytest.raises(RdcError, match="the store is in use"):
             rdc.clean_store(copy, rdc.GcOptions(wait=0.0))
-        real(landing, *arguments)  # type: ignore[arg-type]
+        real(landing, *arguments)
 
     monkeypatch.setattr(StoreLanding, "land", land)
     rdc.sync(f"{source.store}/", f"{copy}/", MIRROR, catalog=None)
@@ -377,9 +377,9 @@ def test_without_all_packs_no_snapshot_arrives_and_none_goes(
     (pack,) = source.store.rglob("*.pack")
     real = StoreLanding.land
 
-    def land(landing: StoreLanding, *arguments: object) -> None:
+    def land(landing: StoreLanding, *arguments: Any) -> None:
         (copy / pack.relative_to(source.store)).unlink()
-        real(landing, *arguments)  # type: ignore[arg-type]
+        real(landing, *arguments)
 
     monkeypatch.setattr(StoreLanding, "land", land)
     problems = Problems()

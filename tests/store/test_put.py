@@ -44,6 +44,29 @@ def restored(store: Path, number: int, tmp_path: Path) -> dict[str, object]:
     return state_of(destination)
 
 
+def test_a_directory_that_lost_all_its_entries_is_not_mounted(source: Path, tmp_path: Path) -> None:
+    store, name = tmp_path / "st", source.name
+    put_tree(source, store)
+    os.rename(source, tmp_path / "unmounted")
+    source.mkdir()
+    before = state_of(store)
+    for _ in range(2):
+        with pytest.raises(
+            FileError, match=rf"{name}: expected 7 entries, as in snapshot 1, found an empty directory; "
+        ) as caught:
+            rdc.store_put(source, store, catalog=None)
+        assert caught.value.code is ExitCode.FILE_IO and "--force-empty" in str(caught.value)
+    assert state_of(store) == before
+    assert rdc.store_put(source, store, name="other", catalog=None).entries == 0
+    # Once it is stored as it is, it may stay empty.
+    assert rdc.store_put(source, store, force_empty=True, catalog=None).entries == 0
+    assert rdc.store_put(source, store, catalog=None).exit is ExitCode.OK
+    # What filters leave out is there, so nothing is unmounted.
+    (source / "left-out").touch()
+    rdc.store_put(source, store, catalog=None)
+    assert rdc.store_put(source, store, exclude="left-out", catalog=None).entries == 0
+
+
 def pack_bytes(store: Path) -> int:
     return sum(path.stat().st_size for path in (store / "packs").rglob("*.pack"))
 

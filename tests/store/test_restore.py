@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -296,10 +297,10 @@ def test_a_directory_that_was_unreadable_keeps_what_dst_has(
 
     listed = Root.list_unviewed
 
-    def refuse(self: Root, path: bytes, **rest: object) -> object:
+    def refuse(self: Root, path: bytes, **rest: Any) -> object:
         if path == b"docs/deep":
             raise FileError(path, "docs/deep: Permission denied")
-        return listed(self, path, **rest)  # type: ignore[arg-type]
+        return listed(self, path, **rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(Root, "list_unviewed", refuse)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 from urllib.parse import urlsplit
 
 __all__ = ["BAD_SERVERS", "WebServer"]
@@ -22,9 +23,9 @@ __all__ = ["BAD_SERVERS", "WebServer"]
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, server: WebServer, *given: object) -> None:
+    def __init__(self, server: WebServer, *given: Any) -> None:
         self.owner = server
-        super().__init__(*given)  # type: ignore[arg-type]
+        super().__init__(*given)
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""

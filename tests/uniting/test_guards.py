@@ -15,6 +15,8 @@ from rdc import (
     RdcError,
 )
 from rdc.errors import UsageError
+from rdc.model.location import RemoteShell
+from tests.support.running.syncing import FAR
 from tests.uniting.pairs import Pair
 from tests.uniting.real_world import snapshot
 
@@ -89,6 +91,15 @@ def test_a_missing_side_stops_the_run(pair: Pair) -> None:
     with pytest.raises(RdcError, match="expected a directory at the right") as caught:
         pair.unite()
     assert caught.value.code is ExitCode.FILE_IO
+
+
+def test_a_missing_side_of_another_machine_stops_the_run_alike(pair: Pair) -> None:
+    shell = RemoteShell(("sh", "-c", 'shift; exec "$@"', "sh"), FAR)
+    shutil.rmtree(pair.right)
+    with pytest.raises(RdcError, match="expected a directory, found nothing; nothing was done") as caught:
+        rdc.unite(pair.left, f"far:{pair.right}", shell=shell)
+    assert caught.value.code is ExitCode.FILE_IO
+    assert not pair.right.exists()
 
 
 def test_the_same_and_nested_directories_are_refused(pair: Pair) -> None:

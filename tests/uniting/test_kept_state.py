@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -166,10 +167,10 @@ def test_a_distant_time_that_no_file_has_any_more_stops_no_run(
 ) -> None:
     """Of a time after 2261 an ancestor has a stamp, and only a file that has the time says which it is."""
 
-    def unite(**options: object) -> rdc.UniteReport:
+    def unite(**options: Any) -> rdc.UniteReport:
         if way is None:
             return pair.unite(**options)
-        chosen = replace(QUICK, **options)  # type: ignore[arg-type]
+        chosen = replace(QUICK, **options)
         return unite_in_turns(pair.left, pair.right, chosen, pair.events.append, near=way).report
 
     for name in ("touched", "edited"):

@@ -106,8 +106,8 @@ def test_a_kill_between_the_two_runs_is_finished_by_the_next(
 ) -> None:
     whole = merged_texts.Merging._merge
 
-    def killed(self: merged_texts.Merging, *given: object) -> None:
-        whole(self, *given)  # type: ignore[arg-type]
+    def killed(self: merged_texts.Merging, *given: Any) -> None:
+        whole(self, *given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -122,8 +122,8 @@ def test_a_kill_between_the_two_runs_is_finished_by_the_next(
 def test_an_edit_meanwhile_is_never_replaced(torn: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = merged_texts.Merging._merge
 
-    def edited(self: merged_texts.Merging, *given: object) -> None:
-        whole(self, *given)  # type: ignore[arg-type]
+    def edited(self: merged_texts.Merging, *given: Any) -> None:
+        whole(self, *given)
         (torn.right / "text").write_text("edited meanwhile\n")
 
     monkeypatch.setattr(merged_texts.Merging, "_merge", edited)

@@ -36,9 +36,9 @@ class FarPair(Pair):
     admit: Callable[[Open], Admitted] = staticmethod(as_asked)
     last: RemoteResult
 
-    def unite(self, **options: object) -> rdc.UniteReport:
+    def unite(self, **options: Any) -> rdc.UniteReport:
         self.events = []
-        given = replace(QUICK, **options)  # type: ignore[arg-type]
+        given = replace(QUICK, **options)
         self.last = unite_in_turns(
             self.left, self.right, given, self.events.append, near=self.near, admit=self.admit
         )

@@ -78,7 +78,7 @@ class Watched:
             if events is not None:
                 paths = frozenset(directories(side))
                 batch = Batch(frozenset() if trees else paths, paths if trees else frozenset(), (), False)
-                events.batch = batch  # type: ignore[attr-defined]
+                events.batch = batch  # type: ignore[attr-defined] # these are FakeEvents
         return tuple([sentry.is_stirred() for sentry in self.sentries])
 
     def ran(self, **options: Any) -> None:

@@ -1,5 +1,5 @@
 """The options that several verbs have: which files are chosen, and how much of a machine a run may use
-(--max-memory, --depth, --max-rate, --cluster and slices).
+(--depth, --max-rate, --cluster and slices).
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule |
         else:
             builder.add_pattern(os.fsencode(given.value), action)
     if words.has("--cvs-exclude"):
-        # As in rsync, they come after all others, wherever -C stands.
+        # They come after all others, wherever -C stands, as in rsync.
         builder.add_filter(b":C")
         builder.add_filter(b"-C")
     rules = builder.rules()
@@ -211,9 +211,7 @@ def read_rule_file(
     return data
 
 
-# What a run takes of machines.
-
-MAX_MEMORY = OPTIONS["max_memory"].options[0]
+# Limits on the use of machines.
 
 DEPTH = OPTIONS["depth"].options[0]
 
@@ -255,13 +253,6 @@ class OnCluster(Record):
     """Number of slices; None for a suitable one."""
     directory: str
     """The directory of the parts."""
-
-
-def read_max_memory(words: Words) -> int | None:
-    """Return the bytes of --max-memory, 0 for all of the machine's, or None if it is absent. Raises
-    UsageError."""
-    last = words.last("--max-memory")
-    return None if last is None else parsed_value(last, OPTIONS["max_memory"])
 
 
 def read_depth(words: Words) -> int:

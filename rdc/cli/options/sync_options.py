@@ -388,6 +388,13 @@ DELETE, KEEP, CONNECT, SHOW = "Delete", "Keep", "Connect", "Show"
 _DEFAULT_TITLE = "Always on, or the default (these cancel an earlier option, or do nothing)"
 
 
+def is_default(field: str, option: Option) -> bool:
+    """Return whether an option of a field asks for what holds without it: it only cancels another one."""
+    made = ((field, option.sets), *option.also)
+    restores = option.metavar is None and all(OPTIONS[name].default == value for name, value in made)
+    return restores or option.sets is ALWAYS
+
+
 def _group(title: str, stage: str, *, before: _Options = (), after: _Options = ()) -> OptionGroup:
     """Return the options of one title: those that the fields declare, `before` and `after` others. Those that
     only restore a default are in the group of `_DEFAULT_TITLE`."""
@@ -395,7 +402,7 @@ def _group(title: str, stage: str, *, before: _Options = (), after: _Options = (
         option
         for name, each in OPTIONS.items()
         for option in each.options
-        if (option.group or each.group) == title and not model.is_default(name, option)
+        if (option.group or each.group) == title and not is_default(name, option)
     ]
     options = (option for option in (*before, *declared, *after) if option.sets is not ALWAYS)
     return OptionGroup(title, tuple(options), stage)
@@ -404,7 +411,7 @@ def _group(title: str, stage: str, *, before: _Options = (), after: _Options = (
 def _defaults(*options: Option) -> OptionGroup:
     """Return the options that only restore a default: of the fields, and of `options`."""
     declared = (
-        option for name, each in OPTIONS.items() for option in each.options if model.is_default(name, option)
+        option for name, each in OPTIONS.items() for option in each.options if is_default(name, option)
     )
     without_field = (option for option in options if option.sets is ALWAYS)
     return OptionGroup(_DEFAULT_TITLE, (*declared, *without_field), names_only=True)

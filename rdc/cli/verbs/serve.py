@@ -6,10 +6,10 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 
-from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
-from rdc.cli.options.shared_options import MAX_MEMORY, read_max_memory
+from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words, parsed_value
 from rdc.cli.verb import HelpText, keep_freed_memory, short_help
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.model import sync as model
 from rdc.model.options import Option
 
 TYPE_CHECKING = False
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 SUMMARY = "answer syncs: one through a remote shell, or many as a daemon (rdc://)"
+
+MAX_MEMORY = model.OPTIONS["max_memory"].options[0]
 
 OPTIONS = (
     OptionGroup(
@@ -230,3 +232,10 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
         following=following,
         meeting=answer_meeting,
     )
+
+
+def read_max_memory(words: Words) -> int | None:
+    """Return the bytes of --max-memory, 0 for all of the machine's, or None if it is absent. Raises
+    UsageError."""
+    last = words.last("--max-memory")
+    return None if last is None else parsed_value(last, model.OPTIONS["max_memory"])

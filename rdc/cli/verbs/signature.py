@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -12,9 +11,6 @@ from rdc.cli.options.own_places import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.model.options import Option
-from rdc.progress import silent
-from rdc.report.json_output import path_fields
-from rdc.report.output import exact_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +86,7 @@ def _check_is_file(path: bytes) -> None:
 def _signed(path: bytes, params: ChunkParams, choice: CatalogChoice) -> SignatureTree:
     from rdc.catalog.catalog import opened_catalog
     from rdc.library.streams import sign_file
+    from rdc.progress import silent
 
     with choice.store() as chosen, opened_catalog(chosen, silent) as catalog:
         return sign_file(path, params, catalog)
@@ -110,6 +107,10 @@ def _mean(tree: SignatureTree, level: Level) -> float:
 
 
 def _json(path: bytes, tree: SignatureTree) -> str:
+    import json
+
+    from rdc.report.json_output import path_fields
+
     levels = [
         {
             "level": number,
@@ -134,6 +135,8 @@ def _json(path: bytes, tree: SignatureTree) -> str:
 
 
 def _text(path: bytes, tree: SignatureTree) -> str:
+    from rdc.report.output import exact_text, size_text
+
     lines = [
         f"path    {printable(path)}",
         f"size    {exact_text(tree.size)}",

@@ -340,7 +340,7 @@ def line_blocks(spans: Iterator[bytes]) -> Iterator[Buffer | None]:
         first, end = span.find(b"\n"), span.rfind(b"\n")
         if first < 0:
             waiting += len(span)
-            # What comes after the limit is dropped, so that the line stays known as too long.
+            # Bytes after the limit are dropped, so that the line stays known as too long.
             if waiting <= LINE_BYTES + 1:
                 parts.append(span)
             elif parts:

@@ -55,7 +55,7 @@ def differences(text: str, other: str, *, by_characters: bool = False) -> tuple[
     for at, (tag, start, end, other_start, other_end) in enumerate(codes):
         if tag == "equal":
             continue
-        # What differs up to the end of the window may only be moved by what differed before.
+        # A difference up to the end of the window may only be moved by an earlier one.
         is_last = WINDOW in (end, other_end)
         if found and (is_last or len(found) == SHOWN):
             break

@@ -406,7 +406,7 @@ class Storage:
         keeps = replace(self.facts.keeps, owner=self.facts.keeps.owner or self._insists)
         self.preserved = self._asked.also(keeps).both(self._source)
         every = replace(self._asked, modes=ALL_MODES, directory_modes=ALL_MODES)
-        # What a new entry gets is set as it is: its own time is no multiple yet.
+        # A new entry's time is set as it is: its own time is no multiple yet.
         made = self._made = replace(every.also(keeps), granularity=EXACT)
         self._makes_whole = made.owner and made.group and made.keeps_all_modes and not made.untimed
         self.times_files = made.is_timed(Kind.FILE)

@@ -39,10 +39,12 @@ def head_of(directory: int) -> bytes | None:
 def head_at(directory: int, entry: bytes) -> bytes | None:
     """Return the head of the store that is the entry of an open directory, or, for b"", that directory; None
     for no store, or a symlink."""
-    if not entry:
-        return head_of(directory)
+    return _head_at(entry, os.O_NOFOLLOW, directory) if entry else head_of(directory)
+
+
+def _head_at(path: bytes, flags: int = 0, directory: int | None = None) -> bytes | None:
     try:
-        fd = os.open(entry, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        fd = os.open(path, _DIRECTORY | flags, dir_fd=directory)
     except OSError:
         return None
     try:
@@ -78,16 +80,9 @@ def store_above(path: bytes) -> bytes | None:
     except OSError:
         return None  # a relative path, and the working directory is gone
     while True:
-        try:
-            fd = os.open(at, _DIRECTORY)
-        except OSError:
-            pass  # not there yet, or no directory: the one above it decides
-        else:
-            try:
-                if head_of(fd) is not None:
-                    return at
-            finally:
-                os.close(fd)
+        # The directory above decides about a path that does not exist yet, or is no directory.
+        if _head_at(at) is not None:
+            return at
         above = os.path.dirname(at)
         if above == at:
             return None
@@ -108,17 +103,6 @@ def check_local(source: bytes, destination: bytes) -> None:
         raise _refusal(target, is_store=is_store)
 
 
-def _head_at(path: bytes) -> bytes | None:
-    try:
-        fd = os.open(path, _DIRECTORY)
-    except OSError:
-        return None
-    try:
-        return head_of(fd)
-    finally:
-        os.close(fd)
-
-
 def comes_last(path: bytes, store: bytes = b"") -> bool:
     """Return whether an entry of the store at the path `store` is one that lists: it is of use once all packs
     are there."""
@@ -136,7 +120,7 @@ def check_opened(
     if source is not None:
         _check_copy(shown, options)
     levels = levels_to_store(directory)
-    # What would come into a store from a SRC without a slash is an entry of it, and no copy.
+    # A SRC without a slash would become an entry inside the store, not a copy of it.
     there = None if levels is not None and entry else head_at(directory, entry)
     if levels is None and there is None:
         return

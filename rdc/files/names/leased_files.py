@@ -398,7 +398,7 @@ class LeasedFiles(Closing):
             if found[at]:
                 continue
             try:
-                # What differs is compared once more, alone: if it changes meanwhile, that is named.
+                # A file that differs is compared once more, alone: a change meanwhile is reported.
                 name, found[at] = self._compare_alone(original, number, name, digest=digest)
             except FileError as error:
                 found[at] = error

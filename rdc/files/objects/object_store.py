@@ -356,7 +356,7 @@ class ObjectStore:
 
         import fsspec
 
-        # What matters to a user comes as an exception.
+        # An exception tells all that matters to a user.
         for name in ("s3fs", "botocore", "aiobotocore", "fsspec", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.rate = rate

@@ -157,7 +157,7 @@ class ClonedRanges:
             self._clone = None
         while self._clone is None and self._planned and self._planned[0].start < end:
             clone = self._planned.popleft()
-            # What is written and verified must stay, so nothing is cloned before `at`.
+            # Written and verified bytes must stay, so nothing is cloned before `at`.
             start = max(clone.start, -(-at // self._block) * self._block)
             if start >= clone.stop:
                 continue

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_ATIME: int = getattr(os, "O_NOATIME", 0)
-"""Only Linux has this flag."""
+"""A flag that only Linux has."""
 
 # O_NONBLOCK: if a fifo has replaced the file, opening it must not wait for a writer.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -134,7 +134,7 @@ class ConfinedRoot:
         self.reads = reads
         if reads.depth:
             self.depths = Depths(reads.depth)
-        # What is shown instead of what is there is no part of an identity that a listing gave.
+        # A stand-in that is shown for the real entry is no part of an identity that a listing gave.
         if reads.fakes:
             self.check.leave_out(ComparedFields(kind=False, size=False))
         if Kind.SYMLINK in reads.untimed:

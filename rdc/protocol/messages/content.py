@@ -237,7 +237,7 @@ class BlockRequest(Ranged, Message, Record):
     width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
     """Bytes of a fingerprint."""
     blank: Annotated[bool, Flag()] = False
-    """Whether x86 operands are masked before the fingerprints are computed."""
+    """True if x86 operands are masked before the fingerprints are computed."""
 
     @classmethod
     def of(cls, file: int, rows: array[int], size: int, width: int, *, blank: bool = False) -> BlockRequest:
@@ -396,12 +396,12 @@ class RangeRequest(Ranged, Message, Record):
     increasing and disjoint."""
     lengths: Annotated[tuple[int, ...], Column(limits.RANGES_PER_MESSAGE, lowest=1)]
     pack: Annotated[bool, Flag()] = False
-    """Whether the bytes may come as Literals: D has everything around them."""
+    """True if the bytes may come as Literals: D has everything around them."""
     claims: Annotated[Claims, Claimed()] = NO_CLAIMS
     """The content that D expects elsewhere in the file. A Correction precedes the answer wherever that is
     wrong."""
     blank: Annotated[bool, Flag()] = False
-    """Whether the claims are about content with masked x86 operands, which S sends as Targets."""
+    """True if the claims are about content with masked x86 operands, which S sends as Targets."""
 
     @classmethod
     def of(
@@ -468,7 +468,7 @@ class FileRequest(AboutFiles, Message, Record):
 
     files: Files
     packing: Annotated[int, Integer(0, 2)] = 0
-    """How hard S compresses them. 0: as S finds best; 1: quickly; 2: not at all, because D has measured a
+    """The effort of S's compression. 0: as S finds best; 1: quick; 2: none, because D has measured a
     line that is faster than that."""
 
 

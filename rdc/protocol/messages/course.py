@@ -167,7 +167,7 @@ class Rules(Message, Record):
 
     rules: Annotated[tuple[FilterRule | DirectoryRules, ...], RulePart()]
     last: Annotated[bool, Flag()]
-    """Whether no other Rules follow."""
+    """True if no other Rules follow."""
 
 
 @message(60, by=EITHER, when=(OPENING, LISTING, ASKING))
@@ -179,7 +179,7 @@ class Selected(Message, Record):
     names: Annotated[tuple[bytes, ...], Strings(limits.SELECTED_PER_MESSAGE, limits.SELECTED_MESSAGE_BYTES)]
     """The values of rdc.model.selection."""
     last: Annotated[bool, Flag()]
-    """Whether no other Selected follows."""
+    """True if no other Selected follows."""
 
     def check(self) -> str | None:
         for name in self.names:
@@ -209,7 +209,7 @@ class Describe(Message, Record):
     if a manifest does not pay."""
 
     whole: Annotated[bool, Flag()]
-    """Whether S lists every directory as it walks. Otherwise S sends a Manifest, about which D asks."""
+    """True if S lists every directory as it walks. Otherwise S sends a Manifest, about which D asks."""
     kept: Annotated[Preserved, PreservedCode()]
     """The metadata that D preserves. The manifest's digests cover it, without what S's Start excludes."""
 
@@ -259,7 +259,7 @@ class ListingPart(Message, Record):
     first: Ordinal
     """Ordinal of the first entry of this part: entries count from 0 over all listings of the session."""
     last: Annotated[bool, Flag()]
-    """Whether the directory is complete."""
+    """True if the directory is complete."""
     listing: Annotated[Listing, ListingColumns()]
 
     def check(self) -> str | None:
@@ -445,7 +445,7 @@ class RowsPart(Message, Record):
     counts: Annotated[tuple[int, ...], Column(limits.TIER_NODES, lowest=1)]
     """Entries per node in this part. The first node may continue from the last part."""
     last: Annotated[bool, Flag()]
-    """Whether the last node is complete."""
+    """True if the last node is complete."""
     rows: Annotated[Rows, RowColumns()]
 
     def check(self) -> str | None:
@@ -564,7 +564,7 @@ class Watch(Message, Record):
     """S, before Start: it watches its tree, and the session goes on after Done."""
 
     again: Annotated[bool, Flag()]
-    """Whether S watched before and D then had everything. An empty destination then means a different
+    """True if S watched before and D then had everything. An empty destination then means a different
     tree."""
     origin: Annotated[bytes, Blob(ORIGIN_BYTES, ORIGIN_BYTES)]
     """Opaque id of the directory that S watches; it differs for another directory at the same path."""
@@ -575,7 +575,7 @@ class Turn(Message, Record):
     """S, after Done: begins a turn. Requests, ordinals and rounds start again from 0."""
 
     whole: Annotated[bool, Flag()]
-    """Whether the trees are compared as at the start of a session. Otherwise S announces changes."""
+    """True if the trees are compared as at the start of a session. Otherwise S announces changes."""
 
 
 @message(52, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)

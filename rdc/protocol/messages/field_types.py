@@ -115,8 +115,7 @@ def _split(what: str, blob: bytes, longest: int) -> tuple[bytes, ...]:
 
 
 def slice_listing(listing: Listing) -> Iterator[Listing]:
-    """`listing` in consecutive parts that each fit one frame; at least one, which is `listing` itself if it
-    fits."""
+    """Yield `listing` in consecutive parts that each fit one frame. If all of it fits, yield it itself."""
     if sum(map(len, listing.names + listing.targets)) + len(listing) * (ROW_BYTES + 2) <= PART_BYTES:
         yield listing
         return

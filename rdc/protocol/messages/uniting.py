@@ -161,11 +161,11 @@ class Meet(Message, Record):
     """Entries that the dialler's directory had in common with one at this place. Then an empty one is no
     directory to fill."""
     location: Annotated[bytes, Path()]
-    """Where the dialler's directory is, for texts alone."""
+    """The place of the dialler's directory, for texts alone."""
     rules: Annotated[bytes, Blob(0, limits.UNITE_RULES_BYTES)]
     """The rules of the pair, as a line of the file `rules`; empty for none."""
     keeps: Annotated[Preserved, PreservedCode()]
-    """What the dialler's file system keeps, as far as that is known."""
+    """The metadata that the dialler's file system keeps, as far as known."""
 
     def check(self) -> str | None:
         for name in ("root", "other"):
@@ -185,7 +185,7 @@ class Met(Message, Record):
     told: Annotated[int, Integer(0, 127)]
     """Flags of Told."""
     tree: Annotated[bytes, Blob(0, 16)]
-    """Without a common ancestor: the digest of its tree."""
+    """The digest of its tree, if there is no common ancestor."""
     entries: Count
     known: Count
     """The known entries, as in Meet."""
@@ -197,7 +197,7 @@ class Met(Message, Record):
     """The rules that it keeps, if they are others, and later ones; otherwise empty. Nothing was listed then.
     """
     keeps: Annotated[Preserved, PreservedCode()]
-    """What its file system keeps, as far as that is known."""
+    """The metadata that its file system keeps, as far as known."""
 
     def check(self) -> str | None:
         if len(self.root) not in (0, ROOT_ID_BYTES):

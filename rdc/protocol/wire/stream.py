@@ -191,7 +191,7 @@ class CompressionLevel(Record):
     level: int
     """zstd level, 1 to 19; 0 sends everything raw. Higher levels need several hundred MB per stream."""
     far: bool = False
-    """Whether zstd also looks for distant matches (long-distance matching)."""
+    """True if zstd also looks for distant matches (long-distance matching)."""
     min_match: int = 0
     """Bytes of the shortest match; 0 for the level's default."""
     hash_log: int = 0

@@ -86,7 +86,7 @@ class DestinationTurn:
         self.manifest = Manifest()
         """The source's tree, as far as it is known."""
         self.is_built = False
-        """Whether the parts are made. If not, the digests of both manifests showed that nothing is to be
+        """True if the parts are made. If not, the digests of both manifests showed that nothing is to be
         done."""
         self.skipped: SkippedEntries | None = None
         """Entries that options or reserved names leave alone. None if neither links nor xattrs need them."""

@@ -196,7 +196,7 @@ class Deletion:
         self._unread_rules: set[bytes] = set()
         """Rule files with a problem, which were reported."""
         self._leaves_backup = root.writes.backups is not None and root.writes.backups.beside
-        """Whether a deleted file leaves a backup in its directory, which then stays."""
+        """True if a deleted file leaves a backup in its directory, which then stays."""
         self.deleted = 0
         self.refused = 0
 

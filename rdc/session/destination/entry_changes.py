@@ -719,7 +719,7 @@ class EntryChanges:
                 return replaced
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
-            # As in rsync, a new link without the source's mtime has another one.
+            # A new link without the source's mtime has another one, as in rsync.
             timed = Difference.TIME if Kind.SYMLINK in self._root.reads.untimed else Difference.NONE
             decision = Decision(
                 decision.change,

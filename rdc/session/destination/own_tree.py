@@ -350,7 +350,7 @@ class OwnTree:
 
             self._attributes = TreeXattrs(root, kinds)
         self.identities: TreeIdentities | None = None
-        """Which entries the last walk found; None: none was begun."""
+        """The entries that the last walk found; None: none was begun."""
         self.further = b""
         """Digest of the links and attributes of the last walk; valid after `digest`."""
         self._root = root

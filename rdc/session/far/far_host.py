@@ -73,7 +73,7 @@ class FarHost(Protocol):
     name: str
     """The text as the user wrote it."""
     asks: bool
-    """Whether the dial may ask a person for a password."""
+    """True if the dial may ask a person for a password."""
 
     def dial(self) -> Wire:
         """Return a connection, which the caller closes. Raises RdcError."""

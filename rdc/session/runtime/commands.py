@@ -221,9 +221,9 @@ class Pace(Record):
     timeout: int
     """Seconds without a byte in either direction after which the session ends."""
     tries: bool = False
-    """Whether new files may go without compression if they end sooner."""
+    """True if new files may go without compression if they end sooner."""
     packs: bool = False
-    """Whether everything is compressed, as the user wants it."""
+    """True if everything is compressed, as the user wants it."""
 
 
 def pace_of(options: SyncOptions) -> Pace:

@@ -88,7 +88,7 @@ BEAT_BYTES = 64
 """Most waiting bytes that one sign of life moves: few enough to ignore a bandwidth limit."""
 
 REFUSE_SECONDS = 5.0
-"""How long to try to send the remote side the reason for stopping. The remote side may be stuck."""
+"""The time limit for sending the remote side the reason for stopping. The remote side may be stuck."""
 
 
 class ByteLink:
@@ -112,7 +112,7 @@ class ByteLink:
         self._waiting = 0
         """Bytes in `_outgoing`."""
         self._all_taken = False
-        """Whether the last write took its whole piece."""
+        """True if the last write took its whole piece."""
         self._spoke = self._heard = time.monotonic()
 
     @property
@@ -459,7 +459,7 @@ class Runner(Generic[T]):
                 case Flush():
                     connection.flush()
                     if connection.pending and not self._handed_over:
-                        # What was polled before does not count: these bytes have not been tried yet.
+                        # An earlier poll does not count: these bytes have not been tried yet.
                         self._handed_over = True
                         return
                     polled = self._handed_over = False
@@ -578,7 +578,7 @@ def run(
                 if runner.over:
                     break
                 if runner.sends:
-                    # What was queued before may wait for a remote side that is busy, not for the link.
+                    # Bytes queued earlier may wait for a busy remote side, not for the link.
                     is_full = connection.pending >= PENDING_HIGH
                     until = PENDING_LOW if is_full else runner.most_queued // 2
                     runner.policy.note_delay(*link.drain(until), by_link=is_full)

@@ -1,4 +1,4 @@
-"""Whether new files end sooner without compression: the source of a session tries both, and compares.
+"""The choice between compressed and plain new files: the source of a session tries both, and compares.
 
 Through a pipe, or over a line of several Gbit/s, to compress a file takes longer than to send it. Only the
 bytes of content that get through in a second tell: the destination may be what takes the time. So a window of
@@ -16,10 +16,10 @@ FIRST_RUN_BYTES = 32 << 20
 """Bytes of content that then go in the better way."""
 
 RUN_GROWTH = 4
-"""How many times as long the next run is."""
+"""The length of the next run, as a multiple of the last one."""
 
 BETTER = 1.25
-"""How many times as fast content must get through without compression. Content that cannot be compressed at
+"""The speed that content must reach without compression, as a multiple. Content that cannot be compressed at
 all gets through at the same rate in both ways."""
 
 

@@ -159,7 +159,7 @@ class FileSender:
         self._waiting = _Waiting()
         self._sent = SentContents()
         self._content = Content.NEW
-        """What is being sent, for its compression."""
+        """The content that is being sent, for its compression."""
 
     def send(self, files: tuple[int, ...], round_: int, packing: int = 0) -> Conversation[None]:
         """Send these files. `packing`: as in FileRequest. Raises ProtocolError for entries that are no

@@ -107,7 +107,7 @@ class Chunks(NamedTuple):
     digests: bytes
     """32 bytes per chunk."""
     times: int
-    """How often the content occurs in a row."""
+    """The number of times that the content occurs in a row."""
 
 
 class OpenBase:
@@ -122,7 +122,7 @@ class OpenBase:
         self.source = source
         self.tree = tree
         self.offsets = chunk_offsets(tree)
-        """Where the chunk of each record begins."""
+        """The position at which the chunk of each record begins."""
 
     def chunk(self, row: int, length: int, read: Reader | None = None) -> Chunks:
         """Return the chunk of one record, of `length` bytes."""

@@ -62,7 +62,7 @@ class Rebuilt(Record):
     content: bytes
     """The content of these files, back to back."""
     literals: int
-    """How many of its bytes came from the source."""
+    """The number of its bytes that came from the source."""
 
 
 class Bundle:

@@ -91,7 +91,7 @@ class ListedEntries:
         if self._files[first : first + len(files)] == array("Q", files):
             return self._identities.chosen(range(first, first + len(files)))
         rows = [bisect_left(self._files, file) for file in files]
-        # What is not noted has the row where it would be: behind the last, or one that another entry has.
+        # An entry that is not noted has the row where it would be: after the last, or that of another entry.
         if any(
             self._files[row : row + 1] != array("Q", (file,)) for row, file in zip(rows, files, strict=True)
         ):
@@ -147,7 +147,7 @@ class FileCommits:
         self._entries = entries
         self._events = events
         self.owner = owner
-        """Whether the run sets owners and groups."""
+        """True if the run sets owners and groups."""
         self._dry = dry
         self._before_writing = before_writing
         self._decisions = FileDecisions()

@@ -84,7 +84,7 @@ class ContentChecks(Transfer):
         self._marks = bytearray()
         """The marks of each file, one byte per file: there may be a million files."""
         self._asked = 0
-        """How many files are _ASKED."""
+        """The number of files that are _ASKED."""
         self._candidates = FileQueue()
         """Files of groups that differ, to be compared one by one."""
         self._roots: dict[int, _Root] = {}
@@ -272,7 +272,7 @@ class ContentChecks(Transfer):
         """Return the root of a local file. None: its size differs or it cannot be read; it is replaced."""
         context = self._context
         entry = context.manifest.entry(file)
-        # As in `_many_roots`: an equal file gets another ctime.
+        # An equal file gets another ctime, as in `_many_roots`.
         passing = bool(self._marks[file] & _TOUCHED)
         try:
             with context.root.open_read(entry.path) as source:

@@ -149,7 +149,7 @@ class PartialFiles:
         self._root = root
         self._names: dict[bytes, list[bytes]] = {}
         self.any_found = False
-        """Whether any listing found such names. Most runs find none."""
+        """True if any listing found such names. Most runs find none."""
         self._elsewhere: list[Leftovers | PartialDirectory] = []
         if root.writes.distant is not None:
             from rdc.files.replace.delayed_group import Leftovers
@@ -162,7 +162,7 @@ class PartialFiles:
                 self._elsewhere.append(root.writes.partials)
         self.any_found = any(self._elsewhere)
         self._owners: dict[bytes, Leftovers | PartialDirectory] = {}
-        """Where each path that begins with a slash is."""
+        """The place of each path that begins with a slash."""
 
     def note(self, directory: bytes, names: list[bytes]) -> None:
         """Store the reserved names that a listing found in a directory."""
@@ -357,7 +357,7 @@ class Terms(Record):
     here: bool = False
     """The source is in this process."""
     uses_content: bool = True
-    """Whether content and extended attributes of entries that are here may serve for new ones and be
+    """True if content and extended attributes of entries that are here may serve for new ones and be
     compared with them. False for a source that must not learn of them: it sends whole what differs by kind,
     size or time."""
 
@@ -458,7 +458,7 @@ class Destination:
         """Changed files come whole."""
         self.meter = LineMeter()
         self.guesses = Guesses()
-        """Which of the source's claims about local content did not hold."""
+        """The source's claims about local content that did not hold."""
 
     def begin(
         self,

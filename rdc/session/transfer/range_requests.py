@@ -231,7 +231,7 @@ class AskedRanges(Record):
     requests: list[RangeRequest]
     """Empty if there is nothing to ask."""
     offsets: RangeOffsets
-    """Where the literals belong in the file."""
+    """The positions of the literals in the file."""
     known: array[int]
     """The ranges that the literals are compressed with, as rows (offset, length)."""
     corrections: Corrections

@@ -274,7 +274,7 @@ class Rebuild:
                 recipes.append(array("Q", (LITERAL, 0, chunk.length)).tobytes())
         instructions = b"".join(recipes)
         wanted, reads, sources = plan_reads(instructions, CLOSE_BYTES)
-        # Whether all ranges of the base cloned here were read from the clone.
+        # True if all ranges of the base cloned here were read from the clone.
         from_clone, copied = False, []
         for base, rows in by_base(array("Q", reads)):
             cloned = None if self._clones is None else self._clones.read_ranges(base, rows, sum(lengths))
@@ -454,7 +454,7 @@ class FileFetch:
         self._known = array("Q")
         """The ranges that expected literals are compressed with, as rows (offset, length)."""
         self._offsets: RangeOffsets | None = None
-        """Where expected literals belong in the file."""
+        """The positions of expected literals in the file."""
         self._corrections: Corrections | None = None
         """The source's corrections, once literals are requested."""
         self._sources: list[SourceFile] = []

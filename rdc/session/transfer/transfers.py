@@ -40,7 +40,7 @@ class Transfers:
         self._context = context
         self._progress = context.progress
         self._in_use: list[Transfer] = []
-        """In order of rank."""
+        """The transfers in order of rank."""
         self._takers: dict[type[messages.Message], list[Transfer]] = {}
         """The parts that may have asked for a message, by its type."""
         self._wholes: WholeFiles | None = None
@@ -272,7 +272,7 @@ class Transfers:
         even before all files are known."""
         if self._planned and self._small:
             self._start_small()
-        # What is added meanwhile has a later rank, and its turn in this loop.
+        # A file that is added meanwhile has a later rank, and its turn in this loop.
         at = 0
         while at < len(self._in_use):
             transfer = self._in_use[at]
@@ -294,7 +294,7 @@ class Transfers:
             yield from self._choice.heard(message)
         deltas = self._deltas
         if isinstance(message, messages.FileFailed) and deltas is not None and deltas.stale.concerns(message):
-            # What came unasked is answered before what was asked for later, its traits for example.
+            # Unasked messages, such as traits, are answered before later requests.
             yield from deltas.take(message, received.round + 1)
             return
         for transfer in self._takers.get(type(message), ()):

@@ -66,9 +66,9 @@ class WayChoice(Transfer):
         self._window = 0
         """Bytes of content of the window that is arriving; 0: none is."""
         self._packing = Packing.AS_EVER
-        """How it is packed."""
+        """Its packing."""
         self._begun = self._last = AskArrival()
-        """When it was asked for, or the last other message before it came; when its last message came."""
+        """The time of its request, or of the last other message before it; the time of its last message."""
         self._lead = 0.0
         """Seconds from `_begun` until the source could begin with it."""
 

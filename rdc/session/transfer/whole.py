@@ -183,7 +183,7 @@ class WholeFiles(Transfer):
         """Bytes of the arriving file so far, written or skipped."""
         self._writer: Threads | None = None
         self.packing = Packing.AS_EVER
-        """How the next requested files are compressed."""
+        """The compression of the next requested files."""
 
     @property
     def idle(self) -> bool:

@@ -68,7 +68,7 @@ class IdMapping(Record, frozen=False):
         for rule in self.rules:
             if rule.matches(number, name):
                 return rule.to
-        # As in rsync, root is never taken for another user because of a name.
+        # Root is never taken for another user because of a name, as in rsync.
         found = self.look_up(name) if self.look_up is not None and name and number else None
         return number if found is None else found
 
@@ -106,7 +106,7 @@ class OwnerMapping(Record, frozen=False):
     users: IdMapping
     groups: IdMapping
     applies: bool = True
-    """Whether owners are kept. Otherwise none changes."""
+    """True if owners are kept. Otherwise none changes."""
     own: tuple[bytearray, bytearray] | None = None
     """The columns that `unmapped` replaced."""
 

@@ -168,7 +168,7 @@ class _LookUp:
         """`several`: there are several origins, so the base is above all of them."""
         self._site = site
         self._filters = filter_list(options.rules)
-        self._ignores_missing = options.passes_over_missing
+        self._ignores_missing = options.ignore_missing_args or options.delete_missing_args
         self._deletes_missing = options.delete_missing_args
         self._several = several
         self._base: Root | None = site.open_base() if several else None

@@ -53,9 +53,9 @@ class SourceTree(Record):
     origins: tuple[Root, ...] = ()
     """One directory above selected paths for each file system that they are on."""
     prunes: bool = False
-    """Whether directories take no part that hold nothing but directories."""
+    """True if directories that contain nothing but directories are left out."""
     published: bool = False
-    """Whether it is in a store on the web or in one file."""
+    """True if it is in a store on the web or in one file."""
 
     @classmethod
     def open(

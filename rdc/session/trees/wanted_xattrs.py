@@ -144,7 +144,7 @@ class WantedXattrs:
 
     def __init__(self, kinds: AttributeKinds, *, guards: bool = True) -> None:
         self.guards = guards
-        """Whether modes are narrower until entries have their access ACLs; see bits_before_acl. Not where an
+        """True if modes are narrower until entries have their access ACLs; see bits_before_acl. Not where an
         ACL is only kept, and the mode does not depend on it."""
         self.kinds = kinds
         """The kinds that both sides preserve."""

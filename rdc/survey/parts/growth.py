@@ -64,7 +64,7 @@ def _bytes_by_type(locations: ChunkLocations) -> dict[bytes, int]:
 def _directories(before: dict[bytes, int], now: dict[bytes, int]) -> tuple[DirectoryGrowth, ...]:
     changes = {path: now.get(path, 0) - before.get(path, 0) for path in {**before, **now}}
     chosen: list[bytes] = []
-    # Of equal changes the deeper directory comes first, so that it keeps those above it out.
+    # The deeper directory comes first among equal changes, so that it keeps those above it out.
     for path in sorted(changes, key=lambda path: (-abs(changes[path]), -len(path), path)):
         if not changes[path] or len(chosen) == ROWS:
             break

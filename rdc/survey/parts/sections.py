@@ -103,7 +103,7 @@ def read_sections(
     while True:
         tag, (size, length) = file.begin()
         most = PART_SECTION_BYTES if limits is None else limits.get(tag, PART_SECTION_BYTES)
-        # What cannot be packed takes a little more.
+        # Incompressible data takes a little more.
         if size > most or length > most + (most >> 8) + STORED_OVERHEAD:
             raise file.damaged(f"at most {most} bytes", f"a section of {max(size, length)}")
         stored = file.stored(tag, length)

@@ -47,7 +47,7 @@ def write_html(report: ScanReport, output: Output, origin: PageOrigin, price: fl
 
 def scan_html(report: ScanReport, origin: PageOrigin | None = None, price: float | None = None) -> str:
     """Return the page. `origin`: None for this machine and moment. `price`: of storage, in EUR a terabyte;
-    then what can be won is also told in money."""
+    then the savings are also stated in money."""
     sentence = headline(report)
     return "".join(
         (
@@ -56,7 +56,7 @@ def scan_html(report: ScanReport, origin: PageOrigin | None = None, price: float
             "".join(paragraph(note, "note") for note in _notes(report)),
             f'<p class="advice">{_advice(report, price)}</p>\n',
             cards(_cards(report)),
-            section("What can be won", _offers_table(report, price)),
+            section("What can be reclaimed", _offers_table(report, price)),
             section("Growth", *_growth(report)),
             section("Largest groups of identical files", _identical(report)),
             section("Sizes by directory", _directories(report), _UNIQUE_OR_NOT),
@@ -115,7 +115,7 @@ def _cards(report: ScanReport) -> Iterator[tuple[str, str, str]]:
         yield "already shared", size_text(report.already_shared_bytes), shared
 
 
-# What can be won, and how.
+# The savings, and how to reach them.
 
 
 class Offer(Record):

@@ -187,9 +187,19 @@ UNBOUNDED = 1 << 20
 
 
 def print_scan(
-    report: ScanReport, stream: TextIO, *, terminal: bool, color: bool, width: int | None = None
+    report: ScanReport,
+    stream: TextIO,
+    *,
+    terminal: bool,
+    color: bool,
+    width: int | None = None,
+    page: bool = False,
 ) -> None:
-    """Write the report to `stream`. `width` in columns; None: the terminal's, or unbounded."""
+    """Write the report to `stream`.
+
+    `width` in columns; None: the terminal's, or unbounded. `page`: True if a page is written, too, which has
+    all that a terminal leaves out.
+    """
     from rich.console import Console
 
     console = Console(
@@ -212,7 +222,7 @@ def print_scan(
             _overlaps(console, report)
             _similar(console, report)
     console.print(_coverage(report))
-    if terminal and (more := _left_out(report)):
+    if terminal and not page and (more := _left_out(report)):
         console.print(f"with --html=FILE or in a pipe also: {more}")
 
 

@@ -161,5 +161,5 @@ def test_a_confined_source_follows_within_alone(tmp_path: Path) -> None:
     named = {line.split(": ")[1] for line in ended.complaints if "leads out of the served directory" in line}
     assert named == {"a/out", "b/out", "away", "to-a/out"}
     found = below(top / "d")
-    assert found[b"to-a/sub/g"].content == found[b"b/to-dir/g"].content == b"22"  # type: ignore[union-attr]
+    assert found[b"to-a/sub/g"].content == found[b"b/to-dir/g"].content == b"22"  # type: ignore[union-attr] # both are files
     assert not any(isinstance(node, File) and node.content in {b"x", b"yy"} for node in found.values())

@@ -62,9 +62,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     shell = ("ssh",) if command is None else read_command(command, f"-e {command}", RSH_EXAMPLE)
 
     from rdc.install.install import ask_machine, list_versions, remove, send
-    from rdc.report.output import CONNECTING
 
-    with waiting(environment, CONNECTING):
+    with waiting(environment, "connecting"):
         machine = ask_machine(shell, host)
     if parsed.has("--list"):
         environment.data(f"{printable_lines(list_versions(shell, host, machine))}\n")

@@ -8,9 +8,8 @@ import os
 import sys
 
 from rdc.errors import UsageError
-from rdc.lean.checks import Checked, check_argument, check_fields
 from rdc.lean.records import Record
-from rdc.model.options import check_path
+from rdc.model.options import check_path, check_types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ DEFAULT_PORT = 8730
 """Default TCP port of a daemon. No port is registered for it; rsync's is 873."""
 
 
-class Location(Checked, Record):
+class Location(Record):
     """A directory or file, here or on another host. Raises TypeError for a wrong type.
 
     >>> import rdc
@@ -37,6 +36,9 @@ class Location(Checked, Record):
     home directory; for a daemon it is MODULE or MODULE/PATH."""
     port: int | None = None
     """TCP port of a daemon on `host`; None if a remote shell reaches `host`."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
     @property
     def inner(self) -> bytes:
@@ -71,11 +73,11 @@ class FarList(Record):
     """`relative` of the options that it belongs to, which `rdc.sync` puts here for the remote side."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_types(self)
         check_path("FarList.path", self.path)
 
 
-class RemoteShell(Checked, Record):
+class RemoteShell(Record):
     """The command that starts the far rdc: `command... HOST program serve --stdio`.
 
     >>> import rdc
@@ -85,6 +87,9 @@ class RemoteShell(Checked, Record):
 
     command: tuple[str, ...] = ("ssh",)
     program: str = "rdc"
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 def is_web(path: bytes) -> bool:
@@ -105,6 +110,8 @@ def parse_location(text: str, *, published: bool = False) -> Location:
         >>> rdc.parse_location("me@host:backup/").host
         'me@host'
     """
+    from rdc.lean.checks import check_argument
+
     check_argument("parse_location", "text", text, str)
     if not text:
         raise UsageError("a location is empty; to sync the current directory, write .")

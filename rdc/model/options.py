@@ -471,7 +471,8 @@ def _id(digits: bytes, shown: str) -> int:
 # A reader raises ValueError with what is expected; the command line puts the option in front of it.
 
 
-def _check_types(record: object) -> None:
+def check_types(record: object) -> None:
+    """Check the types of a record's fields, as check_fields does."""
     # Most starts need the declarations of options and make no such value.
     from rdc.lean.checks import check_fields
 
@@ -493,7 +494,7 @@ class Backup(Record):
     """Relative to the destination, or absolute; None: beside the entry."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         if b"/" in self.suffix or len(self.suffix) > limits.NAME_BYTES or not (self.suffix or self.directory):
             raise ValueError("Backup.suffix: the end of a name is expected, and needed without a directory")
         if self.directory is not None:
@@ -536,7 +537,7 @@ class Alternates(Record):
     """1 to 20, the preferred one first. Each is relative to the destination, or absolute."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         number = len(self.directories)
         if not 1 <= number <= limits.ALTERNATE_DIRECTORIES:
             raise ValueError(f"Alternates: {number} directories, the limit is {limits.ALTERNATE_DIRECTORIES}")
@@ -568,7 +569,7 @@ class KeepUndo(Record):
     """Days for which each sync is kept."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         if (self.size is None) == (self.days is None):
             raise ValueError("KeepUndo: expected bytes or days")
         for name, value, most in (
@@ -591,7 +592,7 @@ class FileList(Record):
     """A path may have "/./" in it, as in rsync: what is in front of it is not kept."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
 
 
 class LinkChoice(Record):

@@ -328,6 +328,12 @@ class StoreReader:
         with self._lock:
             return self.frame(self._place_of(key)[1])
 
+    def extent(self, key: bytes) -> tuple[int, int]:
+        """Return the offset of the chunk with this key in its frame, which `facts` returns, and its bytes.
+        Raises FileError if the store has none."""
+        with self._lock:
+            return self._extent(self._place_of(key)[0])
+
     def length(self, key: bytes) -> int:
         """Return the bytes of the chunk with this key. Raises FileError if the store has none."""
         with self._lock:

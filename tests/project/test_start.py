@@ -183,7 +183,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
 def test_the_help_of_a_verb_without_options_of_a_sync(tmp_path: Path, verb: str) -> None:
     start = started(tmp_path, verb, "--help=all")
     assert start.code == 0
-    jobs = {"rdc.lean.checks", "rdc.model.location", "rdc.model.sync", "rdc.report.output"}
+    jobs = {"rdc.lean.checks", "rdc.lean.typed", "rdc.model.location", "rdc.model.sync", "rdc.report.output"}
     check(start, heavy=jobs)
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -331,3 +332,22 @@ def test_a_clock_set_back_changes_nothing(
     monkeypatch.undo()
     with PackStore.open(os.fsencode(store)) as opened:
         assert [opened.snapshot(number).number for number in opened.numbers()] == [1, 2]
+
+
+def test_a_file_that_changes_everywhere_each_day_takes_the_changes_alone(tmp_path: Path) -> None:
+    """As a database does. A delta that skips generations is made against the parts of the old one that lay
+    where its own are now, also if the frames between have other ends."""
+    drawn, size = random.Random(5), 4 << 20
+    content = bytearray(drawn.randbytes(size))
+    (tmp_path / "tree").mkdir()
+    sizes = []
+    for _ in range(9):
+        for _ in range(100):
+            content[drawn.randrange(size)] ^= 1
+        at = drawn.randrange(size)
+        content[at:at] = drawn.randbytes(50)
+        (tmp_path / "tree" / "file").write_bytes(content)
+        put_tree(tmp_path / "tree", tmp_path / "st")
+        sizes.append(sum(path.stat().st_size for path in (tmp_path / "st").rglob("*.pack")))
+    added = [after - before for before, after in pairwise(sizes)]
+    assert max(added) < 30_000, added

@@ -14,12 +14,14 @@ from functools import cache, partial
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
 from rdc.files.base.syscalls import unshare_working_directory
 from rdc.lean.records import Record
-from rdc.lean.typed import TypeVar
 from rdc.limits import NAME_BYTES, PATH_BYTES, PATH_DEPTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 # Checks relative paths below a root: bytes, plain names joined by single slashes.
@@ -79,7 +81,6 @@ def _refused(path: bytes, found: str) -> FileError:
 # - A call on an entry that is open as a path is made on a descriptor of the same entry, opened again.
 # - What neither can do raises WithoutProcError.
 
-T = TypeVar("T")
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _REGULAR = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

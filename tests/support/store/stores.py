@@ -61,11 +61,11 @@ def put_tree(
     problems: Problems | None = None,
     catalog: SignatureStore | None = None,
 ) -> StoreReport:
-    """Put a directory into a store, in the series `tree` unless `options` say otherwise."""
+    """Put a directory into a store, in the series `tree` and empty or not, unless `options` say otherwise."""
     return put(
         os.fsencode(source),
         os.fsencode(store),
-        options or StoreOptions(name="tree"),
+        options or StoreOptions(name="tree", force_empty=True),
         problems or Problems(),
         catalog or NoCatalog(),
     )

@@ -2,7 +2,7 @@
 
 import gc
 
-from rdc.lean.signals import signal
+from rdc.lean.enums import signal
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import sys
 from rdc.cli.environment import Environment, OutputClosedError, process_environment
 from rdc.cli.verb import VERBS, load_verb, load_verbs, run_with_settings
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
-from rdc.lean.signals import signal
+from rdc.lean.enums import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -259,7 +259,7 @@ def stop_requests() -> Iterator[threading.Event]:
     """
     import threading
 
-    from rdc.lean.signals import signal
+    from rdc.lean.enums import signal
 
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""Enumerations without the cost of loading `enum` at each start.
+"""Enumerations without the cost of loading `enum` at each start, and `signal`, which loads it for its own.
 
 Where `enum` is loaded already, its own are used: that costs nothing more. So a program that imports rdc gets
 those of `enum`: rdc/__init__.py loads it first. The command `rdc` alone has the classes of this module, which
@@ -7,6 +7,9 @@ no other program sees. To a type checker they ARE those of `enum`.
 They do what those do, without `auto`, members with `__init__`, values that are no member's, other flags, the
 refusal to change a finished class, and a combination's names other than those of its single bits.
 
+`signal` takes all its functions and numbers from `_signal`, and makes enumerations of the numbers. Alone, the
+command has `_signal`, without `Signals` and `Handlers`.
+
 rdc/lean/LEAN.md has what it saves, measured.
 """
 
@@ -14,9 +17,14 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["Enum", "EnumType", "IntEnum", "IntFlag"]
+__all__ = ["Enum", "EnumType", "IntEnum", "IntFlag", "signal"]
 
 TYPE_CHECKING = False  # as in typing
+if TYPE_CHECKING or "signal" in sys.modules:
+    import signal
+else:
+    import _signal as signal
+
 if TYPE_CHECKING or "enum" in sys.modules:
     from enum import Enum, EnumType, IntEnum, IntFlag
 else:

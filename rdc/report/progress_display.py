@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
+from rdc.lean.enums import signal
 from rdc.lean.records import Record
-from rdc.lean.signals import signal
 from rdc.progress import ItemChanged, PlanKnown, Progressed
 from rdc.report.output import counted, duration_text, rate_text, size_text
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 from rdc.errors import CommandMissingError, UsageError, printable
-from rdc.lean.signals import signal
+from rdc.lean.enums import signal
 from rdc.lean.typed import Protocol
 from rdc.transport.base import Exchange, timed_out
 

@@ -14,20 +14,21 @@ from tests.support.project_paths import modules, name_of
 
 NAME = r"[A-Za-z]\w*"
 FORM = re.compile(rf"{NAME}( \| {NAME})*|tuple\[{NAME}( \| {NAME})*, \.\.\.\]( \| None)?")
+CHECKS = re.compile(r"check_(fields|types)\(self\)")
 
 
 def checked_records() -> list[tuple[str, str]]:
-    """Return the module and name of each class that calls check_fields, or is Checked."""
+    """Return the module and name of each class that calls check_fields or check_types, or is Checked."""
     found = []
     for path in modules():
         text = path.read_text()
-        if "check_fields(self)" in text or "(Checked)" in text:
+        if CHECKS.search(text) or "Checked" in text:
             found += [
                 (name_of(path), node.name)
                 for node in ast.walk(ast.parse(text))
                 if isinstance(node, ast.ClassDef)
                 and node.name != "Checked"
-                and ("check_fields(self)" in ast.unparse(node) or "Checked" in map(ast.unparse, node.bases))
+                and (CHECKS.search(ast.unparse(node)) or "Checked" in map(ast.unparse, node.bases))
             ]
     return found
 

@@ -7,6 +7,7 @@ import enum
 import importlib.util
 import json
 import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -179,3 +180,29 @@ assert pickle.loads(pickle.dumps(ExitCode.USAGE)) is ExitCode.USAGE
 def test_members_of_this_process_are_pickled() -> None:
     for member in rdc.errors.ExitCode:
         assert pickle.loads(pickle.dumps(member)) is member  # noqa: S301 - written here
+
+
+def test_signal_is_itself_where_it_is_loaded() -> None:
+    assert rdc.lean.enums.signal is signal
+
+
+def test_signal_alone_loads_no_enumerations_and_has_the_same_functions_and_numbers() -> None:
+    script = """
+import sys
+from rdc.lean.enums import signal
+assert not {"enum", "signal"} & set(sys.modules)
+caught = []
+before = signal.signal(signal.SIGUSR1, lambda number, frame: caught.append(number))
+assert before == signal.SIG_DFL
+signal.raise_signal(signal.SIGUSR1)
+assert caught == [signal.SIGUSR1]
+signal.signal(signal.SIGUSR1, before)
+assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+import signal as whole
+for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGWINCH", "SIGURG", "SIG_IGN", "SIG_DFL"):
+    assert getattr(whole, name) == getattr(signal, name), name
+for name in ("siginterrupt", "default_int_handler"):
+    assert getattr(whole, name) == getattr(signal, name), name
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from contextlib import suppress
 from fcntl import ioctl
 
 from rdc.files import _files
-from rdc.lean.signals import signal
+from rdc.lean.enums import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -167,12 +167,15 @@ def versions_of(trees: Sequence[Path], *, moved: bool) -> Iterator[Update]:
         yield partial(update, version=tree, moved=moved and number > 0)
 
 
-ROWS, CHANGED, NEW, GONE = 360_000, 3_600, 1_000, 500
-"""Rows of the database of the first day, and what a day does to it."""
+ROWS = 160_000
+"""Rows of the database of the first day, of 295 bytes each."""
+
+CHANGED, NEW = 0.01, 0.002
+"""The shares of these rows that change, and that come, in a day. A quarter as many as come go."""
 
 
-def days_of(number: int) -> Iterator[Update]:
-    """Yield the updates of a database from day to day."""
+def days_of(number: int, of_rows: int) -> Iterator[Update]:
+    """Yield the updates of a database from day to day. `of_rows`: those of the first day."""
     drawn = random.Random(number)
     words = ["".join(drawn.choices("abcdefghijklmnoprstuvwy", k=drawn.randrange(3, 10))) for _ in range(2000)]
 
@@ -188,13 +191,14 @@ def days_of(number: int) -> Iterator[Update]:
                 database.execute("create index of_whom on orders (who)")
             else:
                 ids = [one for (one,) in database.execute("select id from orders")]
-                changed = drawn.sample(ids, CHANGED)
+                changed = drawn.sample(ids, int(of_rows * CHANGED))
                 database.executemany("update orders set note = ?, sum = ? where id = ?",
                                      [(*row()[2:], one) for one in changed])  # fmt: skip
                 database.executemany(
-                    "delete from orders where id = ?", [(one,) for one in drawn.sample(ids, GONE)]
+                    "delete from orders where id = ?",
+                    [(one,) for one in drawn.sample(ids, int(of_rows * NEW / 4))],
                 )
-            rows = [row() for _ in range(ROWS if is_first else NEW)]
+            rows = [row() for _ in range(of_rows if is_first else int(of_rows * NEW))]
             database.executemany("insert into orders (token, who, note, sum) values (?, ?, ?, ?)", rows)
 
     for day in range(number):
@@ -225,6 +229,7 @@ def main() -> None:
     parser.add_argument("--versions", nargs="+", action="append", default=[], metavar="NAME TREE")
     parser.add_argument("--moved", nargs=3, action="append", default=[], metavar=("NAME", "OLD", "NEW"))
     parser.add_argument("--days", nargs=2, action="append", default=[], metavar=("NAME", "N"))
+    parser.add_argument("--rows", type=int, default=ROWS, help="of the database of --days on its first day")
     options = parser.parse_args()
     print(machine())
     columns = ("stored, MB:", "last put added, KB:", "CPU s: puts:", "first put:", "last put:", "restore:")
@@ -232,7 +237,7 @@ def main() -> None:
     jobs = [
         *[(name, versions_of([*map(Path, trees)], moved=False)) for name, *trees in options.versions],
         *[(name, versions_of([*map(Path, trees)], moved=True)) for name, *trees in options.moved],
-        *[(name, days_of(int(days))) for name, days in options.days],
+        *[(name, days_of(int(days), options.rows)) for name, days in options.days],
     ]
     for name, updates in jobs:
         with scratch(options.place) as top:

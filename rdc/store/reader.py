@@ -684,11 +684,10 @@ class StoreReader:
                     f"a frame that needs {DECODED_BYTES} bytes and {CLOSURE_BASES} bases at most",
                     "one that needs more",
                 )
-            for key in split_keys(one.bases):
-                if given is not None and (key in given or self._give(key, given)):
-                    size += len(given[key])
+            for key, base, _, _ in self._base_runs(one.bases, given):
+                if base is None:
+                    size += len(given[key]) if given is not None else 0
                     continue
-                _, base = self._place_of(key)
                 if base in found and found[base].depth < one.depth:
                     continue
                 depth = self.frame(base).depth
@@ -696,6 +695,28 @@ class StoreReader:
                     raise damaged(one.pack.path, "bases of less depth", f"depth {depth}")
                 todo.append(base)
         return sorted(found.values(), key=lambda one: one.depth)
+
+    def _base_runs(
+        self, keys: bytes, given: dict[bytes, bytes] | None
+    ) -> Iterator[tuple[bytes, int | None, int, int]]:
+        """Yield where the chunks with these keys are: the key of the first one, a frame, and the offset and
+        length in it of those that follow one another there. The frame is None for one in `given`, which is
+        asked first."""
+        at, end = 0, len(keys) // KEY_BYTES
+        while at < end:
+            key = keys[KEY_BYTES * at : KEY_BYTES * (at + 1)]
+            if given is not None and (key in given or self._give(key, given)):
+                yield key, None, 0, len(given[key])
+                at += 1
+                continue
+            number, frame = self._place_of(key)
+            if self._elsewhere is not None or self._wrong:
+                yield key, frame, *self._extent(number)  # its neighbours may be elsewhere, or damaged
+                at += 1
+                continue
+            directory, own, first, stop = self._run(keys, at, number, frame)
+            yield key, frame, sum(directory.lengths[own:first]), sum(directory.lengths[first:stop])
+            at += stop - first
 
     def _give(self, key: bytes, given: dict[bytes, bytes]) -> bool:
         known = self._known(key)
@@ -706,13 +727,9 @@ class StoreReader:
     def _decode(self, frame: FrameFacts, decoded: dict[int, bytes], given: dict[bytes, bytes]) -> bytes:
         prefix = b""
         if frame.bases:
-            parts, size = [], 0
-            for key in split_keys(frame.bases):
-                part = given.get(key)
-                if part is None:
-                    number, base = self._place_of(key)
-                    start, length = self._extent(number)
-                    part = decoded[base][start : start + length]
+            parts, size = list[bytes | memoryview](), 0
+            for key, base, start, length in self._base_runs(frame.bases, given):
+                part = given[key] if base is None else memoryview(decoded[base])[start : start + length]
                 size += len(part)
                 if size > PREFIX_BYTES:
                     self._lost.add(frame.number)

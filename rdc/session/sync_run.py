@@ -382,10 +382,14 @@ def _here(run: SyncRun) -> SyncReport:
     # Report a mistake in SRC as an error of this side, not of the remote side.
     tree = run.source_tree()
     run.reads_here = tree.root.given is None
-    opened = tree if tree.published else None
-    if opened is None:
-        tree.release()
-    run.check_nesting()
+    # A snapshot is opened once: the table of its store's chunks may take most of the memory of a run.
+    opens_again = run.reads_here or run.selects or run.options.follows is not None
+    opened = tree if tree.published or not opens_again else None
+    with contextlib.ExitStack() as stack:
+        stack.callback(tree.release)
+        run.check_nesting()
+        if opened is not None:
+            stack.pop_all()  # `answer` releases it
     run.pack = run.options.compress is True
     clones = run.staged_clones()
     with (

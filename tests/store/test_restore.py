@@ -18,6 +18,7 @@ from rdc.errors import ExitCode, FileError, UsageError
 from rdc.model import preserved
 from rdc.model.entries import Kind
 from rdc.progress import Event, Problem
+from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions
 from rdc.store.snapshot_tree import AHEAD_WORTH
 from tests.support.store.stores import Problems, put_tree, state_of
@@ -88,6 +89,28 @@ def test_times_outside_64_bits_of_nanoseconds_are_restored(
 
 def restore(snapshot: str, destination: Path, options: rdc.SyncOptions = ALL) -> rdc.SyncReport:
     return rdc.sync(snapshot, f"{destination}/", options, catalog=None)
+
+
+@pytest.mark.parametrize("path", ["@1/", "@1/docs/", "@1/docs"])
+def test_a_local_restore_opens_the_store_once_and_leaves_nothing_open(
+    source: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """The table of a store's chunks may take most of the memory of a run: 220 MB for 16.8 million."""
+    put_tree(source, store)
+    opened = []
+    begin = StoreReader.__init__
+
+    def count(self: StoreReader, *given: Any) -> None:
+        opened.append(self)
+        begin(self, *given)
+
+    monkeypatch.setattr(StoreReader, "__init__", count)
+    before = len(os.listdir("/proc/self/fd"))
+    rdc.sync(f"{store}/{path}", tmp_path / "out", catalog=None)
+    assert len(opened) == 1
+    with pytest.raises(UsageError):
+        rdc.sync(f"{store}/{path}", store / "below", catalog=None)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_restored_tree_is_the_one_that_was_put(source: Path, store: Path, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Decides which way the content of each file comes, and passes each answer to the part that asked.
 
 Files that nothing local can help with come whole: new ones without a base, changed ones of another size and
-at most WHOLE_BYTES, and all with --whole-file. For other files of another size
-rdc.session.transfer.way_choice decides by the line. The rest come by delta: large ones singly, many small
-ones in bundles. Every way compares a 32-byte digest before it hands a file over for commit: the digest of a
-whole file, or the Merkle root of a rebuilt file."""
+at most WHOLE_BYTES, all with --whole-file or where contents may not be compared, and the rest of a session
+with too many wrong guesses. For other files of another size, and those of the same size whose contents were
+found to differ, rdc.session.transfer.way_choice decides by the line. The rest come by delta: large ones
+singly, many small ones in bundles. Every way compares a 32-byte digest before it hands a file over for
+commit: the digest of a whole file, or the Merkle root of a rebuilt file.
+"""
 
 from __future__ import annotations
 

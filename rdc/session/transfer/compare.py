@@ -27,8 +27,8 @@ from rdc.limits import (
     TREES_IN_FLIGHT,
     TREES_IN_FLIGHT_BYTES,
 )
-from rdc.plan.descent import Descent, Fetch, Part, literal_rows
-from rdc.plan.search import NOWHERE, BlockSearch, GapSearch, Step, Window, rounds_for
+from rdc.plan.descent import Descent, Fetch, Part
+from rdc.plan.search import NOWHERE, SPARE_BYTES, BlockSearch, GapSearch, Step, Window
 from rdc.protocol.messages import BlockAnswer, BlockRequest, NodeAnswer, NodeRequest, TreeRequest
 from rdc.protocol.messages.content import LEAF_WIDTH, FileMessage
 from rdc.session.binaries import looks_like, mask_ranges, mask_ranges_into
@@ -69,10 +69,12 @@ class Room:
     """The room for files in comparison: at most TREES_IN_FLIGHT of them with trees of TREES_IN_FLIGHT_BYTES,
     or one file of any size."""
 
-    __slots__ = ("files", "used")
+    __slots__ = ("files", "spare", "used")
 
     def __init__(self) -> None:
         self.files = 0
+        self.spare: float = SPARE_BYTES
+        """Bytes that the searches of further files may cost more to save round trips."""
         self.used = 0
         """Bytes, as estimated."""
 
@@ -321,14 +323,12 @@ class AskedFile:
         return ProtocolError(f"expected {expected} of file {self.file}, found {type(message).__name__}")
 
 
-def compare(
-    one: AskedFile, context: Destination, tree: TreeAnswer, *, files: int
-) -> Steps[tuple[tuple[Part, ...], bool]]:
+def compare(one: AskedFile, context: Destination, tree: TreeAnswer) -> Steps[tuple[tuple[Part, ...], bool]]:
     """Compare a file's new version with its bases. Returns the parts of its recipe, and whether blocks were
     matched with masked x86 displacements.
 
-    `tree`: the answer to its TreeRequest. `files`: how many are in work. Raises ProtocolError for an
-    answer that does not fit, and ChangedBaseError if a base has changed or is gone.
+    `tree`: the answer to its TreeRequest. Raises ProtocolError for an answer that does not fit, and
+    ChangedBaseError if a base has changed or is gone.
     """
     # long because it is one descent: each loop needs what the one before has found
     bases, width, fingerprints = one.bases.signed, one.width, tree.fingerprints
@@ -361,8 +361,8 @@ def compare(
         parts = descent.recipe()
     if width == DIGEST_BYTES:
         return parts, False  # the second attempt matches no blocks: one of them was wrong in the first
-    rounds = rounds_for(files * sum(literal_rows(parts)[1::2]), rounds_left(one.round))
-    blocks = BlockSearch(parts, trees, rounds)
+    blocks = BlockSearch(parts, trees, rounds_left(one.round), 0.0 if fingerprints else one.room.spare)
+    one.room.spare -= blocks.spent
     search = Gaps(one.file, context.secret, blocks, partial(base_of, bases, context.root))
     try:
         if fingerprints and len(parts) == 1 and isinstance(parts[0], Fetch) and parts[0].count == 1:

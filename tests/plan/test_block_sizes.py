@@ -18,6 +18,7 @@ from rdc.plan.search import (
     PRINT_BYTES,
     SPARE_BYTES,
     BlockSearch,
+    Window,
     expected_bytes,
     sizes_for,
 )
@@ -91,3 +92,23 @@ def test_the_files_of_a_session_share_the_spare_bytes() -> None:
         sizes.append(len(chosen.sizes))
     assert spare >= 0
     assert sizes[0] == 1 and sizes[-1] == 2 and sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize("compresses", [True, False])
+def test_content_that_does_not_compress_takes_no_spare_bytes(compresses: bool) -> None:
+    rng = random.Random(13)
+    base = rng.randbytes(1 << 20)
+    target = bytearray(base)
+    for at in range(90_000, 1 << 20, 130_000):
+        target[at : at + 40] = rng.randbytes(45)
+    trees = [sign(base, ChunkParams.for_mean(16384))]
+    before = recipe(sign(bytes(target), ChunkParams.for_mean(16384)), trees)
+    looked: list[Window] = []
+
+    def look(window: Window) -> bool:
+        looked.append(window)
+        return compresses
+
+    search = BlockSearch(before, trees, 6, SPARE_BYTES, look)
+    assert (len(looked), search.spent > 0) == (1, compresses)
+    assert {ask.size for ask in search.questions()} <= ({*ONE_SIZES} if compresses else {*TWO_SIZES})

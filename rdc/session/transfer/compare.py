@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import RangeRequest, TreeAnswer
-    from rdc.session.transfer.bases import FileBases
+    from rdc.session.transfer.bases import FileBases, SignedFile
     from rdc.session.transfer.destination import Destination
 
 T = TypeVar("T")
@@ -284,6 +284,22 @@ def _batches(lengths: array[int], most: int) -> Iterator[tuple[int, int]]:
         yield row, len(lengths)
 
 
+SAMPLE_BYTES = 4 << 10
+"""Bytes of an old version that show whether its content compresses."""
+
+
+def _compresses(bases: Sequence[SignedFile], context: Destination, window: Window) -> bool:
+    """Return whether content around the start of this window loses a tenth when it is compressed."""
+    from zlib import compress  # a destination has loaded it for its temporary names
+
+    try:
+        with base_of(bases, context.root, {}, window.base) as source:
+            sample = source.pread(window.offset, min(window.length, SAMPLE_BYTES))
+    except FileError:
+        return True  # the search meets the same error and raises it
+    return len(compress(sample, 1)) < 0.9 * len(sample)
+
+
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
 
@@ -361,7 +377,9 @@ def compare(one: AskedFile, context: Destination, tree: TreeAnswer) -> Steps[tup
         parts = descent.recipe()
     if width == DIGEST_BYTES:
         return parts, False  # the second attempt matches no blocks: one of them was wrong in the first
-    blocks = BlockSearch(parts, trees, rounds_left(one.round), 0.0 if fingerprints else one.room.spare)
+    spare = 0.0 if fingerprints else one.room.spare
+    compresses = partial(_compresses, bases, context)
+    blocks = BlockSearch(parts, trees, rounds_left(one.round), spare, compresses)
     one.room.spare -= blocks.spent
     search = Gaps(one.file, context.secret, blocks, partial(base_of, bases, context.root))
     try:

@@ -178,7 +178,7 @@ def test_a_renamed_and_changed_file_finds_the_old_one(source: Path, tmp_path: Pa
     assert report.stored < 30_000
 
 
-def test_a_thousand_generations_stay_ten_frames_deep(tmp_path: Path) -> None:
+def test_a_thousand_generations_stay_five_frames_deep(tmp_path: Path) -> None:
     top, store = tmp_path / "tree", tmp_path / "st"
     top.mkdir()
     drawn = random.Random(9)
@@ -194,7 +194,7 @@ def test_a_thousand_generations_stay_ten_frames_deep(tmp_path: Path) -> None:
         reader = StoreReader(opened)
         frames = [reader.frame(number) for number in range(reader.frames)]
         assert max(frame.generation for frame in frames) > 60
-        assert max(frame.depth for frame in frames) <= 8
+        assert max(frame.depth for frame in frames) <= 4
         reader.close()
     assert restored(store, 100, tmp_path) == state_of(top)
 

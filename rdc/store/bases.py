@@ -1,9 +1,11 @@
 """BaseChooser: which chunks of old versions a new run of chunks is made against.
 
 Deltas skip: one of generation g is made against generation `older(g)` or before, in which the lowest digit of
-g in base 4 that is not 0 has become 0. So a chain of a thousand versions is five frames deep. Of the chunks
-there that lie around the new ones, those are taken that share pieces with them: a prefix of 1 MiB that has
-the right chunks is worth more than one of 4 MiB around a guess, to writer and reader.
+g in base 4 that is not 0 has become 0. So a chain of a thousand versions is five frames deep. In a published
+store, only each tenth generation skips, by digits in base 10: eleven frames.
+
+Of the chunks there that lie around the new ones, those are taken that share pieces with them: a prefix of
+1 MiB that has the right chunks is worth more than one of 4 MiB around a guess, to writer and reader.
 """
 
 from __future__ import annotations
@@ -38,9 +40,13 @@ SEARCHED_BASES = 4096
 CANDIDATE_BYTES = 2 * PREFIX_BYTES
 """Most bytes of chunks that are compared with the content of one delta."""
 
-_DIGIT = 2
-"""Bits of a digit of a generation. With two instead of one, a restore of any of 20 days of a database decodes
-4.5 times its bytes, not 6.8 times, and the 20 days take a tenth more bytes."""
+SKIPPING = 4
+"""The base of the digits of a generation where deltas skip. With 4 instead of 2, a restore of any of 20 days
+of a database decodes 4.5 times its bytes, not 6.8 times, and the 20 days take a tenth more bytes."""
+
+STEPPING = 10
+"""The same in a published store, where only each tenth generation skips: whoever follows it fetches what lies
+below that one, which cannot be avoided for ever as no chain is longer than DEPTH_MOST."""
 
 _WHOLE_SHARE, _WHOLE_BYTES = 1.25, 32 << 10
 """Candidates with at most this share of the content's bytes and that many more are all taken. Most files have
@@ -62,17 +68,24 @@ _FRAMES_KEPT = 256
 """Frames whose needs stay in memory."""
 
 
-def older(generation: int) -> int:
-    """Return the newest generation that a delta of `generation`, 1 or more, may be made against."""
-    shift = ((generation & -generation).bit_length() - 1) // _DIGIT * _DIGIT
-    return generation >> shift + _DIGIT << shift + _DIGIT
+def older(generation: int, *, skips: bool = True) -> int:
+    """Return the newest generation that a delta of `generation`, 1 or more, may be made against.
+
+    `skips`: as in BaseChooser.
+    """
+    digit, base = 1, SKIPPING if skips else STEPPING
+    while not generation % (digit * base):
+        digit *= base
+    if digit == 1 and not skips:
+        return generation - 1
+    return generation - generation % (digit * base)
 
 
-def most_depth(generation: int) -> int:
-    """Return the highest depth of a delta of `generation`: how many of its digits are not 0."""
+def most_depth(generation: int, *, skips: bool = True) -> int:
+    """Return the highest depth of a delta of `generation`: how often `older` leads to another one."""
     found = 0
     while generation:
-        generation, found = older(generation), found + 1
+        generation, found = older(generation, skips=skips), found + 1
     return found
 
 
@@ -118,7 +131,7 @@ class BaseChooser:
     """Chooses bases among the chunks of a store."""
 
     def __init__(self, reader: StoreReader, *, skips: bool) -> None:
-        """`skips`: whether deltas skip generations. In a published store they do not: a reader has the one
+        """`skips`: whether deltas skip generations. In a published store most do not: a reader has the one
         before, and older ones lie in frames that it would have to fetch."""
         self._reader = reader
         self._skips = skips
@@ -132,8 +145,8 @@ class BaseChooser:
         """Return the bases for `content`; None if there are none. Raises FileError.
 
         `old`: keys of the chunks of the version before that lie where `content` does, and around, in their
-        order. If deltas skip, the depth of this one is at most `most_depth` of its generation, and what a
-        reader decodes for its bases is at most NEEDED_BYTES.
+        order. The depth of the delta is at most `most_depth` of its generation. If deltas skip, what a reader
+        decodes for its bases is at most NEEDED_BYTES.
         """
         known = [key for key in old if key in self._reader]
         generation = 1 + max([self._reader.facts(key).generation for key in known], default=0)
@@ -156,11 +169,13 @@ class BaseChooser:
     def _candidates(self, known: Sequence[bytes], generation: int) -> list[_Candidate]:
         """Return the chunks that lie in old versions where the known ones do, in this order.
 
-        One whose generation or depth is too high is replaced by the bases of its frame.
+        One whose generation or depth is too high is replaced by the bases of its frame, if a reader needs
+        their frames anyway. If it follows a published store, it does not: bytes without a base cost it less.
         """
         reader = self._reader
-        newest = older(generation) if self._skips else generation - 1
-        depth = min(DEPTH_MADE, most_depth(generation)) if self._skips else DEPTH_MADE
+        newest = older(generation, skips=self._skips)
+        depth = min(DEPTH_MADE, most_depth(generation, skips=self._skips))
+        replaces = newest < generation - 1 or self._skips
         todo, seen, replaced = list(reversed(known)), set[bytes](), set[int]()
         found: list[tuple[bytes, FrameFacts]] = []
         while todo and len(seen) < SEARCHED_BASES:
@@ -171,7 +186,7 @@ class BaseChooser:
             frame = reader.facts(key)
             if frame.generation <= newest and frame.depth < depth:
                 found.append((key, frame))
-            elif frame.number not in replaced:
+            elif replaces and frame.number not in replaced:
                 replaced.add(frame.number)
                 todo += reversed(split_keys(frame.bases))
         lengths = reader.lengths(b"".join([key for key, _ in found]))

@@ -66,7 +66,7 @@ class StoreWriter:
         heal: bool = False,
         skips: bool = True,
     ) -> None:
-        """`skips`: whether deltas skip generations. In a published store they do not: a reader has the one
+        """`skips`: whether deltas skip generations. In a published store most do not: a reader has the one
         before, and older ones lie in frames that it would have to fetch. `heal`: store chunks
         again that the store has and cannot read, each without bases."""
         self.reader = reader

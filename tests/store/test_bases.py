@@ -22,25 +22,39 @@ from rdc.store.writer import StoreWriter, cut_streams
 from tests.support.store.stores import put_tree, read_alone
 
 
-def digits(generation: int) -> list[int]:
-    """Return the digits in base 4, the lowest first."""
+def digits(generation: int, base: int) -> list[int]:
+    """Return the digits, the lowest first."""
     found = []
     while generation:
-        found.append(generation % 4)
-        generation //= 4
+        found.append(generation % base)
+        generation //= base
     return found
 
 
-@given(st.integers(1, 1 << 17))
-def test_the_lowest_digit_is_cleared(generation: int) -> None:
-    cleared = digits(generation)
+def without_the_lowest(generation: int, base: int) -> int:
+    """Return the number whose lowest digit that is not 0 has become 0."""
+    cleared = digits(generation, base)
     cleared[next(at for at, digit in enumerate(cleared) if digit)] = 0
-    assert older(generation) == sum(digit * 4**at for at, digit in enumerate(cleared))
-    assert most_depth(generation) == sum(digit > 0 for digit in digits(generation))
+    return sum(digit * base**at for at, digit in enumerate(cleared))
 
 
-def test_a_thousand_generations_take_five_frames() -> None:
+@given(st.integers(1, 1 << 17))
+def test_a_generation_skips_by_its_lowest_digit(generation: int) -> None:
+    assert older(generation) == without_the_lowest(generation, 4)
+    assert most_depth(generation) == sum(digit > 0 for digit in digits(generation, 4))
+
+
+@given(st.integers(1, 1 << 17))
+def test_each_tenth_generation_of_a_published_store_skips(generation: int) -> None:
+    last, *others = digits(generation, 10)
+    below = generation - 1 if last else without_the_lowest(generation, 10)
+    assert older(generation, skips=False) == below
+    assert most_depth(generation, skips=False) == last + sum(digit > 0 for digit in others)
+
+
+def test_a_thousand_generations_take_few_frames() -> None:
     assert max(map(most_depth, range(1, 1001))) == 5
+    assert max(most_depth(number, skips=False) for number in range(1, 1001)) == 11
 
 
 @pytest.fixture
@@ -143,3 +157,29 @@ def test_what_a_reader_decodes_for_a_delta_is_bounded(
     assert max(needs) <= most
     if most > FEW:
         assert max(needs) > FEW, "the other bound changes nothing"
+
+
+def test_who_follows_a_published_store_has_the_bases(reader: StoreReader) -> None:
+    """Nine of ten updates are made against chunks of the version before alone, and no chain grows too long.
+
+    The tenth needs chunks that only the first version has.
+    """
+    drawn, size = random.Random(6), 1 << 20
+    content, head, keys = bytearray(drawn.randbytes(size)), reader.store.head, list[bytes]()
+    needs_old = []
+    for number in range(24):
+        cut = cut_streams(bytes(content), array("Q", [len(content)]), head.params, head.key)
+        first = reader.frames
+        writer = StoreWriter(reader, skips=False)
+        writer.put_content(cut.keys, cut.lengths, memoryview(bytes(content)), keys)
+        writer.finish()
+        new = list(map(reader.frame, range(first, reader.frames)))
+        if any(base not in keys for one in new for base in split_keys(one.bases)):
+            needs_old.append(number)
+        assert max([one.depth for one in new]) <= 10
+        assert sum([one.stored for one in new]) < size // 4 or not number
+        assert b"".join(map(reader.chunk, cut.keys)) == content
+        keys = list(cut.keys)
+        for _ in range(40):
+            content[drawn.randrange(size)] ^= 1
+    assert needs_old == [10, 20]

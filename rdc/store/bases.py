@@ -228,7 +228,7 @@ class BaseChooser:
             own = set[bytes]()
             if left is not None:
                 own = left & pieces[number]
-                if len(own) * _WORTH < len(pieces[number]):
+                if not own or len(own) * _WORTH < len(pieces[number]):
                     continue
             if not needed.add(self._needs_of(one.frame.number)):
                 continue

@@ -112,7 +112,8 @@ class Deciding:
             text = f"renamed twice: {printable(left)} at the left, {printable(right)} at the right; both stay"
             self._report(Problem(ExitCode.OK, left, text))
         if plan.stricter:
-            text = f"{plan.stricter:,} entries had different permissions: both sides get those that both had"
+            entries = "1 entry" if plan.stricter == 1 else f"{plan.stricter:,} entries"
+            text = f"{entries} had different permissions: both sides get those that both had"
             self._report(Problem(ExitCode.OK, b"", text))
 
     def _name_conflicts(self, plan: Plan) -> list[OpenConflict]:

@@ -13,13 +13,13 @@ from contextlib import suppress
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError, StoppedError
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.lean.records import Record, replace
 from rdc.model.entries import Identity, little_endian_integers, strings
 from rdc.model.preserved import packed_time, real_time
-from rdc.progress import Problem
+from rdc.progress import Problem, check_stop
 from rdc.tree.walk import Walk
 from rdc.uniting.ancestor_file import encode_table, whole_digest
 from rdc.uniting.columns import (
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.model.options import KeepUndo
-    from rdc.progress import Event, Reporter
+    from rdc.progress import Event, Reporter, StopSignal
     from rdc.tree.filters import FilterList
     from rdc.tree.walk import WalkedDirectory
     from rdc.uniting.ancestor_file import AgreedAttributes, Head, StoredAncestor
@@ -498,16 +498,19 @@ def text_of(root: Root, path: bytes, most: int) -> bytes | None:
         return None
 
 
-def digest_of(side: Listing, path: bytes, row: Row) -> bytes | None:
+def digest_of(side: Listing, path: bytes, row: Row, stop: StopSignal | None = None) -> bytes | None:
     """Return the digest of a file as it was listed; None if it cannot be read, or is not that file any
-    more."""
+    more. Raises StoppedError, also within a long file."""
     try:
         with side.root.open_read(path) as source:
             state = blake3()
             for span in source.spans():
+                check_stop(stop)
                 state.update(span)
             source.check_unchanged()
             found = os.fstat(source.fileno())
+    except StoppedError:
+        raise
     except RdcError:
         return None
     if found.st_size != row.stamp.size or row.stamp.inode not in (0, found.st_ino):

@@ -339,7 +339,7 @@ class _FarSide:
 
     def _remembered(self, *, rows: bool = False) -> OwnMemory:
         ids = self._state.id, self._meet.root
-        return OwnMemory(self._pair, ids, self._state.inode, rows=rows)
+        return OwnMemory(self._pair, ids, self._state.inode, rows=rows, damage=self._state.damage)
 
     def _related(self) -> Related:
         """Return what both sides have in common, as far as either knows."""

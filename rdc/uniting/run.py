@@ -459,7 +459,8 @@ class _Run(Deciding):
             digests: list[bytes | None] = []
             for side, node in zip(sides, each.sides, strict=True):
                 row = node.row
-                digests.append(digest_of(side, node.origin, row) if isinstance(row, Row) else None)
+                digest = digest_of(side, node.origin, row, self._stop) if isinstance(row, Row) else None
+                digests.append(digest)
             each.settle((digests[LEFT], digests[RIGHT]))
             done += each.size
             self._report(Progressed("compare", done, total))

@@ -13,12 +13,16 @@ import rdc
 from rdc import (
     ExitCode,
     RdcError,
+    UniteOptions,
 )
 from rdc.errors import UsageError
 from rdc.model.location import RemoteShell
+from rdc.uniting.guards import Room
+from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.running.syncing import FAR
 from tests.uniting.pairs import Pair
 from tests.uniting.real_world import snapshot
+from tests.uniting.remote_runs import unite_in_turns
 
 
 def test_an_empty_side_that_had_entries_stops_the_run(pair: Pair) -> None:
@@ -188,3 +192,20 @@ def test_holes_need_no_room(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None
     room(monkeypatch, 4, 100, {})
     assert pair.unite().exit is ExitCode.OK
     assert (pair.right / "image").stat().st_size == 1 << 30
+
+
+@pytest.mark.parametrize("near", [LEFT, RIGHT])
+def test_holes_of_the_dialler_need_no_room_at_the_other_machine(
+    near: int, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = (pair.left, pair.right) if near == LEFT else (pair.right, pair.left)
+    with open(own / "image", "wb") as image:
+        image.truncate(1 << 24)
+        image.write(b"data")
+    monkeypatch.setattr("rdc.uniting.far_side.room_of", lambda _: Room(1 << 20, 100))
+    found = unite_in_turns(pair.left, pair.right, UniteOptions(), lambda _: None, near=near)
+    assert found.report.exit is ExitCode.OK
+    assert (other / "image").read_bytes() == (own / "image").read_bytes()
+    (own / "long").write_bytes(bytes(range(256)) * (1 << 13))
+    with pytest.raises(RdcError, match="expected room for 2,097,152 bytes"):
+        unite_in_turns(pair.left, pair.right, UniteOptions(), lambda _: None, near=near)

@@ -161,6 +161,32 @@ def test_impossible_rows_are_damage_like_any_other(pair: Pair, rows: str, way: i
 
 
 @pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
+@pytest.mark.parametrize("content", [b"", b"RDCROOT\x01 cut", b"RDCROOT\x01" + bytes(36)])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_damaged_id_is_named(pair: Pair, way: int | None, content: bytes, side: int) -> None:
+    """The pair has lost its ancestor with it: this is no first time, though it goes on like one."""
+
+    def unite() -> rdc.UniteReport:
+        if way is None:
+            return pair.unite()
+        pair.events = []
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=way).report
+
+    pair.both("a", "a")
+    (pair.left / "b").write_text("b")
+    unite()
+    (pair.left / "b").unlink()
+    ((pair.left, pair.right)[side] / ".rdc-unite" / "root").write_bytes(content)
+    assert unite().exit is ExitCode.OK
+    (notice,) = pair.notices()
+    assert "damaged" in notice and "nothing is deleted" in notice
+    assert way == 1 - side or ".rdc-unite/root: damaged: expected the id of the directory" in notice
+    assert pair.texts("b") == ["b", "b"]
+    assert unite().first is False
+    assert pair.notices() == []
+
+
+@pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
 @pytest.mark.parametrize("prefer", [None, Prefer.LEFT])
 def test_a_distant_time_that_no_file_has_any_more_stops_no_run(
     pair: Pair, way: int | None, prefer: Prefer | None

@@ -428,12 +428,13 @@ def _read_prefer(words: Words) -> Prefer | None:
 def _read_resolve(value: str) -> Resolve:
     path, equals, how = value.rpartition("=")
     choices = ", ".join(each.value for each in Resolution)
-    if not equals or not path.strip("/") or how not in {each.value for each in Resolution}:
+    path = os.path.normpath(path.strip("/")) if path else ""
+    if not equals or not path or path.split("/")[0] == ".." or how not in {each.value for each in Resolution}:
         raise UsageError(
-            f"--resolve={value}: a path, = and one of these are expected: {choices}; such as"
-            " --resolve=notes.txt=left"
+            f"--resolve={value}: a path below both directories, = and one of these are expected: {choices};"
+            " such as --resolve=notes.txt=left"
         )
-    return Resolve(os.fsencode(path.strip("/")), Resolution(how))
+    return Resolve(os.fsencode("" if path == "." else path), Resolution(how))
 
 
 def _read_size(words: Words, key: str, default: int) -> int:

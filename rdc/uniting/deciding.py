@@ -65,6 +65,7 @@ class Deciding:
         self._reporter = reporter
         self._stop = stop
         self._merged = merged
+        self._choices = Choices(options, merged)
         self._held = 0
         self._rules_now = self._rules_before = NO_RULES
         self._kept = PLAIN
@@ -84,6 +85,7 @@ class Deciding:
 
     def _rules(self, plans: Sequence[OpenPlan], can_rename: Callable[[int], bool]) -> Rules:
         """Return what the plan depends on. `plans`: of interrupted runs, the left side's stamps first."""
+        self._choices = Choices(self._options, self._merged)
         unfinished: dict[bytes, tuple[Intent, ...]] = {}
         begun: set[tuple[bytes, bytes]] = set()
         for plan in plans:
@@ -93,7 +95,7 @@ class Deciding:
         return Rules(
             units=UNITS.union(self._rules_now.units),
             kept=self._kept,
-            choose=Choices(self._options, self._merged).choose,
+            choose=self._choices.choose,
             merged=self._merged.keys(),
             unfinished=unfinished,
             begun=frozenset(begun),
@@ -117,6 +119,10 @@ class Deciding:
             self._report(Problem(ExitCode.OK, b"", text))
 
     def _name_conflicts(self, plan: Plan) -> list[OpenConflict]:
+        # A run that merges is repeated, and then has no conflict where the one before solved it.
+        for path in () if self._options.merge else sorted(self._choices.unmet):
+            text = f"{printable(path or b'.')}: --resolve found no conflict there"
+            self._report(Problem(ExitCode.OK, path, text))
         found: list[OpenConflict] = []
         for conflict in plan.conflicts:
             event = conflict_event(conflict)

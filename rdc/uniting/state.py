@@ -650,8 +650,8 @@ class OwnMemory:
         damage: str = "",
     ) -> None:
         """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last.
-        `damage`: of RootState. `rows`: an ancestor with rows that rdc does not write is damaged. Otherwise that is left to whoever
-        needs the rows. Raises RdcError."""
+        `damage`: of RootState. `rows`: an ancestor with rows that rdc does not write is damaged. Otherwise
+        that is left to whoever needs the rows. Raises RdcError."""
         self.ancestors: list[StoredAncestor] = []
         self.plans: list[OpenPlan] = []
         wrong = [damage] if damage else []

@@ -209,3 +209,34 @@ def test_holes_of_the_dialler_need_no_room_at_the_other_machine(
     (own / "long").write_bytes(bytes(range(256)) * (1 << 13))
     with pytest.raises(RdcError, match="expected room for 2,097,152 bytes"):
         unite_in_turns(pair.left, pair.right, UniteOptions(), lambda _: None, near=near)
+
+
+@pytest.mark.parametrize("near", [None, LEFT, RIGHT])
+@pytest.mark.parametrize("store", [LEFT, RIGHT])
+def test_no_side_is_a_store_or_lies_in_one(near: int | None, store: int, pair: Pair) -> None:
+    """A deletion at the other side would remove packs, and its files would lie among them."""
+    own, other = (pair.left, pair.right) if store == LEFT else (pair.right, pair.left)
+    (other / "file").write_text("content")
+    rdc.store_put(other, own, catalog=None)
+    before = snapshot(own)
+    for path, what in ((own, "is a store"), (own / "packs", "lies in a store")):
+        left, right = (path, other) if store == LEFT else (other, path)
+        with pytest.raises(RdcError, match=f"{path.name} {what}: a two-way sync") as caught:
+            if near is None:
+                rdc.unite(left, right)
+            else:
+                unite_in_turns(left, right, UniteOptions(), lambda _: None, near=near)
+        assert caught.value.code is ExitCode.USAGE
+        assert snapshot(own) == before
+        assert {*os.listdir(other)} <= {"file", ".rdc-unite"}
+
+
+def test_a_side_that_is_no_directory_has_the_exit_code_of_a_missing_one(pair: Pair) -> None:
+    (pair.left / "file").write_text("content")
+    for path in (pair.left / "file", pair.left / "missing"):
+        with pytest.raises(RdcError, match="expected a directory") as caught:
+            rdc.unite(path, pair.right)
+        assert caught.value.code is ExitCode.FILE_IO
+        with pytest.raises(RdcError, match="expected a directory") as caught:
+            rdc.forget_united(path, pair.right)
+        assert caught.value.code is ExitCode.FILE_IO

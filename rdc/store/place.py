@@ -26,7 +26,7 @@ from blake3 import blake3
 from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
-from rdc.files.base.store_guard import HEAD_NAME, MAGIC
+from rdc.files.base.store_guard import HEAD_NAME, MAGIC, store_above
 from rdc.files.base.taking_names import create_temporary, flush, take_free_name
 from rdc.lean.enums import Enum
 from rdc.lean.records import Record
@@ -194,6 +194,8 @@ class PackStore:
         """Open the store at a path of this machine. Raises RdcError."""
         try:
             return cls(os.open(path, _DIRECTORY & ~os.O_NOFOLLOW), path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise _no_store(path) from error
         except OSError as error:
             raise storing_failure(error, path, "open the store") from error
 
@@ -673,6 +675,13 @@ def make_store(path: bytes) -> None:
         os.close(directory)
 
 
+def _no_store(path: bytes) -> FileError:
+    """Return the error of a path at which there is no directory."""
+    found, above = "something else" if os.path.lexists(path) else "nothing", store_above(path)
+    advice = "rdc store put makes one" if above is None else f"the store is {printable(above)}"
+    return FileError(path, f"{printable(path)}: expected a store, found {found}; {advice}")
+
+
 def _no_place(path: bytes) -> FileError:
     """Return the error of a path at which no directory can be made."""
     if os.path.lexists(path):
@@ -681,11 +690,16 @@ def _no_place(path: bytes) -> FileError:
             path, f"{printable(path)}: expected {expected}, found something else; name another place"
         )
     above = os.path.dirname(path.rstrip(b"/")) or b"."
+    shown = printable(above)
+    if os.path.isdir(above):
+        return FileError(
+            above, f"{shown}: expected a directory that a store can be made in; name another place"
+        )
     found = "a file" if os.path.exists(above) else "nothing"
     return FileError(
         above,
-        f"{printable(above)}: expected a directory to make the store in, found {found}; make it, or mount it,"
-        " and run again",
+        f"{shown}: expected a directory to make the store in, found {found}; make it, or mount it, and run"
+        " again",
     )
 
 

@@ -109,6 +109,21 @@ def test_other_words_are_refused(words: tuple[str, ...], why: str) -> None:
     assert why in str(raised.value)
 
 
+@pytest.mark.parametrize("verb", ["list", "gc", "verify"])
+def test_a_place_that_is_no_store_is_named(
+    verb: str, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rdc.store_put(source, tmp_path / "st", catalog=None)
+    (tmp_path / "file").touch()
+    for name, why in (
+        ("none", "found nothing; rdc store put makes one"),
+        ("file", "found something else; rdc store put makes one"),
+        ("st/@1/", f"found nothing; the store is {tmp_path}/st"),
+    ):
+        assert run(verb, f"{tmp_path}/{name}") == 23
+        assert f"{tmp_path}/{name}: expected a store, {why}\n" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("level", ["0", "20", "x", ""])
 def test_levels_that_are_none_are_refused(
     source: Path, tmp_path: Path, level: str, capfd: pytest.CaptureFixture[str]

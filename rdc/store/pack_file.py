@@ -47,6 +47,8 @@ PACK_BYTES_MOST = PACK_BYTES + FRAME_BYTES + DIRECTORY_BYTES + 1024
 _ADVICE = {
     errno.EACCES: "run as the owner of the store, or give this user the rights",
     errno.EPERM: "run as the owner of the store, or give this user the rights",
+    errno.ELOOP: "rdc makes no links there: remove it",
+    errno.ENOTDIR: "rdc makes a directory there: move the other entry away",
     errno.EMFILE: "raise the limit of open files (ulimit -n), and run again",
     errno.ENOENT: "if no other run removed it, restore it from a copy of the store",
 }

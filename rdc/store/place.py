@@ -314,10 +314,14 @@ class PackStore:
         except FileError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise
-            advice = f"rdc store forget --apply {_typed(self.label)} @{number}"
-            if forgotten:
-                advice = f"rm -f {_typed(self.shown(b'forgotten/%d' % number))}"
-            raise FileError(error.path_bytes, f"{error}; or give up snapshot {number}: {advice}") from error
+            raise self.needs(error, number, forgotten=forgotten) from error
+
+    def needs(self, error: FileError, number: int, *, forgotten: bool) -> FileError:
+        """Return the error of a snapshot that a run cannot go on without, with how to give it up."""
+        advice = f"rdc store forget --apply {_typed(self.label)} @{number}"
+        if forgotten:
+            advice = f"rm -f {_typed(self.shown(b'forgotten/%d' % number))}"
+        return FileError(error.path_bytes, f"{error}; or give up snapshot {number}: {advice}")
 
     def forgotten_numbers(self) -> list[int]:
         """Return the numbers of the snapshots in the trash, in order. Raises FileError."""

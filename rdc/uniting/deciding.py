@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, StopSignal
     from rdc.uniting.attributes import AttributeSets
     from rdc.uniting.conflicts import Merged
+    from rdc.uniting.describe import Listing
     from rdc.uniting.journal import OpenPlan
     from rdc.uniting.plan import Conflict, Intent, Plan
     from rdc.uniting.records import UniteEvent, UniteOptions, UniteReporter
@@ -103,6 +104,12 @@ class Deciding:
             attributes=self._sets is not None,
             guard=self._sets.guard if self._has_acls and self._sets is not None else None,
         )
+
+    def _say_left_out(self, *sides: Listing) -> None:
+        """Report, in a first meeting, the entries that take no part: later runs pass them over in silence."""
+        for listing in sides:
+            for text in listing.left_out():
+                self._report(Problem(ExitCode.OK, b"", text))
 
     def _name_holds(self, plan: Plan) -> None:
         for hold in plan.holds:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, RdcError, StoppedError
+from rdc.errors import ExitCode, FileError, RdcError, StoppedError, printable
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.lean.records import Record, replace
@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     from rdc.uniting.file_systems import Kept
 
 
+_LEFT_LINK = "it is a symlink, and the other side can have none"
+_SPECIAL = "it is neither file, directory nor symlink"
+
+
 class Described(Record):
     """Both trees and their ancestor, ready for a plan."""
 
@@ -123,10 +127,23 @@ class Listing:
             if SYMLINK in listing.kinds:
                 names = strings(listing.names)
                 for row in rows_of_kind(listing.kinds, SYMLINK):
-                    self._barred[join(path, names[row])] = "it is a symlink, and the other side can have none"
+                    self._barred[join(path, names[row])] = _LEFT_LINK
 
     def _special(self, path: bytes) -> None:
-        self._barred[path] = "it is neither file, directory nor symlink"
+        self._barred[path] = _SPECIAL
+
+    def left_out(self) -> list[str]:
+        """Return a line for each kind of entries that take no part, although nothing is wrong with them."""
+        found = []
+        for reason, one, many, why in (
+            (_LEFT_LINK, "symlink takes", "symlinks take", ": the other side can have none"),
+            (_SPECIAL, "special file takes", "special files take", ""),
+        ):
+            paths = [path for path, barred in self._barred.items() if barred == reason]
+            if paths:
+                what = f"1 {one}" if len(paths) == 1 else f"{len(paths):,} {many}"
+                found.append(f"{what} no part, such as {printable(join(self.root.label, min(paths)))}{why}")
+        return found
 
     def _list(self) -> None:
         self._began = self._clock.now(time.time_ns()) - self._clock.tick_ns

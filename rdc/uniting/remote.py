@@ -126,6 +126,8 @@ class RemoteRun(NearMeeting):
         planning = Planning(trees.base, *trees.views, self._rules(plans, can_rename))
         round_ = yield from self._compare(planning, round_)
         plan = planning.plan()
+        if ancestor is None:
+            self._say_left_out(self._listing)
         self._name_holds(plan)
         self._guard(plan, trees, met)
         steps = None

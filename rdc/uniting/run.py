@@ -221,6 +221,8 @@ class _Run(Deciding):
         if not (decided.plan.is_empty or self._options.dry_run) and self._learn():
             decided = self._decide(self._listings(states), base, states)
         plan, described = decided.plan, decided.described
+        if first:
+            self._say_left_out(*decided.sides)
         self._name_holds(plan)
         self._guard(plan, described)
         steps = None

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 _LEFT_LINK = "it is a symlink, and the other side can have none"
 _SPECIAL = "it is neither file, directory nor symlink"
+_MOUNT = "another file system is mounted there"
 
 
 class Described(Record):
@@ -138,6 +139,7 @@ class Listing:
         for reason, one, many, why in (
             (_LEFT_LINK, "symlink takes", "symlinks take", ": the other side can have none"),
             (_SPECIAL, "special file takes", "special files take", ""),
+            (_MOUNT, "mount or subvolume takes", "mounts or subvolumes take", ""),
         ):
             paths = [path for path, barred in self._barred.items() if barred == reason]
             if paths:
@@ -167,7 +169,7 @@ class Listing:
                     strings(directory.listing.names), little_endian_integers("Q", devices), strict=True
                 ):
                     if device != self.device:
-                        self._barred[join(directory.path, name)] = "another file system is mounted there"
+                        self._barred[join(directory.path, name)] = _MOUNT
 
     @property
     def digests(self) -> dict[bytes, bytes]:

@@ -333,6 +333,13 @@ def read_unite(words: Words) -> UniteRequest:
             raise UsageError("a directory is empty or has a NUL character; for the current one, write .")
     if words.has("--status") and words.has("--forget"):
         raise UsageError("--status and --forget exclude each other")
+    for mode, keys in (
+        ("--forget", ("--dry-run", "--resolve", "--force-empty")),
+        ("--status", ("--resolve", "--force-empty")),
+    ):
+        for key in keys:
+            if words.has(mode) and words.has(key):
+                raise UsageError(f"{mode} and {key} exclude each other: {mode} unites nothing")
     if words.has("--keep-undo") and words.has("--no-undo"):
         raise UsageError("--keep-undo and --no-undo exclude each other")
     for key in ("--dry-run", "--status", "--forget", "--resolve", "--force-empty"):

@@ -159,6 +159,8 @@ def test_what_it_lacks_is_refused_by_name(top: Path, option: str) -> None:
         (("rdc://h/m", "other:b"), "run rdc unite at one of the two hosts"),
         (("a", ""), "a directory is empty"),
         (("a", "b", "--prefer=best"), "left, right, newer, older, larger, smaller"),
+        (("a", "b", "-n", "--forget"), "--forget and --dry-run exclude each other"),
+        (("a", "b", "--status", "--resolve=a=left"), "--status and --resolve exclude each other"),
         (("a", "b", "--resolve=x"), "a path below both directories, = and one of these"),
         (("a", "b", "--resolve==left"), "a path below both directories, = and one of these"),
         (("a", "b", "--resolve=../x=left"), "a path below both directories, = and one of these"),

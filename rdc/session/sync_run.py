@@ -385,17 +385,14 @@ def _here(run: SyncRun) -> SyncReport:
     # A snapshot is opened once: the table of its store's chunks may take most of the memory of a run.
     opens_again = run.reads_here or run.selects or run.options.follows is not None
     opened = tree if tree.published or not opens_again else None
-    with contextlib.ExitStack() as stack:
-        stack.callback(tree.release)
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as unsent:
+        unsent.callback(tree.release)
         run.check_nesting()
-        if opened is not None:
-            stack.pop_all()  # `answer` releases it
-    run.pack = run.options.compress is True
-    clones = run.staged_clones()
-    with (
-        contextlib.closing(FileSigner(catalog=run.signer.catalog)) as signer,
-        contextlib.nullcontext() if clones is None else contextlib.closing(clones),
-    ):
+        run.pack = run.options.compress is True
+        clones = run.staged_clones()
+        if clones is not None:
+            stack.enter_context(contextlib.closing(clones))
+        signer = stack.enter_context(contextlib.closing(FileSigner(catalog=run.signer.catalog)))
         admit = partial(
             as_asked,
             destination=run.destination.path,
@@ -404,6 +401,10 @@ def _here(run: SyncRun) -> SyncReport:
             opened=opened,
         )
         link = InProcessLink(run.fetch(clones), answer(signer, admit, clones=clones), run.stop)
+        if opened is None:
+            unsent.close()
+        else:
+            unsent.pop_all()  # `answer` releases the tree
         return run.totals(link.run(), link)
 
 

@@ -341,7 +341,12 @@ def read_numbers(words: Words) -> tuple[int, ...]:
     found = []
     for text in words.operands[2:]:
         if not (text.startswith("@") and text[1:].isdecimal() and text.isascii()):
-            raise UsageError(f"{text}: expected the number of a snapshot, such as @17; see rdc store list")
+            from rdc.store.place import typed
+
+            store = typed(os.fsencode(words.operands[1]))
+            raise UsageError(
+                f"{text}: expected the number of a snapshot, such as @17; see rdc store list {store}"
+            )
         found.append(int(text[1:]))
     return tuple(found)
 

@@ -11,7 +11,7 @@ import time
 
 from rdc.errors import UsageError
 from rdc.lean.records import Record
-from rdc.store.place import PackStore
+from rdc.store.place import PackStore, typed
 from rdc.store.publish import is_published, publish
 from rdc.store.records import ForgetOptions, ForgetReport
 from rdc.store.snapshots import Snapshot
@@ -109,7 +109,9 @@ def forget(store: bytes, options: ForgetOptions) -> ForgetReport:
             else:
                 gone = set(options.numbers)
                 if missing := sorted(gone - known):
-                    raise UsageError(f"@{missing[0]}: the store has no such snapshot; see rdc store list")
+                    raise UsageError(
+                        f"@{missing[0]}: the store has no such snapshot; see rdc store list {typed(store)}"
+                    )
                 # Those that stay are not asked for anything, so one that cannot be read is forgotten like any
                 # other. Only an index says what is in them.
                 if is_published(opened):

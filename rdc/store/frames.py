@@ -121,8 +121,8 @@ def _compressed(content: bytes, prefix: bytes, level: int) -> bytes:
 
 
 class _Plain(_local):
-    """What compresses and decompresses without a prefix, in each thread: new memory of such a size costs some
-    per cent of a frame."""
+    """The compressors and the decompressor of frames without a prefix, those of each thread: new memory of
+    their size costs some per cent of a frame."""
 
     def __init__(self) -> None:
         self.decoder = zstandard.ZstdDecompressor(max_window_size=_DECODED_WINDOW)
@@ -134,7 +134,7 @@ _plain = _Plain()
 
 
 def _plain_compressor(level: int, bits: int) -> zstandard.ZstdCompressor:
-    """Return what compresses contents of less than 2^bits bytes alone."""
+    """Return a compressor of contents of less than 2^bits bytes without a prefix."""
     made = _plain.made
     known = made.get((level, bits))
     if known is None:

@@ -294,7 +294,8 @@ class PackStore:
                 os.close(fd)
         except FileNotFoundError as error:
             raise FileError(
-                shown, f"{printable(shown)}: there is no such snapshot; see rdc store list"
+                shown,
+                f"{printable(shown)}: there is no such snapshot; see rdc store list {typed(self.label)}",
             ) from error
         except OSError as error:
             raise storing_failure(error, shown, "read it") from error
@@ -318,9 +319,9 @@ class PackStore:
 
     def needs(self, error: FileError, number: int, *, forgotten: bool) -> FileError:
         """Return the error of a snapshot that a run cannot go on without, with how to give it up."""
-        advice = f"rdc store forget --apply {_typed(self.label)} @{number}"
+        advice = f"rdc store forget --apply {typed(self.label)} @{number}"
         if forgotten:
-            advice = f"rm -f {_typed(self.shown(b'forgotten/%d' % number))}"
+            advice = f"rm -f {typed(self.shown(b'forgotten/%d' % number))}"
         return FileError(error.path_bytes, f"{error}; or give up snapshot {number}: {advice}")
 
     def forgotten_numbers(self) -> list[int]:
@@ -420,12 +421,7 @@ class PackStore:
             fd = os.open(LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._fd)
         except FileNotFoundError as error:
             # Not made here: a run may still hold the lock of the file that was removed.
-            shown = self.shown(LOCK_NAME)
-            raise FileError(
-                shown,
-                f"{printable(shown)}: expected the file that shows gc whether puts and restores run, found"
-                f" none; once no rdc uses the store, make it again: touch {_typed(shown)}",
-            ) from error
+            raise self._no_lock() from error
         except OSError as error:
             raise storing_failure(error, self.shown(LOCK_NAME), "open it") from error
         try:
@@ -448,6 +444,23 @@ class PackStore:
             yield
         finally:
             os.close(fd)
+
+    def _no_lock(self) -> FileError:
+        shown = self.shown(LOCK_NAME)
+        return FileError(
+            shown,
+            f"{printable(shown)}: expected the file that shows gc whether puts and restores run, found none;"
+            f" once no rdc uses the store, make it again: touch {typed(shown)}",
+        )
+
+    def check_lock(self) -> None:
+        """Raise FileError if the file is missing whose lock shows that puts and restores run."""
+        try:
+            os.stat(LOCK_NAME, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError as error:
+            raise self._no_lock() from error
+        except OSError as error:
+            raise storing_failure(error, self.shown(LOCK_NAME), "look at it") from error
 
     def hold(self) -> None:
         """Keep packs from being removed until the store is closed, as far as this user may lock it."""
@@ -520,7 +533,7 @@ class PackStore:
                 os.close(fd)
 
 
-def _typed(path: bytes) -> str:
+def typed(path: bytes) -> str:
     """Return a path as a shell takes it."""
     return shlex.quote(printable(path))
 

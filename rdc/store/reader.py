@@ -97,6 +97,18 @@ class FrameFacts(Record):
     bases: bytes
 
 
+class _Run(Record):
+    """Bases that follow one another in a frame."""
+
+    first: bytes
+    """The key of the first one."""
+    frame: int | None
+    """None for one base that is given, and in no frame."""
+    start: int
+    """Their offset in the frame."""
+    length: int
+
+
 class OtherChunks(Protocol):
     """Chunks that are at hand without the packs of a store."""
 
@@ -523,7 +535,7 @@ class StoreReader:
             # is found wrong earlier and has no other place.
             if len(self._lost) + len(self._wrong) == before:
                 self._lost.add(frame)
-            # What was made of them is wrong, too.
+            # Frames that were decoded with the wrong bytes are wrong, too.
             self._decoded.clear()
             self._decoded_bytes = 0
 
@@ -633,11 +645,6 @@ class StoreReader:
         with self._lock:
             return self._content(frame)
 
-    def check_bases(self, frame: int) -> None:
-        """Raise FileError unless a frame's bases exist, lie below it and can be decoded in bounded memory."""
-        with self._lock:
-            self._needed((frame,))
-
     def _content(self, frame: int) -> bytes:
         """Return a decoded frame. Raises FileError."""
         known = self._decoded.get(frame)
@@ -647,36 +654,44 @@ class StoreReader:
         decoded: dict[int, bytes] = {}
         given: dict[bytes, bytes] = {}
         one = self.frame(frame)
-        for needed in self._needed((frame,), given) if one.bases else (one,):
+        runs: dict[int, Sequence[_Run]] = {}
+        for needed in self._needed((frame,), given, runs) if one.bases else (one,):
             content = self._decoded.get(needed.number)
-            decoded[needed.number] = self._decode(needed, decoded, given) if content is None else content
+            if content is None:
+                content = self._decode(needed, runs.get(needed.number, ()), decoded, given)
+            decoded[needed.number] = content
         for number, content in decoded.items():
             self._keep(number, content)
         return decoded[frame]
 
-    def needs_little(self, keys: Iterable[bytes]) -> bool:
-        """Return whether these chunks can be read with half of what a reader may decode and look up, so that
-        a delta against them can be made. Raises FileError."""
-        with self._lock:
-            found = self._needed({self._place_of(key)[1] for key in keys})
-        return (
-            sum([one.size for one in found]) <= DECODED_BYTES // 2
-            and sum([len(one.bases) for one in found]) <= KEY_BYTES * CLOSURE_BASES // 2
-        )
+    def needed(self, frame: int) -> list[FrameFacts]:
+        """Return a frame and all that it is made against, bases first.
 
-    def _needed(self, frames: Iterable[int], given: dict[bytes, bytes] | None = None) -> list[FrameFacts]:
+        Raises FileError unless they exist, lie below it and can be decoded in bounded memory.
+        """
+        with self._lock:
+            return self._needed((frame,))
+
+    def _needed(
+        self,
+        frames: Iterable[int],
+        given: dict[bytes, bytes] | None = None,
+        runs: dict[int, Sequence[_Run]] | None = None,
+    ) -> list[FrameFacts]:
         """Return some frames and all that they are made against, bases first.
 
-        `given`: takes the bases that are elsewhere, whose frames are not needed. Raises FileError if bases
+        `given`: takes the bases that are elsewhere, whose frames are not needed. `runs`: takes where the
+        bases of each frame are; then frames that are decoded already need nothing. Raises FileError if bases
         are not below their frames, or are too many.
         """
-        todo = list(frames)
+        todo = [self.frame(number) for number in frames]
+        met = {one.number: one for one in todo}
         found, size, bases = dict[int, FrameFacts](), 0, 0
         while todo:
-            number = todo.pop()
-            if number in found:
+            one = todo.pop()
+            if one.number in found:
                 continue
-            one = found[number] = self.frame(number)
+            found[one.number] = one
             size, bases = size + one.size, bases + len(one.bases) // KEY_BYTES
             if size > DECODED_BYTES or bases > CLOSURE_BASES:
                 raise damaged(
@@ -684,38 +699,41 @@ class StoreReader:
                     f"a frame that needs {DECODED_BYTES} bytes and {CLOSURE_BASES} bases at most",
                     "one that needs more",
                 )
-            for key, base, _, _ in self._base_runs(one.bases, given):
+            if runs is not None and one.number in self._decoded:
+                continue
+            own = []
+            for run in self._base_runs(one.bases, given):
+                own.append(run)
+                if run.frame is None:
+                    size += run.length
+                    continue
+                base = met.get(run.frame)
                 if base is None:
-                    size += len(given[key]) if given is not None else 0
-                    continue
-                if base in found and found[base].depth < one.depth:
-                    continue
-                depth = self.frame(base).depth
-                if depth >= one.depth:
-                    raise damaged(one.pack.path, "bases of less depth", f"depth {depth}")
-                todo.append(base)
+                    base = met[run.frame] = self.frame(run.frame)
+                    todo.append(base)
+                if base.depth >= one.depth:
+                    raise damaged(one.pack.path, "bases of less depth", f"depth {base.depth}")
+            if runs is not None:
+                runs[one.number] = own
         return sorted(found.values(), key=lambda one: one.depth)
 
-    def _base_runs(
-        self, keys: bytes, given: dict[bytes, bytes] | None
-    ) -> Iterator[tuple[bytes, int | None, int, int]]:
-        """Yield where the chunks with these keys are: the key of the first one, a frame, and the offset and
-        length in it of those that follow one another there. The frame is None for one in `given`, which is
-        asked first."""
+    def _base_runs(self, keys: bytes, given: dict[bytes, bytes] | None) -> Iterator[_Run]:
+        """Yield where the chunks with these keys are. `given` is asked first."""
         at, end = 0, len(keys) // KEY_BYTES
         while at < end:
             key = keys[KEY_BYTES * at : KEY_BYTES * (at + 1)]
             if given is not None and (key in given or self._give(key, given)):
-                yield key, None, 0, len(given[key])
+                yield _Run(key, None, 0, len(given[key]))
                 at += 1
                 continue
             number, frame = self._place_of(key)
             if self._elsewhere is not None or self._wrong:
-                yield key, frame, *self._extent(number)  # its neighbours may be elsewhere, or damaged
+                yield _Run(key, frame, *self._extent(number))  # its neighbours may be elsewhere, or damaged
                 at += 1
                 continue
             directory, own, first, stop = self._run(keys, at, number, frame)
-            yield key, frame, sum(directory.lengths[own:first]), sum(directory.lengths[first:stop])
+            start, length = sum(directory.lengths[own:first]), sum(directory.lengths[first:stop])
+            yield _Run(key, frame, start, length)
             at += stop - first
 
     def _give(self, key: bytes, given: dict[bytes, bytes]) -> bool:
@@ -724,17 +742,21 @@ class StoreReader:
             given[key] = known
         return known is not None
 
-    def _decode(self, frame: FrameFacts, decoded: dict[int, bytes], given: dict[bytes, bytes]) -> bytes:
+    def _decode(
+        self, frame: FrameFacts, runs: Sequence[_Run], decoded: dict[int, bytes], given: dict[bytes, bytes]
+    ) -> bytes:
+        """Return a frame whose bases, at `runs`, are decoded or given."""
         prefix = b""
-        if frame.bases:
-            parts, size = list[bytes | memoryview](), 0
-            for key, base, start, length in self._base_runs(frame.bases, given):
-                part = given[key] if base is None else memoryview(decoded[base])[start : start + length]
-                size += len(part)
-                if size > PREFIX_BYTES:
-                    self._lost.add(frame.number)
-                    raise damaged(frame.pack.path, f"bases of {PREFIX_BYTES} bytes", "more")
-                parts.append(part)
+        if runs:
+            if sum([run.length for run in runs]) > PREFIX_BYTES:
+                self._lost.add(frame.number)
+                raise damaged(frame.pack.path, f"bases of {PREFIX_BYTES} bytes", "more")
+            parts = [
+                given[run.first]
+                if run.frame is None
+                else memoryview(decoded[run.frame])[run.start : run.start + run.length]
+                for run in runs
+            ]
             prefix = b"".join(parts)
         self.frames_read += 1
         try:

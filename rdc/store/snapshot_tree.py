@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from itertools import accumulate
 
 from blake3 import blake3
 
 from rdc.errors import FileError
+from rdc.lean.typed import TypeVar
 from rdc.limits import PATH_BYTES
-from rdc.store.ahead import ahead
 from rdc.store.directory import KEY_BYTES
 from rdc.store.pack_file import damaged
 from rdc.store.reader import check_list
@@ -28,8 +28,9 @@ from rdc.store.tree_rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
+    from rdc.lean.threads import Task
     from rdc.store.reader import StoreReader
     from rdc.store.snapshots import Snapshot
 
@@ -59,6 +60,42 @@ _LENGTHS = struct.Struct("<II")
 
 _PATH_AT = LENGTH.size + 32
 """Offset of the path in a record, whose length is before it."""
+
+
+T = TypeVar("T")
+
+
+def ahead(values: Iterator[T], most: int) -> Generator[T, None, None]:
+    """Yield `values`, of which a thread makes up to `most` before they are asked for.
+
+    Decompressing takes a third of the CPU time of a restore, and reserving blocks for a new file stops its
+    writer for 20 ms at a time. One after the other, a second core has nothing to do in either. Frames that
+    are decoded ahead bridge both, for 3 % more CPU time.
+
+    The thread ends with this iterator, whose close waits for the value in the making. An error of `values` is
+    raised where its value would have come. Where the system refuses a thread, each is made when it is asked
+    for.
+    """
+    from rdc.lean.threads import Threads
+
+    threads = Threads(1, "rdc chunks")
+    tasks: deque[Task[T | None]] = deque()
+    try:
+        try:
+            tasks.append(threads.submit(next, values, None))
+        except RuntimeError:
+            yield from values
+            return
+        while True:
+            tasks.extend([threads.submit(next, values, None) for _ in range(most - len(tasks))])
+            value = tasks.popleft().result()
+            if value is None:
+                return
+            yield value
+    finally:
+        for task in tasks:
+            task.cancel()
+        threads.close()
 
 
 class StoredStream:

@@ -134,6 +134,9 @@ def decode_snapshot(data: bytes, key: bytes) -> Snapshot:
 _DATE = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 LATEST = b"latest"
 
+SHOWN = 8
+"""Most snapshots, or series, that a message names."""
+
 
 def check_series(name: bytes) -> None:
     """Raise UsageError if no series can have this name, because a path could not name it."""
@@ -163,11 +166,14 @@ def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | Non
         end = None if name == LATEST else _end_of_day(name)
         known = sorted({one.series for one in own})
         if len(known) > 1:
-            shown = ", ".join(f"@{printable(one)}/{printable(name)}" for one in known[:8])
+            shown = ", ".join(f"@{printable(one)}/{printable(name)}" for one in known[:SHOWN])
             raise UsageError(f"@{text}: the store has several series; name one of {shown}")
         found = [one for one in own if end is None or one.seconds < end]
     if not found:
-        raise UsageError(f"@{text}: the store has no such snapshot; see rdc store list")
+        # No command lists the snapshots of a store on the web.
+        last = ", ".join([f"@{one.number}" for one in own[-SHOWN:]])
+        there = f"the last ones are {last}" if last else "nor any other one"
+        raise UsageError(f"@{text}: the store has no such snapshot, {there}")
     return found[-1].number
 
 

@@ -68,6 +68,10 @@ class _Verifying:
         """Check everything. Raises FileError if the store cannot be listed."""
         for error in self._reader.damaged:
             self._report(error.path_bytes, str(error))
+        try:
+            self._store.check_lock()
+        except FileError as error:  # no damage: all snapshots can be restored, and a put says it, too
+            self._reporter(Problem(ExitCode.OK, error.path_bytes, str(error)))
         if read is not None:
             self._read_packs(read, notes)
         self._spread()
@@ -158,7 +162,7 @@ class _Verifying:
                 self._lost.add(number)
                 continue
             try:
-                self._reader.check_bases(number)
+                self._reader.needed(number)
             except FileError as error:
                 self._lost.add(number)
                 self._report(self._reader.frame(number).pack.path, str(error))

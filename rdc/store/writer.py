@@ -3,23 +3,19 @@
 New chunks share frames of up to FRAME_BYTES in the order in which they come. Where an old version of the
 stream is known, each run of new chunks is tried as a delta against the chunks of the old version that lay
 between the same neighbours.
-
-Deltas skip: a run of generation g is made against generation g & (g - 1) or an older one, as in Subversion.
-So a chain of a thousand versions is ten frames deep.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
-from itertools import accumulate
 
 from rdc.errors import FileError
 from rdc.kernel import cut_many
 from rdc.kernel.blake3_many import name_parts
 from rdc.lean.records import Record
-from rdc.store.directory import BASES_MOST, KEY_BYTES, FrameRow, split_keys
-from rdc.store.frames import FRAME_BYTES, LEVEL, PREFIX_BYTES, FrameKind, StoredFrame, encode
+from rdc.store.bases import BaseChooser, Gaps
+from rdc.store.directory import KEY_BYTES, FrameRow, split_keys
+from rdc.store.frames import FRAME_BYTES, LEVEL, FrameKind, encode
 from rdc.store.pack_file import PackWriter
 from rdc.store.reader import LIST_BYTES, StoreReader
 from rdc.store.tree_rows import LIST_PARAMS, STREAM_LEVELS, StreamRef
@@ -29,21 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rdc.chunking import ChunkParams
-    from rdc.store.reader import FrameFacts
 
 DIGEST = 32
 INLINE_KEYS = 64
 """Most keys that a row or a snapshot names itself. A longer list is a stream of its own."""
-
-DEPTH_MADE = 12
-"""No delta is written against a base of this depth. A reader takes DEPTH_MOST, which is more."""
-
-WIDER_SHARE = 12
-"""A delta of more than one part in this many of its content is tried again with more bases. A day of a
-database takes one part in 200 if they are the right ones."""
-
-SEARCHED_BASES = 4096
-"""Most bases that are looked at for one delta."""
 
 
 class CutStreams(Record):
@@ -81,7 +66,7 @@ class StoreWriter:
         heal: bool = False,
         skips: bool = True,
     ) -> None:
-        """`skips`: whether deltas skip generations. In a published store they do not: a reader has the one
+        """`skips`: whether deltas skip generations. In a published store most do not: a reader has the one
         before, and older ones lie in frames that it would have to fetch. `heal`: store chunks
         again that the store has and cannot read, each without bases."""
         self.reader = reader
@@ -89,7 +74,7 @@ class StoreWriter:
         self._level = level
         self._deltas = deltas and not heal
         self._heal = heal
-        self._skips = skips
+        self._chooser = BaseChooser(reader, skips=skips)
         self._sound: set[bytes] = set()
         """Keys of chunks that were read while healing."""
         self._pending: set[bytes] = set()
@@ -140,80 +125,26 @@ class StoreWriter:
     def _add_delta(self, keys: list[bytes], chunks: list[bytes], bases: Sequence[bytes]) -> bool:
         """Store chunks as a delta if that pays. Return whether they were stored."""
         content = b"".join(chunks)
-        known = [key for key in bases if key in self.reader]
-        generation = 1 + max([self.reader.facts(key).generation for key in known], default=0)
-        room = min(PREFIX_BYTES, 3 * len(content) + (32 << 10))
-        chosen = self._chosen_bases(known, generation, room)
-        frame = self._delta(content, chosen)
-        if frame is None or len(frame.data) * WIDER_SHARE > len(content):
-            # What was replaced by its own bases may resemble others than the middle ones.
-            wider = self._chosen_bases(known, generation, PREFIX_BYTES, wide=True)
-            other = self._delta(content, wider) if wider != chosen else None
-            if other is not None and (frame is None or len(other.data) < len(frame.data)):
-                chosen, frame = wider, other
-        if frame is None:
+        found = self._chooser.choose(content, bases)
+        if found is None:
             return False
-        facts = [self.reader.facts(base) for base in chosen]
-        depth = 1 + max([one.depth for one in facts])
+        prefix = b"".join(map(self.reader.chunk, found.keys))
+        frame = encode(content, prefix, level=self._level)
+        if frame.kind is not FrameKind.DELTA:
+            return False
         row = FrameRow(
             frame.kind,
             len(frame.data),
             len(content),
             len(keys),
-            min(0xFFFF, generation),
-            depth,
-            b"".join(chosen),
+            min(0xFFFF, found.generation),
+            found.depth,
+            b"".join(found.keys),
         )
         self._open_pack().add(frame, row, keys, list(map(len, chunks)))
         self.deltas_made += 1
         self._end_full_pack()
         return True
-
-    def _delta(self, content: bytes, bases: Sequence[bytes]) -> StoredFrame | None:
-        """Return a delta against these chunks, if it pays. Raises RdcError."""
-        if not bases or not self.reader.needs_little(bases):
-            return None
-        frame = encode(content, b"".join(map(self.reader.chunk, bases)), level=self._level)
-        return frame if frame.kind is FrameKind.DELTA else None
-
-    def _chosen_bases(
-        self, known: Sequence[bytes], generation: int, room: int, *, wide: bool = False
-    ) -> list[bytes]:
-        """Return the bases of a delta of this generation: at most `room` bytes, from the middle of `known`.
-        `wide`: a base is replaced by all of its own.
-
-        A base whose generation or depth is too high is replaced by those of its own that it resembles most.
-        The depth is less than the number of ones in `generation`, so that of the delta is at most its
-        logarithm, whatever it mixes.
-        """
-        reader = self.reader
-        most = generation & (generation - 1) if self._skips else generation - 1
-        depth = min(DEPTH_MADE, generation.bit_count()) if self._skips else DEPTH_MADE
-        todo, seen, found = list(reversed(known)), set[bytes](), list[bytes]()
-        bases = dict[int, _Bases]()
-        while todo and len(seen) < SEARCHED_BASES:
-            key = todo.pop()
-            if key in seen:
-                continue
-            seen.add(key)
-            facts = reader.facts(key)
-            if facts.generation <= most and facts.depth < depth:
-                found.append(key)
-                continue
-            own = bases.get(facts.number)
-            if own is None:
-                own = bases[facts.number] = _Bases(facts, reader)
-            todo += reversed(own.keys if wide else own.like(*reader.extent(key)))
-        return self._middle(found, room)
-
-    def _middle(self, keys: list[bytes], room: int) -> list[bytes]:
-        chosen: list[int] = []
-        for number in sorted(range(len(keys)), key=lambda number: abs(2 * number + 1 - len(keys))):
-            room -= self.reader.length(keys[number])
-            if room < 0 or len(chosen) >= BASES_MOST:
-                break
-            chosen.append(number)
-        return [keys[number] for number in sorted(chosen)]
 
     def _open_pack(self) -> PackWriter:
         if self._pack is None:
@@ -351,70 +282,3 @@ def _runs(new: Sequence[bool], lengths: Sequence[int]) -> Iterator[tuple[int, in
             stop += 1
         yield first, stop
         first = stop
-
-
-class _Bases:
-    """The bases of a delta, of which each part resembles another part of what the delta decodes to."""
-
-    def __init__(self, facts: FrameFacts, reader: StoreReader) -> None:
-        """Look up how long they are. Raises FileError."""
-        self._size = facts.size
-        self.keys = split_keys(facts.bases)
-        self._ends = list(accumulate(map(reader.length, self.keys), initial=0))
-
-    def like(self, start: int, length: int) -> list[bytes]:
-        """Return the bases that the `length` bytes at `start` of the delta resemble, with half of its size
-        around them on each side.
-
-        A writer chooses bases around what it replaces, as many on each side. At an end of a file there are
-        none on one side, which what is around makes up for.
-        """
-        ends = self._ends
-        at = start + (ends[-1] - self._size) // 2
-        around = max(self._size // 2, length)
-        first = bisect_right(ends, at - around, 1) - 1
-        stop = bisect_left(ends, at + length + around, 1)
-        return self.keys[first:stop]
-
-
-class Gaps:
-    """The chunks of an old version that lie where new ones do: between the same neighbours."""
-
-    def __init__(self, keys: Sequence[bytes], old: Sequence[bytes]) -> None:
-        self._old = old
-        places = {key: place for place, key in reversed(list(enumerate(old)))}
-        self._before: list[tuple[int, int]] = []
-        """For each chunk: how many chunks up to the last one that the old version has, and how many there."""
-        self._after: list[tuple[int, int]] = []
-        """For each chunk: the number of the next one that the old version has, and its number there."""
-        if not old:
-            return
-        last = (0, 0)
-        for number, key in enumerate(keys):
-            self._before.append(last)
-            if (place := places.get(key)) is not None:
-                last = (number + 1, place + 1)
-        following = (len(keys), len(old))
-        for number in range(len(keys) - 1, -1, -1):
-            if (place := places.get(keys[number])) is not None:
-                following = (number, place)
-            self._after.append(following)
-        self._after.reverse()
-
-    def bases(self, first: int, stop: int) -> Sequence[bytes]:
-        """Return the keys of the old chunks to which the new ones [first, stop) correspond, and as many again
-        around them, half of them on each side."""
-        if not self._old:
-            return ()
-        begin, low = self._before[first]
-        end, high = self._after[stop - 1]
-        if high <= low:
-            # Nothing was there, or chunks changed places: what is next to it resembles it most.
-            low = max(0, min(low, len(self._old)) - 1)
-            high = min(len(self._old), low + 2)
-        # A new chunk that the old version has is one that cannot be read any more.
-        new, old = max(end - begin, stop - first), high - low
-        around = (stop - first) // 2 + 1
-        start = low + max(0, (first - begin) * old // new - around)
-        ending = low + min(old, -(-(stop - begin) * old // new) + around)
-        return self._old[start:ending]

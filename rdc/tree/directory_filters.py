@@ -106,7 +106,6 @@ def parse_rule_file(
 
 # Cache directories: those with a CACHEDIR.TAG that has the signature of bford.info/cachedir.
 
-CACHE_TAG_NAME = b"CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 
 
@@ -127,7 +126,6 @@ def cache_rules(reader: RuleFileReader, directory: bytes, rules: DirectoryRules)
 
 # GitIgnore: the lines of a .gitignore, which mean what gitignore(5) says.
 
-GIT_RULE_FILE = b".gitignore"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Spaces at the end that no backslash escapes.
 _TRAILING_SPACES = re.compile(rb"(?<!\\)((?:\\\\)*) +\Z")

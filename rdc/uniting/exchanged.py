@@ -28,7 +28,6 @@ from rdc.uniting.columns import Common, SharedRow, parents
 from rdc.uniting.journal import OpenPlan
 from rdc.uniting.path_texts import terminated
 from rdc.uniting.rows import (
-    BARRED,
     DIGEST_BYTES,
     DIRECTORY,
     ELSEWHERE,
@@ -547,11 +546,6 @@ def _plans(columns: Columns) -> tuple[OpenPlan, ...]:
         OpenPlan(generations[8 * number : 8 * number + 8], intents, frozenset(renames), True)
         for number, (intents, renames) in enumerate(plans)
     )
-
-
-def barred_row(reason: str) -> Row:
-    """Return the row of an entry that takes no part."""
-    return Row(BARRED, reason.encode(), 0, 0, 0, None, NO_STAMP, Doubt.NONE, False, b"")
 
 
 def tree_digest(listing: Listing) -> bytes:

@@ -204,11 +204,18 @@ def test_a_missing_lock_is_made_again_as_the_message_says(store: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [rdc.ForgetOptions(), rdc.ForgetOptions(retain="1d", numbers=(1,)), rdc.ForgetOptions(numbers=(1, 9))],
+    ("options", "said"),
+    [
+        (rdc.ForgetOptions(), "give one of them"),
+        (rdc.ForgetOptions(retain="1d", numbers=(1,)), "give one of them"),
+        (
+            rdc.ForgetOptions(numbers=(1, 9)),
+            "^@9: the store has no such snapshot; see rdc store list /.*/st$",
+        ),
+    ],
 )
-def test_what_cannot_be_meant_is_refused(store: Path, options: rdc.ForgetOptions) -> None:
-    with pytest.raises(UsageError):
+def test_what_cannot_be_meant_is_refused(store: Path, options: rdc.ForgetOptions, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
         rdc.forget_snapshots(store, options)
     assert numbers(store) == [1, 2, 3]
 

@@ -7,7 +7,7 @@ import random
 import shutil
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from rdc.store import known_chunks
 from rdc.store.directory import KEY_BYTES, split_keys
 from rdc.store.known_chunks import KnownChunks, Missing
 from rdc.store.place import PackStore
-from rdc.store.reader import FrameFacts, StoreReader
+from rdc.store.reader import FrameFacts, StoreReader, _Run
 from rdc.store.snapshot_tree import SnapshotTree, StoredStream
 from rdc.store.tree_rows import LIST_PARAMS, StreamRef
 from rdc.store.writer import cut_streams
@@ -54,9 +54,11 @@ class NotingReader(StoreReader):
         self._taken = set[int]()
         super().__init__(store, elsewhere)
 
-    def _decode(self, frame: FrameFacts, decoded: dict[int, bytes], given: dict[bytes, bytes]) -> bytes:
+    def _decode(
+        self, frame: FrameFacts, runs: Sequence[_Run], decoded: dict[int, bytes], given: dict[bytes, bytes]
+    ) -> bytes:
         self._taken.add(frame.number)
-        return super()._decode(frame, decoded, given)
+        return super()._decode(frame, runs, decoded, given)
 
     def taken(self) -> set[int]:
         """The frames that were decoded since the last call."""

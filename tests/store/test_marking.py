@@ -31,8 +31,7 @@ def store(tmp_path: Path) -> Path:
     (tree / "large").write_bytes(DRAWN.randbytes(600_000))
     for day in range(6):
         content = bytearray((tree / "large").read_bytes())
-        at = DRAWN.randrange(len(content))
-        content[at : at + 100] = DRAWN.randbytes(100)
+        content[300_000:300_100] = DRAWN.randbytes(100)  # the sixth is made against the fifth
         (tree / "large").write_bytes(content)
         (tree / f"file {day}").write_bytes(DRAWN.randbytes(3_000))
         put_tree(tree, store)

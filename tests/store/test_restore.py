@@ -18,6 +18,7 @@ from rdc.errors import ExitCode, FileError, UsageError
 from rdc.model import preserved
 from rdc.model.entries import Kind
 from rdc.progress import Event, Problem
+from rdc.session.sync_run import SyncRun
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions
 from rdc.store.snapshot_tree import AHEAD_WORTH
@@ -110,6 +111,14 @@ def test_a_local_restore_opens_the_store_once_and_leaves_nothing_open(
     assert len(opened) == 1
     with pytest.raises(UsageError):
         rdc.sync(f"{store}/{path}", store / "below", catalog=None)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+    def refuse(self: SyncRun) -> None:
+        raise OSError("no place for clones")
+
+    monkeypatch.setattr(SyncRun, "staged_clones", refuse)
+    with pytest.raises(OSError, match="no place for clones"):
+        rdc.sync(f"{store}/{path}", tmp_path / "other", catalog=None)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -224,8 +233,8 @@ def test_names_of_snapshots(source: Path, store: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="several series; name one of @other/latest, @tree/latest"):
         restore(f"{store}/@latest/", tmp_path / "out")
     for name, why in (
-        ("@9", "no such snapshot"),
-        ("@tree/9", "no such snapshot"),
+        ("@9", "no such snapshot, the last ones are @1, @2, @3$"),
+        ("@tree/9", "no such snapshot, the last ones are @1, @2$"),
         ("@nonsense", "expected a number"),
         ("@1999-01-01", "several series"),
         ("@tree/1999-01-01", "no such snapshot"),

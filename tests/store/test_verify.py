@@ -169,3 +169,18 @@ def test_two_packs_with_one_chunk_are_sound(store: Path, source: Path, tmp_path:
         assert len(reader.frames_with(key)) == 2
         reader.close()
     assert rdc.verify_store(store, 1.0).damaged == 0
+
+
+def test_a_missing_lock_is_a_notice(store: Path) -> None:
+    (store / "lock").unlink()
+    problems = Problems()
+    report = rdc.verify_store(store, reporter=problems)
+    assert (report.damaged, report.exit) == (0, ExitCode.OK)
+    assert [one.code for one in problems.found] == [ExitCode.OK]
+    (text,) = problems.texts
+    assert "expected the file that shows gc whether puts and restores run, found none; once" in text
+    assert f"touch {store}/lock" in text
+    (store / "lock").touch()
+    problems.found.clear()
+    rdc.verify_store(store, reporter=problems)
+    assert not problems.found

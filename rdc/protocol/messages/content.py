@@ -352,8 +352,6 @@ BUNDLE_BLOCK_MIN = 256
 """Bytes of the smallest block. The fingerprints of a whole bundle then fit one message, even those of short
 files, whose blocks are a quarter as long."""
 
-KEYED_WIDTHS = (4, 8)
-
 _FINGERPRINTS = (limits.BUNDLE_BYTES * SHORTEN // BUNDLE_BLOCK_MIN + 2 * limits.BUNDLE_FILES) * LEAF_WIDTH
 
 

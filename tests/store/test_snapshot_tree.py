@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.lean.threads import Threads
-from rdc.store.ahead import ahead
+from rdc.store.snapshot_tree import ahead
 
 MOST = 3
 

@@ -68,7 +68,7 @@ def write_secretly(path: Path) -> None:
 
 
 def save(path: Path) -> None:
-    """As editors save: another file takes the name."""
+    """Save as editors do: another file takes the name."""
     with tempfile.NamedTemporaryFile(dir=path.parent.parent, delete=False) as file:
         file.write(USER)
     os.replace(file.name, path)

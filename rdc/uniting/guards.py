@@ -76,13 +76,16 @@ class Room(Record):
 
 
 def room_of(root: Root) -> Room:
-    """Return what the file system of `root` says that it can take. Raises OSError.
+    """Return what the file system of `root` says that it can take.
 
-    Some say that they have no blocks, or no files, and some have many files of which none is free (a mount of
-    rclone says that of 10^9). Such numbers tell nothing. If it is true that none is free, the first new entry
-    fails, and the run ends with all that was there.
+    Some do not answer, some say that they have no blocks, or no files, and some have many files of which none
+    is free (a mount of rclone says that of 10^9). Such numbers tell nothing. If it is true that none is free,
+    the first new entry fails, and the run ends with all that was there.
     """
-    found = os.fstatvfs(root.fileno())
+    try:
+        found = os.fstatvfs(root.fileno())
+    except OSError:
+        return Room(None, None)
     return Room(
         found.f_bavail * found.f_frsize if found.f_blocks else None,
         found.f_favail if found.f_files and found.f_favail else None,

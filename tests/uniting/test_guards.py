@@ -17,6 +17,7 @@ from rdc import (
 )
 from rdc.errors import UsageError
 from rdc.model.location import RemoteShell
+from rdc.uniting import guards
 from rdc.uniting.guards import Room
 from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.running.syncing import FAR
@@ -182,6 +183,17 @@ def test_a_file_system_that_tells_no_room_is_written_to(pair: Pair, monkeypatch:
     pair.both("a", "a")
     (pair.left / "new").write_bytes(b"new")
     (pair.right / "other").write_bytes(b"other")
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("new") == ["new", "new"]
+
+
+def test_a_file_system_that_fails_statfs_is_written_to(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_fd: int) -> os.statvfs_result:
+        raise OSError(5, "Input/output error")
+
+    room(monkeypatch, 0, 0, {})
+    monkeypatch.setattr(guards.os, "fstatvfs", failing)  # type: ignore[attr-defined]
+    (pair.left / "new").write_bytes(b"new")
     assert pair.unite().exit is ExitCode.OK
     assert pair.texts("new") == ["new", "new"]
 

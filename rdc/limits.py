@@ -462,7 +462,11 @@ BUNDLE_FILES = 256
 """Files per bundle: as many as are open at a time."""
 
 LIKELY_FILES = 16
-"""Files that the source describes unasked. More are cheaper in bundles, which the destination asks for."""
+"""Files whose trees the source sends unasked. More are cheaper in bundles, which the destination asks for."""
+
+LIKELY_BLOCKS_BYTES = 8 << 20
+"""Bytes of files whose blocks the source describes unasked: 24 KB of fingerprints, which are in vain for
+files that the destination lacks."""
 
 BUNDLE_FILES_LEAST = 8
 """Smallest number of changed files that makes a bundle. Fewer are described singly, in more detail."""

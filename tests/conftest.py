@@ -17,7 +17,7 @@ from rdc.lean.records import replace
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.session import sync_run
-from rdc.session.source.tree_description import Description
+from rdc.session.source.tree_description import Description, LikelyFiles
 from rdc.transport.pipes import ChildTransport
 from tests.support.children.far_process import FarServer
 from tests.support.needs import check_needs, checked_programs, missing_needs, needs_of, running, told
@@ -147,7 +147,7 @@ def forked_far_sides() -> Iterator[None]:
 def nothing_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source describes no file unasked, as where many changed: each comes the way that the destination
     asks for."""
-    monkeypatch.setattr(Description, "likely", lambda *_: ())
+    monkeypatch.setattr(Description, "likely", lambda *_, **__: LikelyFiles())
 
 
 @pytest.fixture

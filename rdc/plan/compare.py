@@ -626,6 +626,10 @@ def _keys(joined: bytes) -> list[str]:
 ROTATED_BYTES = 2048
 """Smaller files are not searched for: fetching one costs about as much as comparing it with another file."""
 
+NAMED_BYTES = 8 << 10
+"""Smaller files are not searched for by name alone: most such guesses are wrong, and each takes two round
+trips more than a whole file, which is compressed."""
+
 ROTATED_FILES = 16_384
 """Skip directories with more changed files than this; such a change is no rotation. Each file takes about 300
 bytes of memory."""
@@ -638,7 +642,7 @@ def rotated(
 
     Candidates are files of `existing` whose own name now has other content or is gone. A file with the wanted
     size and mtime most likely is the wanted content. Otherwise a numbered name may continue the file with the
-    number before it. A wrong candidate costs one needless read at the destination.
+    number before it, if it has NAMED_BYTES. A wrong candidate costs one needless read at the destination.
     """
     # long because each candidate rules others out, so the steps share their sets
     if not 1 < len(comparison.decisions) + len(comparison.touched) + len(comparison.extra) <= ROTATED_FILES:
@@ -667,9 +671,10 @@ def rotated(
     for decision in renumbered:
         row = decision.row
         stamp = wanted.sizes[row], here.mtime(wanted.mtimes[row])
-        rows = stamps.get(stamp) or list(
-            map(names.__getitem__, filter(names.__contains__, _names_before(wanted.names[row])))
-        )
+        rows = stamps.get(stamp) or []
+        if not rows and wanted.sizes[row] >= NAMED_BYTES:
+            before = filter(names.__contains__, _names_before(wanted.names[row]))
+            rows = list(map(names.__getitem__, before))
         # A new file whose old name is gone is left to the later search of the whole tree.
         new = decision.change is Change.CREATE
         bases: list[bytes] = []

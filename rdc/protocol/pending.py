@@ -180,19 +180,26 @@ class _Trees(_Files):
 
 
 class _Likely(_Pending):
-    """A LikelyRequest: one answer, after which a TreeRequest for the files in it is pending."""
+    """A LikelyRequest: at most one LikelyBlocks, then one LikelyAnswer, after which a TreeRequest for the
+    files in it is pending."""
 
-    __slots__ = ("_request", "asked")
+    __slots__ = ("_has_blocks", "_request", "asked")
 
     def __init__(self, request: messages.LikelyRequest) -> None:
         super().__init__(request)
         self._request = request
+        self._has_blocks = False
         self.asked: messages.TreeRequest | None = None
 
     def wanted(self) -> str:
         return "files that are likely changed"
 
-    def accept(self, answer: messages.LikelyAnswer) -> bool:
+    def accept(self, answer: messages.LikelyAnswer | messages.LikelyBlocks) -> bool:
+        if isinstance(answer, messages.LikelyBlocks):
+            if self._has_blocks:
+                raise Illegal("the blocks of likely files came already")
+            self._has_blocks = True
+            return False
         self.asked = answer.asked(self._request)
         return True
 

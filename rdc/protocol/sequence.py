@@ -180,7 +180,7 @@ class SequenceRules:
         self._totals.ask_likely()
         self._requests().ask(message)
 
-    def _likely(self, message: messages.LikelyAnswer) -> None:
+    def _likely(self, message: messages.LikelyAnswer | messages.LikelyBlocks) -> None:
         if message.files:
             self._listed(message.files[-1])
         self._requests().answer(message)
@@ -557,6 +557,7 @@ def _exchanges() -> dict[type[Message], Callable[[SequenceRules, Any], None]]:
     found[messages.BundleRequest] = SequenceRules._ask_bundle
     found[messages.LikelyRequest] = SequenceRules._ask_likely
     found[messages.LikelyAnswer] = SequenceRules._likely
+    found[messages.LikelyBlocks] = SequenceRules._likely
     found[messages.Landed] = SequenceRules._landed
     return found
 

@@ -174,6 +174,9 @@ BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
         messages.LikelyRequest, st.integers(0, 10**18), widths, st.integers(64, 65_536)
     ),
     messages.LikelyAnswer: st.builds(messages.LikelyAnswer, files.map(lambda some: some[:16]) | st.just(())),
+    messages.LikelyBlocks: st.builds(
+        messages.LikelyBlocks, files.map(lambda some: some[:256]), st.binary(max_size=99)
+    ),
     messages.BundleRequest: st.builds(
         messages.BundleRequest,
         ordinals,

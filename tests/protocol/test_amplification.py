@@ -126,6 +126,7 @@ WORST: dict[type[messages.Message], Callable[[], messages.Message]] = {
     messages.NodeAnswer: lambda: messages.NodeAnswer(1, 1, FILES, (b"ab",) * N),
     messages.LikelyRequest: lambda: messages.LikelyRequest(1 << 60, 8, 1024),
     messages.LikelyAnswer: lambda: messages.LikelyAnswer(FILES[:16]),
+    messages.LikelyBlocks: lambda: messages.LikelyBlocks(FILES[:256], bytes(99_840)),
     messages.BundleRequest: lambda: messages.BundleRequest(N, FILES[:256], 256),
     messages.BundleAnswer: lambda: messages.BundleAnswer(1, tuple(range(256)), DIGEST, bytes(99_840)),
     messages.BlockRequest: lambda: messages.BlockRequest(1, WIDE, WIDE, 65_536, 4),

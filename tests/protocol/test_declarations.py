@@ -73,5 +73,6 @@ def test_the_type_of_answers_about_a_delta_is_what_is_declared() -> None:
 
 def test_features_and_costs_are_those_declared() -> None:
     assert set(DIALECT.features["bundle"]) == {messages.BundleRequest, messages.BundleAnswer}
+    assert set(DIALECT.features["blocks"]) == {messages.LikelyBlocks}
     assert purpose_of("TraitsAnswer") is Purpose.ROOTS
     assert purpose_of("Preamble") is Purpose.OVERHEAD

@@ -65,6 +65,15 @@ EXCHANGES: list[tuple[str, messages.Message, list[messages.Message]]] = [
         ],
     ),
     (
+        "likely files, the blocks of others first",
+        messages.LikelyRequest(5, 8, 1024),
+        [
+            messages.LikelyBlocks((0, 3), bytes(12)),
+            messages.LikelyAnswer((1,)),
+            messages.TreeAnswer(1, 0, ROOT, 0, None, b""),
+        ],
+    ),
+    (
         "nodes in parts",
         messages.NodeRequest(2, 1, (1, 5, 9), 4),
         [messages.NodeAnswer(2, 1, (1, 5), (b"", b"")), messages.NodeAnswer(2, 1, (9,), (b"",))],
@@ -295,6 +304,15 @@ WRONG: list[tuple[messages.Message, list[messages.Message]]] = [
     (
         messages.LikelyRequest(5, 8, 1024),
         [messages.LikelyAnswer((1,)), messages.TreeAnswer(2, 0, ROOT, 0, None, b"")],
+    ),
+    (messages.LikelyRequest(5, 8, 1024), [messages.LikelyBlocks((9,), b"")]),
+    (
+        messages.LikelyRequest(5, 8, 1024),
+        [messages.LikelyBlocks((1,), b""), messages.LikelyBlocks((2,), b"")],
+    ),
+    (
+        messages.LikelyRequest(5, 8, 1024),
+        [messages.LikelyAnswer(()), messages.LikelyBlocks((1,), b"")],
     ),
     (messages.TreeRequest((1,), 8), [messages.BundleAnswer(1, (), ROOT, b"")]),
     (messages.TreeRequest((1,), 8), [messages.RootAnswer((1,), (0,), ROOT)]),

@@ -380,6 +380,16 @@ class BundleAnswer(Message, Record):
     """Keyed fingerprints of the blocks of its files, LEAF_WIDTH bytes per block, in the bundle's order."""
 
 
+@message(73, by=SOURCE, when=SERVING, answers=LikelyRequest, feature="blocks", purpose=Purpose.NODES)
+class LikelyBlocks(Message, Record):
+    """S: files that it takes for changed, with fingerprints of their blocks, before its LikelyAnswer."""
+
+    files: Annotated[tuple[int, ...], Gaps(limits.BUNDLE_FILES, limits.ORDINAL_LIMIT)]
+    fingerprints: Annotated[bytes, Blob(0, _FINGERPRINTS)]
+    """Keyed fingerprints of the blocks of each file in this order, LEAF_WIDTH bytes per block. `block_size`
+    has the bytes of a block; the listed size counts."""
+
+
 TABLE_WORD = 4
 """Bytes of a number in a table."""
 

@@ -28,6 +28,7 @@ from rdc.session.destination.own_tree import (
     OwnTree,
     drop_trees,
     newest_file,
+    receive_likely,
     receive_offer,
     receive_owners,
 )
@@ -457,6 +458,8 @@ class WholeTurn(DestinationTurn):
         """Bytes of a reference in trees that come unasked."""
         self._awaits_likely = False
         """The source tells next which trees it sends unasked: these are not to be asked for."""
+        self._likely_blocks: messages.LikelyBlocks | None = None
+        """The blocks that came unasked with a listing."""
         self._full: OutOfSpaceError | None = None
         """The error of a full disk that ends the run once all was compared."""
 
@@ -629,7 +632,9 @@ class WholeTurn(DestinationTurn):
                 self._events.take(message)
             elif isinstance(message, messages.LikelyAnswer):
                 self._awaits_likely = False
-                self.transfers.described(message.files, self._width)
+                self.transfers.described(message.files, self._width, self._likely_blocks)
+            elif isinstance(message, messages.LikelyBlocks):
+                self._likely_blocks = message
             else:
                 is_answer = True
             # When the disk is full, the comparison goes on alone: it tells what is to be deleted.
@@ -744,7 +749,8 @@ class WholeTurn(DestinationTurn):
         if not self.is_built:
             self._build()
         if not comparison.is_usable(manifest):
-            yield from drop_trees(self._events, found.likely)
+            if found.awaits_likely:
+                yield from drop_trees(self._events, (yield from receive_likely(self._events)).trees)
             self.manifest.clear()
             return (yield from self._ask_listing(round_))
         mount_points, identities = self._in_sync.mount_points, self._own_tree.identities
@@ -754,7 +760,9 @@ class WholeTurn(DestinationTurn):
         self._xattrs_were_right = self._xattrs is not None
         self._pass_guard(len(own))
         self._comparison_done(totals)
-        self.transfers.described(found.likely, self._width)
+        if found.awaits_likely:
+            likely = yield from receive_likely(self._events)
+            self.transfers.described(likely.trees, self._width, likely.blocks)
         yield from self.transfers.pump(round_)
         yield from self._events.send_waiting(round_)
         return round_

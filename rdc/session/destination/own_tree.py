@@ -17,6 +17,7 @@ from rdc.progress import Event, Problem
 from rdc.protocol.messages import (
     FileFailed,
     LikelyAnswer,
+    LikelyBlocks,
     LikelyRequest,
     MountPoints,
     Owners,
@@ -222,8 +223,8 @@ class Discovered(Record):
 
     round: int
     """The round to go on with."""
-    likely: tuple[int, ...]
-    """Files whose trees come unasked."""
+    awaits_likely: bool
+    """The source tells next which files it describes unasked."""
 
 
 def newest_file(own: Manifest, rows: Iterable[range]) -> int | None:
@@ -237,6 +238,27 @@ def newest_file(own: Manifest, rows: Iterable[range]) -> int | None:
         if files:
             newest = max(files) if newest is None else max(newest, *files)
     return None if newest is None or is_distant(newest) else newest
+
+
+class LikelyFiles(Record):
+    """Files that the source describes unasked."""
+
+    trees: tuple[int, ...] = ()
+    """Those whose trees come."""
+    blocks: LikelyBlocks | None = None
+    """Those whose blocks came."""
+
+
+def receive_likely(events: EventRelay) -> Conversation[LikelyFiles]:
+    """Receive the answer to a LikelyRequest."""
+    blocks = None
+    while True:
+        message = (yield from next_message(events)).message
+        if isinstance(message, LikelyAnswer):
+            return LikelyFiles(message.files, blocks)
+        if not isinstance(message, LikelyBlocks):
+            raise ProtocolError(f"expected LikelyAnswer, found {type(message).__name__}")
+        blocks = message
 
 
 def drop_trees(events: EventRelay, files: Iterable[int]) -> Conversation[None]:
@@ -281,8 +303,7 @@ def discover(
         if not isinstance(first, TopTier):
             raise ProtocolError(f"expected the top of the manifest, found {type(first).__name__}")
         descent.take_top(first.level, first.references)
-    asked = is_timed = False
-    files: tuple[int, ...] | None = None
+    asked = awaits_likely = is_timed = False
     while True:
         for ask in descent.questions():
             kind = RowsRequest if ask.rows else TierRequest
@@ -291,7 +312,7 @@ def discover(
             asked = True
             request = likely(own, descent.differing())
             if request is not None:
-                files = ()
+                awaits_likely = True
                 yield Send(request, round_)
         if descent.complete:
             break
@@ -313,14 +334,9 @@ def discover(
             descent.take_rows(message.rows, message.counts, last=message.last)
         else:
             raise ProtocolError(f"expected manifest nodes, found {type(message).__name__}")
-    if files is not None:
-        received = yield from next_message(events)
-        if not isinstance(received.message, LikelyAnswer):
-            raise ProtocolError(f"expected LikelyAnswer, found {type(received.message).__name__}")
-        files = received.message.files
     if not descent.collided:
         descent.assemble(into)
-    return Discovered(round_, files or ())
+    return Discovered(round_, awaits_likely)
 
 
 # Reads the destination's own tree: walks it for a manifest, or lists single directories.

@@ -304,6 +304,15 @@ class FileAnswers:
             messages.TreeRequest: self._answer_trees,
         }
 
+    def tell_blocks(self, files: Sequence[int], block: int, round_: int) -> Conversation[None]:
+        """Send the fingerprints of the blocks of these files unasked, `block` bytes as in a BundleRequest.
+        BundleAnswers about them need none then."""
+        if self._bundles is None:
+            self._bundles = BundleAnswers(self._root, self._secret)
+        likely = self._bundles.tell_blocks(files, block, self._description.manifest)
+        if likely is not None:
+            yield Send(likely, round_)
+
     def answer(self, message: messages.Message, round_: int) -> Conversation[None]:
         """Answer one request. Raises ProtocolError for messages that are no request about files."""
         send = self._senders.get(type(message))

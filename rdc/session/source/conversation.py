@@ -23,7 +23,7 @@ from rdc.protocol.messages import (
     RowsRequest,
     TierRequest,
 )
-from rdc.session.runtime.commands import Conversation, EventRelay, Flush, Receive, Send
+from rdc.session.runtime.commands import Conversation, EventRelay, Flush, Receive, Send, agreed_features
 from rdc.session.source.tree_description import Demand, Description, OwnerNames
 
 TYPE_CHECKING = False
@@ -225,6 +225,8 @@ class Source:
             yield from self._send_likely(message, round_)
         elif isinstance(message, FileRequest):
             self._asked().take(message)
+            if self._answers is not None:
+                yield Flush()  # fingerprints spoil the compression of contents in the same block
             yield from self._whole_files().send(message.files, round_, message.packing)
         else:
             self._asked().take(message)
@@ -236,8 +238,12 @@ class Source:
         The destination already gets what came before, so that it compares, and signs its versions of these
         files, while this side works.
         """
-        likely = self._description.likely(message.newest)
-        answer = LikelyAnswer(likely or ())
+        features = yield from agreed_features()
+        likely = self._description.likely(message.newest, blocks="blocks" in features)
+        answer = LikelyAnswer(likely.trees if likely is not None else ())
+        if likely is not None and likely.blocks:
+            yield Flush()
+            yield from self._about_files().tell_blocks(likely.blocks, message.block, round_)
         yield Send(answer, round_)
         asked = answer.asked(message)
         if asked is not None:

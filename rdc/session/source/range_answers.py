@@ -38,8 +38,8 @@ from rdc.model.entries import Kind
 from rdc.plan.bundle import BundleLayout
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges, context_rows
 from rdc.protocol import messages
-from rdc.protocol.messages import BundleAnswer, Data, Holes
-from rdc.protocol.messages.content import LEAF_WIDTH
+from rdc.protocol.messages import BundleAnswer, Data, Holes, LikelyBlocks
+from rdc.protocol.messages.content import LEAF_WIDTH, block_size
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, rests
 from rdc.protocol.wire.stream import pack_literals
 from rdc.session.binaries import (
@@ -311,6 +311,31 @@ class BundleAnswers:
         self._secret = secret
         self._bundles: OrderedDict[int, Snapshot] = OrderedDict()
         self._cached = 0
+        self._told: frozenset[int] = frozenset()
+        """Files whose blocks the destination knows, of `_told_block` bytes as in a BundleRequest."""
+        self._told_block = 0
+
+    def tell_blocks(self, files: Sequence[int], block: int, manifest: Manifest) -> LikelyBlocks | None:
+        """Return the fingerprints of the blocks of these regular files; None if none is as it was listed."""
+        sizes, mtimes, paths = manifest.sizes_of(files), manifest.mtimes_of(files), manifest.paths(files)
+        found = look(self._root, paths)
+        rows = [
+            row
+            for row, identity in enumerate(found.identities)
+            if identity is not None and (identity.size, identity.mtime_ns) == (sizes[row], mtimes[row])
+        ]
+        if len(rows) < len(files):
+            found = found.chosen(rows)
+        self._told, self._told_block = frozenset([files[row] for row in rows]), block
+        if not rows:
+            return None
+        lengths = array("Q", [sizes[row] for row in rows])
+        prints, at = [], 0
+        for length in lengths:
+            content = found.content[at : at + length]
+            prints.append(block_fingerprints(self._secret, content, block_size(length, block), LEAF_WIDTH))
+            at += length
+        return LikelyBlocks(tuple(sorted(self._told)), b"".join(prints))
 
     def describe(self, request: BundleRequest, manifest: Manifest) -> BundleAnswer:
         """Read, sign and remember a bundle. Raises ProtocolError for a wrong number, entries that are no
@@ -341,7 +366,9 @@ class BundleAnswers:
             layout = BundleLayout.of(remaining, [sizes[row] for row in remaining], request.block)
         identities = [identity for identity in found.identities if identity is not None]
         self._remember(request.bundle, Snapshot(self._root, paths, identities, found.content))
-        digest, prints = blake3(found.content).digest(), self._fingerprints(layout, found.content)
+        digest, prints = blake3(found.content).digest(), b""
+        if request.block != self._told_block or not self._told.issuperset(files):
+            prints = self._fingerprints(layout, found.content)
         return BundleAnswer(request.bundle, tuple(sorted(left_out)), digest, prints)
 
     def open(self, message: BlockRequest | RangeRequest) -> SnapshotContent:

@@ -6,18 +6,22 @@ import os
 from collections import OrderedDict, deque
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
-from rdc.lean.records import replace
+from rdc.lean.records import Record, replace
 from rdc.limits import (
     ASKED_FILE_BYTES,
     ASKED_FREELY_BYTES,
     ASKED_NODE_BYTES,
     ATTRIBUTE_MESSAGE_BYTES,
+    BUNDLE_FILES,
+    BUNDLE_FILES_LEAST,
+    BUNDLED_FILE_BYTES,
     BUNDLES_IN_FLIGHT,
     COMPARED_TIMES,
     FILES_PER_MESSAGE,
     FURTHER_BYTES,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
+    LIKELY_BLOCKS_BYTES,
     LIKELY_FILES,
     MOUNT_POINTS,
     OFFERED_ROWS,
@@ -310,11 +314,24 @@ DIRECTORIES_PER_LOOK = 64
 LIKELY_BYTES = 64 << 20
 """Bytes of files that the source signs unasked. The destination may lack them, and then needs none of it."""
 
+LIKELY_SHARE = 4
+"""Blocks are described unasked if at most one file in this many is likely changed. More look like a tree
+whose files were only touched, and the destination then asks for roots."""
+
 LIKELY_LEAST = 1024
 """Files up to this many bytes are not described unasked: the destination has them sent whole."""
 
 ENTRIES_PER_LOOK = 64
 """Entries of a listing sent between two checks for requests. A check costs as much as five entries."""
+
+
+class LikelyFiles(Record):
+    """Files that the destination is expected to ask for next."""
+
+    trees: tuple[int, ...] = ()
+    """Those whose trees are sent."""
+    blocks: tuple[int, ...] = ()
+    """Those whose blocks are described, to be compared in bundles."""
 
 
 class Description:
@@ -525,11 +542,15 @@ class Description:
         totals = (directories, len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(messages.ListingEnd(*totals), round_)
 
-    def likely(self, newest: int) -> tuple[int, ...] | None:
+    def likely(self, newest: int, *, blocks: bool) -> LikelyFiles | None:
         """Return files among the rows that were sent whose mtime is later than `newest`, the newest that the
-        destination has there; None if they are too many. The smallest ones are left out: they come whole."""
-        found: set[int] = set()
-        at_source, manifest, left = self._preserved.at_source, self.manifest, LIKELY_BYTES
+        destination has there; None if they are too many. The smallest ones have no trees: they come whole.
+
+        `blocks`: the destination takes the blocks of files, which are then so many that it compares them in
+        bundles."""
+        found: dict[int, int] = {}
+        at_source, manifest = self._preserved.at_source, self.manifest
+        most = LIKELY_FILES + BUNDLE_FILES
         for span in self._sent:
             columns = (
                 manifest.kinds[span.start : span.stop],
@@ -538,12 +559,23 @@ class Description:
             )
             for row, kind, mtime, size in zip(span, *columns, strict=True):
                 is_new = kind == Kind.FILE and newest < mtime < END_NS and at_source.mtime(mtime) > newest
-                if is_new and size > LIKELY_LEAST and row not in found:
-                    found.add(row)
-                    left -= size
-                    if len(found) > LIKELY_FILES or left < 0:
+                if is_new and size:
+                    found[row] = size
+                    if len(found) > most:
                         return None
-        return tuple(sorted(found))
+        long = [row for row, size in found.items() if size > LIKELY_LEAST]
+        small: list[int] = []
+        if len(long) > LIKELY_FILES and blocks:
+            small = [row for row, size in found.items() if size <= BUNDLED_FILE_BYTES]
+            long = [row for row, size in found.items() if size > BUNDLED_FILE_BYTES]
+            many = sum(map(found.__getitem__, small)) > LIKELY_BLOCKS_BYTES or len(small) > BUNDLE_FILES
+            if many or len(small) * LIKELY_SHARE > self.files:
+                return None
+        if len(long) > LIKELY_FILES or sum(map(found.__getitem__, long)) > LIKELY_BYTES:
+            return None
+        return LikelyFiles(
+            tuple(sorted(long)), tuple(sorted(small)) if len(small) >= BUNDLE_FILES_LEAST else ()
+        )
 
     def offer(
         self,

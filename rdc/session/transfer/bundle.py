@@ -30,7 +30,7 @@ from rdc.plan.check_blocks import check_block_digests, check_block_ranges, conte
 from rdc.plan.search import BundleSearch
 from rdc.protocol import messages
 from rdc.protocol.messages import RangeRequest
-from rdc.protocol.messages.content import LEAF_WIDTH
+from rdc.protocol.messages.content import LEAF_WIDTH, block_size
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.wire.stream import unpack_literals
 from rdc.session.binaries import RangeOffsets, decode, looks_like
@@ -42,11 +42,20 @@ from rdc.session.trees.sites import MismatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from rdc.files.root.source_file import SourceFile
-    from rdc.protocol.messages import BlockRequest, BundleAnswer, BundleRequest, Code, Correction, Data, Table
+    from rdc.protocol.messages import (
+        BlockRequest,
+        BundleAnswer,
+        BundleRequest,
+        Code,
+        Correction,
+        Data,
+        LikelyBlocks,
+        Table,
+    )
     from rdc.session.transfer.delta import DeltaFiles
 
 
@@ -84,7 +93,9 @@ class Bundle:
         """The order of the requested files; after `take` of those that the source put into the bundle."""
         self.digest = b""
         self.open_requests = 0
-        """Block requests that are not answered yet."""
+        """Requests without an answer, except for a BundleRequest whose answer has the fingerprints."""
+        self.is_described = False
+        """The fingerprints are known, and the answer to the BundleRequest has none."""
         self.failed = False
         self._secret = secret
         self._search: BundleSearch | None = None
@@ -107,22 +118,32 @@ class Bundle:
         """
         if message.without:
             self._leave_out(set(message.without))
-        layout = self.layout
         self.digest = message.digest
+        self._compare(message.fingerprints, rounds)
+
+    def take_described(self, prints: Mapping[int, bytes], rounds: int) -> None:
+        """Compare the old versions with the fingerprints of each file's blocks, which are known. Its
+        description then needs none. Raises as `take` does."""
+        self.is_described = True
+        self._compare(b"".join(map(prints.__getitem__, self.layout.order)), rounds)
+
+    def _compare(self, fingerprints: bytes, rounds: int) -> None:
+        """Search the old versions for the blocks of all files, in the order of the layout."""
+        layout = self.layout
         counts = [
             sum([-(-size // like.block) for size in layout.sizes[like.first : like.stop]])
             for like in layout.likes
         ]
-        if len(message.fingerprints) != sum(counts) * LEAF_WIDTH:
+        if len(fingerprints) != sum(counts) * LEAF_WIDTH:
             raise ProtocolError(
-                f"{len(message.fingerprints)} bytes of fingerprints, expected {sum(counts) * LEAF_WIDTH}"
+                f"{len(fingerprints)} bytes of fingerprints, expected {sum(counts) * LEAF_WIDTH}"
             )
         old = [identity.size for identity in self.base.identities]
         search = BundleSearch(layout, old, LEAF_WIDTH, rounds)
         self._search, self._gaps = search, Gaps(self.request.bundle, self._secret, search, self._open_base)
         at = 0
         for count in counts:
-            self._gaps.take(message.fingerprints[at : at + count * LEAF_WIDTH])
+            self._gaps.take(fingerprints[at : at + count * LEAF_WIDTH])
             at += count * LEAF_WIDTH
 
     def _leave_out(self, without: set[int]) -> None:
@@ -291,6 +312,8 @@ class Bundles(Transfer):
         self._bundles: dict[int, Bundle] = {}
         self._made = 0
         """Bundles requested so far."""
+        self._prints: dict[int, bytes] = {}
+        """The fingerprints of the blocks of files, where they came unasked."""
         self._cached = 0
         """Bytes of old versions in memory."""
 
@@ -318,6 +341,17 @@ class Bundles(Transfer):
         self._sizes -= sum(self._context.manifest.sizes_of(released)) if released else 0
         return released
 
+    def described(self, blocks: LikelyBlocks) -> None:
+        """Take the fingerprints of files before they are added. Raises ProtocolError if they do not fit the
+        listed sizes."""
+        at, fingerprints = 0, bytes(blocks.fingerprints)
+        for file, size in zip(blocks.files, self._context.manifest.sizes_of(blocks.files), strict=True):
+            end = at + -(-size // block_size(size, LEAF_BLOCK)) * LEAF_WIDTH
+            self._prints[file] = fingerprints[at:end]
+            at = end
+        if at != len(fingerprints):
+            raise ProtocolError(f"{len(fingerprints)} bytes of fingerprints of likely files, expected {at}")
+
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
         """Request as many bundles as there is room for, once all files are known."""
         if not planned:
@@ -331,12 +365,18 @@ class Bundles(Transfer):
                 self._delta_files.add(file)
             return
         asked = []
-        groups = list(self._groups(files))
+        known = [file for file in files if file in self._prints]
+        groups = [
+            *self._groups(known),
+            *self._groups([file for file in files if file not in self._prints]),
+        ]
         while groups and len(self._bundles) < BUNDLES_IN_FLIGHT and not (more and len(groups) == 1):
             bundle = self._begin(groups.pop(0))
             if bundle is not None:
                 asked.append(bundle)
                 yield Send(bundle.request, round_)
+                if bundle.request.files[0] in self._prints:
+                    yield from self._begin_described(bundle, round_)
         for group in groups:
             self._waiting += group
             self._sizes += sum(self._context.manifest.sizes_of(group))
@@ -393,6 +433,18 @@ class Bundles(Transfer):
         self._cache(base)
         return bundle
 
+    def _begin_described(self, bundle: Bundle, round_: int) -> Conversation[None]:
+        """Compare a bundle whose fingerprints are known, and send the next block requests with its own."""
+        bundle.open_requests = 1
+        try:
+            bundle.take_described(self._prints, rounds_left(round_))
+        except FileError:
+            bundle.failed = True
+            return
+        for asked in bundle.block_requests():
+            bundle.open_requests += 1
+            yield Send(asked, round_)
+
     def _is_x86(self, found: Look, start: int, end: int) -> bool:
         """Tell whether the old version at [start, end) is x86 code to be compared with masked displacements.
 
@@ -442,6 +494,12 @@ class Bundles(Transfer):
 
     def _take_description(self, message: messages.BundleAnswer, round_: int) -> Conversation[None]:
         bundle = self._bundles[message.bundle]
+        if bundle.is_described:
+            bundle.digest = message.digest
+            # The blocks that were asked for are then those of other places.
+            bundle.failed = bundle.failed or bool(message.without)
+            yield from self._answered(bundle, round_)
+            return
         for row in message.without:
             self._delta_files.add(bundle.request.files[row])
         self._cached -= bundle.base.cached_bytes
@@ -454,15 +512,19 @@ class Bundles(Transfer):
         self._cached += bundle.base.cached_bytes
         yield from self._continue(bundle, round_)
 
-    def _take_blocks(self, bundle: Bundle, fingerprints: bytes, round_: int) -> Conversation[None]:
+    def _answered(self, bundle: Bundle, round_: int) -> Conversation[None]:
+        """Note that one of the requests is answered, and go on after the last one."""
         bundle.open_requests -= 1
+        if not bundle.open_requests:
+            yield from self._continue(bundle, round_)
+
+    def _take_blocks(self, bundle: Bundle, fingerprints: bytes, round_: int) -> Conversation[None]:
         try:
             if not bundle.failed:
                 bundle.take_blocks(fingerprints)
         except FileError:
             bundle.failed = True
-        if not bundle.open_requests:
-            yield from self._continue(bundle, round_)
+        yield from self._answered(bundle, round_)
 
     def _take_literals(self, bundle: Bundle, packed: bytes) -> None:
         try:

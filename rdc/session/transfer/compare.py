@@ -27,8 +27,8 @@ from rdc.limits import (
     TREES_IN_FLIGHT,
     TREES_IN_FLIGHT_BYTES,
 )
-from rdc.plan.descent import Descent, Fetch, Part, literal_rows
-from rdc.plan.search import NOWHERE, BlockSearch, GapSearch, Step, Window, rounds_for
+from rdc.plan.descent import Descent, Fetch, Part
+from rdc.plan.search import NOWHERE, SPARE_BYTES, BlockSearch, GapSearch, Step, Window
 from rdc.protocol.messages import BlockAnswer, BlockRequest, NodeAnswer, NodeRequest, TreeRequest
 from rdc.protocol.messages.content import LEAF_WIDTH, FileMessage
 from rdc.session.binaries import looks_like, mask_ranges, mask_ranges_into
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import RangeRequest, TreeAnswer
-    from rdc.session.transfer.bases import FileBases
+    from rdc.session.transfer.bases import FileBases, SignedFile
     from rdc.session.transfer.destination import Destination
 
 T = TypeVar("T")
@@ -69,10 +69,12 @@ class Room:
     """The room for files in comparison: at most TREES_IN_FLIGHT of them with trees of TREES_IN_FLIGHT_BYTES,
     or one file of any size."""
 
-    __slots__ = ("files", "used")
+    __slots__ = ("files", "spare", "used")
 
     def __init__(self) -> None:
         self.files = 0
+        self.spare: float = SPARE_BYTES
+        """Bytes that the searches of further files may cost more to save round trips."""
         self.used = 0
         """Bytes, as estimated."""
 
@@ -282,6 +284,22 @@ def _batches(lengths: array[int], most: int) -> Iterator[tuple[int, int]]:
         yield row, len(lengths)
 
 
+SAMPLE_BYTES = 4 << 10
+"""Bytes of an old version that show whether its content compresses."""
+
+
+def _compresses(bases: Sequence[SignedFile], context: Destination, window: Window) -> bool:
+    """Return whether content around the start of this window loses a tenth when it is compressed."""
+    from zlib import compress  # a destination has loaded it for its temporary names
+
+    try:
+        with base_of(bases, context.root, {}, window.base) as source:
+            sample = source.pread(window.offset, min(window.length, SAMPLE_BYTES))
+    except FileError:
+        return True  # the search meets the same error and raises it
+    return len(compress(sample, 1)) < 0.9 * len(sample)
+
+
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
 
@@ -321,14 +339,12 @@ class AskedFile:
         return ProtocolError(f"expected {expected} of file {self.file}, found {type(message).__name__}")
 
 
-def compare(
-    one: AskedFile, context: Destination, tree: TreeAnswer, *, files: int
-) -> Steps[tuple[tuple[Part, ...], bool]]:
+def compare(one: AskedFile, context: Destination, tree: TreeAnswer) -> Steps[tuple[tuple[Part, ...], bool]]:
     """Compare a file's new version with its bases. Returns the parts of its recipe, and whether blocks were
     matched with masked x86 displacements.
 
-    `tree`: the answer to its TreeRequest. `files`: how many are in work. Raises ProtocolError for an
-    answer that does not fit, and ChangedBaseError if a base has changed or is gone.
+    `tree`: the answer to its TreeRequest. Raises ProtocolError for an answer that does not fit, and
+    ChangedBaseError if a base has changed or is gone.
     """
     # long because it is one descent: each loop needs what the one before has found
     bases, width, fingerprints = one.bases.signed, one.width, tree.fingerprints
@@ -361,8 +377,10 @@ def compare(
         parts = descent.recipe()
     if width == DIGEST_BYTES:
         return parts, False  # the second attempt matches no blocks: one of them was wrong in the first
-    rounds = rounds_for(files * sum(literal_rows(parts)[1::2]), rounds_left(one.round))
-    blocks = BlockSearch(parts, trees, rounds)
+    spare = 0.0 if fingerprints else one.room.spare
+    compresses = partial(_compresses, bases, context)
+    blocks = BlockSearch(parts, trees, rounds_left(one.round), spare, compresses)
+    one.room.spare -= blocks.spent
     search = Gaps(one.file, context.secret, blocks, partial(base_of, bases, context.root))
     try:
         if fingerprints and len(parts) == 1 and isinstance(parts[0], Fetch) and parts[0].count == 1:

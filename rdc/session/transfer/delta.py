@@ -118,8 +118,7 @@ class DeltaFile(AskedFile):
                     tree = yield from self._take_tree()
                     if (yield from self._needs_no_content(tree)):
                         return
-                    files = shared.room.files
-                    parts, masked = yield from compare(self, shared.context, tree, files=files)
+                    parts, masked = yield from compare(self, shared.context, tree)
                 bases = self.bases.signed
                 trees = list(map(attrgetter("tree"), bases))
                 recipe = Recipe(self.file, self.path, parts, bases, trees, self.size, masked, self.allocated)

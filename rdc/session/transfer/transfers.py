@@ -19,6 +19,7 @@ from rdc.protocol import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from rdc.protocol.connection import Received
     from rdc.session.runtime.commands import Conversation
@@ -147,12 +148,21 @@ class Transfers:
         `size`: of the new version, in bytes.
         """
         self._progress.count_total(size, compared=size > WHOLE_BYTES and not self._context.whole)
-        if size <= WHOLE_BYTES or self._context.whole or self._context.guesses.spent:
+        is_whole = size <= WHOLE_BYTES or self._context.whole or self._context.guesses.spent
+        if is_whole or (not bases and self._was_empty(file)):
             self.wholes().add(file, size)
         elif bases or self._context.landing.is_new(file):
             self.deltas().add(file, bases)
         else:
             self._choose(file, size)
+
+    def _was_empty(self, file: int) -> bool:
+        """Return whether nothing here can help with a changed file: its old version is empty."""
+        context = self._context
+        listed = context.landing.listed.of(file)
+        if listed is None or listed.size or context.alternates is not None:
+            return False
+        return not context.partial_files.any_found
 
     def _update_by_delta(self, file: int, size: int) -> None:
         """Update a file from the old version at its path. `size`: of the new version, in bytes."""
@@ -253,21 +263,33 @@ class Transfers:
             self._local_content.seek(self._deferred, names=names)
         self._progress.plan_known()
 
-    def described(self, files: Sequence[int], width: int) -> None:
+    def described(
+        self, files: Sequence[int], width: int, blocks: messages.LikelyBlocks | None = None
+    ) -> None:
         """Note that the source sends the trees of these files unasked. Changed ones among them come by
         delta, without a request for their tree; the trees of others are dropped. Call it before the first
-        `pump` after `plan_known`. `width`: bytes of a reference in the trees."""
-        if not files:
-            return
-        trees = set(files)
-        chosen = [file for file, _ in self._small if file in trees]
-        self._small = [(file, size) for file, size in self._small if file not in trees]
+        `pump` after `plan_known`. `width`: bytes of a reference in the trees. `blocks`: of files that come in
+        bundles if they changed. Raises ProtocolError if they do not fit the listed sizes."""
+        if files:
+            trees = set(files)
+            for file in self._release(trees):
+                self.deltas().add(file)
+            self.deltas().described(trees, width)
+        if blocks is not None:
+            chosen = self._release(set(blocks.files))
+            if chosen:
+                self.bundles().described(blocks)
+                for file, size in zip(chosen, self._context.manifest.sizes_of(chosen), strict=True):
+                    self.bundles().add(file, size)
+
+    def _release(self, files: AbstractSet[int]) -> list[int]:
+        """Take back those of `files` whose way is not chosen yet."""
+        chosen = [file for file, _ in self._small if file in files]
+        self._small = [(file, size) for file, size in self._small if file not in files]
         for way in (self._choice, self._bundles, self._checks):
             if way is not None:
-                chosen += way.release(trees)
-        for file in chosen:
-            self.deltas().add(file)
-        self.deltas().described(trees, width)
+                chosen += way.release(files)
+        return chosen
 
     def pump(self, round_: int) -> Conversation[None]:
         """Send the requests that may go now; after most messages there are none. Whole files are requested

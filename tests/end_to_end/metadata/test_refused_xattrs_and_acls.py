@@ -19,7 +19,7 @@ from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.plan.compare import Decision
 from rdc.progress import Problem
 from rdc.session.destination.finish import XattrSetter
-from rdc.session.source.tree_description import Description
+from rdc.session.source.tree_description import Description, LikelyFiles
 from rdc.session.transfer.commits import FileCommits
 from rdc.session.trees.wanted_xattrs import EntrySet, TreeXattrs
 from tests.support.running.paired_sync import sync_in_turns
@@ -134,9 +134,9 @@ class Written:
         """After the source has listed its tree, right before it describes files that are likely changed."""
         likely = Description.likely
 
-        def write(description: Description, newest: int) -> tuple[int, ...] | None:
+        def write(description: Description, newest: int, *, blocks: bool) -> LikelyFiles | None:
             self.write()
-            return likely(description, newest)
+            return likely(description, newest, blocks=blocks)
 
         patch.setattr(Description, "likely", write)
 

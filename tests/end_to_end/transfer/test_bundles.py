@@ -67,7 +67,8 @@ def test_few_files_go_by_themselves(tmp_path: Path) -> None:
 
 
 def test_files_of_every_other_kind_go_by_themselves(tmp_path: Path) -> None:
-    """New ones, empty ones, long ones, and those whose old version is one of these."""
+    """New ones, empty ones, long ones, and those whose old version is one of these. New ones and those that
+    were empty come whole."""
     old = OLD | {"was empty": b"", "was long": text(90, 900_000)}
     old |= {"grows": text(91, 9_000), "shrinks": text(92, 9_000)}
     new = NEW | {
@@ -79,7 +80,7 @@ def test_files_of_every_other_kind_go_by_themselves(tmp_path: Path) -> None:
     }
     source, destination = places(tmp_path, old, new)
     found = counts(synced(source, destination))
-    assert (found["BundleRequest"], found["TreeAnswer"]) == (1, 3)
+    assert (found["BundleRequest"], found["TreeAnswer"]) == (1, 2)
 
 
 def test_long_machine_code_goes_by_itself(tmp_path: Path) -> None:
@@ -138,6 +139,13 @@ def test_what_is_compared_first_comes_in_bundles_too(tmp_path: Path) -> None:
     found = counts(synced(source, destination))
     assert found["BundleAnswer"] == 1
     assert "TreeAnswer" not in found
+
+
+def test_a_file_that_was_empty_comes_whole(tmp_path: Path) -> None:
+    source, destination = places(tmp_path, {**OLD, "empty": b""}, {**NEW, "empty": text(7, 4_000)})
+    found = counts(synced(source, destination))
+    assert (found["BundleRequest"], found["FileRequest"]) == (1, 1)
+    assert "TreeRequest" not in found
 
 
 @pytest.mark.parametrize("held", [0, 100_000])

@@ -122,7 +122,7 @@ def files(**sizes: int) -> list[Entry]:
 
 def test_the_stamp_comes_before_the_number() -> None:
     held = files(a_1=5_000, a_2=6_000, a_3=7_000)
-    assert bases(files(a_1=8_000, a_2=5_000, a_3=6_500), held) == {b"a.2": (b"a.1",), b"a.3": (b"a.2",)}
+    assert bases(files(a_1=8_000, a_2=5_000, a_3=9_500), held) == {b"a.2": (b"a.1",), b"a.3": (b"a.2",)}
 
 
 def test_files_that_stay_as_they_are_gave_nothing_up() -> None:
@@ -137,6 +137,13 @@ def test_new_files_leave_the_vanished_to_the_whole_tree() -> None:
 
 def test_small_files_are_left_out() -> None:
     assert bases(files(a_1=900, a_2=800), files(a_1=800, a_2=700)) == {}
+
+
+def test_small_files_are_not_searched_for_by_name_alone() -> None:
+    held, least = files(a_1=5_000, a_2=6_000), rotation.NAMED_BYTES
+    assert bases(files(a_1=5_001, a_2=least - 1), held) == {}
+    assert bases(files(a_1=5_001, a_2=least), held) == {b"a.2": (b"a.1",)}
+    assert bases(files(a_1=5_001, a_2=5_000), held) == {b"a.2": (b"a.1",)}  # by its stamp
 
 
 @pytest.mark.parametrize(

@@ -176,11 +176,20 @@ def ten_of_ten_thousand() -> Update:
 
 def two_large_files() -> Update:
     old = {name: words(seed, 6_000_000) for seed, name in enumerate(("one", "two"))}
-    return Update(tree(old), tree({name: newer(reworded(old[name], 5)) for name in old}), 6, 4_800)
+    return Update(tree(old), tree({name: newer(reworded(old[name], 5)) for name in old}), 5, 5_900)
+
+
+def a_hundred_of_ten_thousand() -> Update:
+    old = {f"directory-{i // 60:03}/file-{i:05}": b"content %d" % i for i in range(10_000)}
+    large = {name: words(i, 20_000) for i, name in enumerate(list(old)[50::97])}
+    new = {name: newer(reworded(content, 2)) for name, content in large.items()}
+    return Update(tree(old | large), tree(old) | tree(new), 5, 40_000)
 
 
 @DIALLERS
-@pytest.mark.parametrize("update", [ten_of_a_thousand, ten_of_ten_thousand, two_large_files])
+@pytest.mark.parametrize(
+    "update", [ten_of_a_thousand, ten_of_ten_thousand, a_hundred_of_ten_thousand, two_large_files]
+)
 def test_what_a_common_update_takes(update: Callable[[], Update], dialler: Role, tmp_path: Path) -> None:
     """Unchanged files keep their times, as from one release to the next."""
     one = update()

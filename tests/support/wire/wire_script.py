@@ -110,6 +110,7 @@ AFTER_OPENING: tuple[tuple[messages.Role, messages.Message, int], ...] = (
     (messages.Role.SOURCE, messages.DigestAnswer(b"d" * 32), 10),
     (messages.Role.SOURCE, messages.TraitsAnswer((4,), (1024,), b"r" * 8, b"t" * 9), 10),
     (messages.Role.DESTINATION, messages.LikelyRequest(5, 8, 1024), 9),
+    (messages.Role.SOURCE, messages.LikelyBlocks((0, 1), b"b" * 9), 10),
     (messages.Role.SOURCE, messages.LikelyAnswer((4,)), 10),
     (messages.Role.SOURCE, messages.TreeAnswer(4, 1024, b"r" * 32, 0, None, b"", b"p" * 12), 10),
     (messages.Role.DESTINATION, messages.BundleRequest(5, (1, 4), 1024), 9),

@@ -35,17 +35,19 @@ _WITHOUT_C = (
 def entry() -> None:
     """Run this process's command line, then exit."""
     sys.unraisablehook = _unraisable
-    # SIGTERM and SIGHUP end a run like Ctrl-C: it removes its temporary files.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _stop)
     try:
         from rdc.files.base.syscalls import raise_descriptor_limit
 
         raise_descriptor_limit()
     except ImportError:
         pass  # without its C modules, `run` says what to install
-    code = run(sys.argv[1:], process_environment())
+    words, environment = sys.argv[1:], process_environment()
+    # SIGTERM and SIGHUP end a run like Ctrl-C: it removes its temporary files. Before, nothing is begun, and
+    # an exception of `_stop` would leave this function as a traceback.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _stop)
+    code = run(words, environment)
     try:
         sys.stdout.flush()
     except OSError:

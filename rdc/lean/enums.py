@@ -35,7 +35,7 @@ else:
         def __new__(cls, name, bases, body):
             if not bases:
                 return type.__new__(cls, name, bases, body)
-            # As in `enum`: what is assigned is a member, unless it is a method or has underscores.
+            # An assigned value is a member, as in `enum`, unless it is a method or its name has underscores.
             values = {
                 key: value for key, value in body.items() if key[0] != "_" and not hasattr(value, "__get__")
             }

@@ -278,7 +278,7 @@ class SyncOptions(Record):
     """Look for the content of changed files at the destination on any line, also in a local run."""
     delete: bool = option(False, DELETING,
         Option(("--delete",),
-            "delete entries that SRC lacks, except excluded ones: at the end, and only if all else arrived",
+            "delete entries that SRC lacks, except excluded ones: at the end, only if all copies succeeded",
             common=True,
             rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
             note="""Entries are deleted at the very end. Nothing is deleted after a read error, or if new
@@ -301,7 +301,7 @@ class SyncOptions(Record):
     """With `delete`, filter rules only exclude source entries; they protect nothing at the destination."""
     max_delete: int | None = option(None, DELETING,
         Option(("--max-delete",),
-            "delete at most N entries (or N% of DST), leave the others; exit code 25", "N", common=True,
+            "delete at most N entries (or N% of DST); if more remain, exit code 25", "N", common=True,
             example="--delete --max-delete=100 src/ backup/", rsync="which entries stay is not defined",
             note="""`N%`, rounded down, is a share of DST's entries right before the first deletion, new ones
             included; with `-n`, of the present ones. Entries that a filter rule protects do not count."""),
@@ -385,7 +385,7 @@ class SyncOptions(Record):
         needs=(Need.REPLACING,), pair=True)
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
-        Option(("--keep-undo",), "let rdc undo DST take this run back, for 30d or with up to 10G of data",
+        Option(("--keep-undo",), "keep replaced and deleted data for rdc undo DST, such as 30d or 10G",
             "SIZE|DAYS", common=True, example="--delete --keep-undo=30d src/ backup/",
             note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
             takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a
@@ -466,7 +466,7 @@ class SyncOptions(Record):
     """Leave out directories of the source that hold only directories, unless a rule protects them."""
     alternates: Alternates | None = option(None, ALTERNATES,
         Option(("--link-dest",),
-        "hard-link files that are the same in DIR instead of copying them; a relative DIR starts at DST",
+        "hard-link files that DIR has unchanged instead of copying them; a relative DIR starts at DST",
         "DIR", common=True, example="--link-dest=../monday src/ backup/tuesday/", note="""DIR is a copy made
         before, such as the backup of yesterday. A file with the size, time
             and metadata that it has in DIR becomes a hard link, so it takes no room. The metadata of a link
@@ -747,7 +747,7 @@ class SyncOptions(Record):
     """True: always, False: never, None: where it helps (not within one process)."""
     bandwidth: int = option(0, CONNECTION,
         Option(("--bwlimit",),
-            "send at most RATE per second, each way: in KiB, or 1.5m for 1.5 MiB", "RATE", common=True,
+            "send and receive at most RATE KiB a second each, or 1.5m for 1.5 MiB", "RATE", common=True,
             example="--bwlimit=1.5m src/ host:backup/",
             note="The limit applies to each side. A plain number is in KiB, and 0 means no limit."),
         parse=values.parse_rate, wire=item(8), check=True)

@@ -284,7 +284,8 @@ def parse_store(words: Sequence[str]) -> Words:
     if what in ("forget", "pack"):
         found = found[:1]
     if len(found) != len(wanted):
-        raise UsageError(f"rdc store {what} takes {' and '.join(wanted)}, {len(found)} were given")
+        message = f"rdc store {what} takes {' and '.join(wanted)}; {len(found)} given"
+        raise parsed.missing(message, f"rdc store {what}")
     for operand, name in zip(found, wanted, strict=True):
         _check_local(operand, name)
     return parsed

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 
-from rdc.errors import ExitCode, RdcError, printable
+from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.lean.records import Record
 from rdc.model.entries import strings
 from rdc.progress import Progressed
@@ -123,7 +123,7 @@ class _Collecting:
             kept = [self._store.needed_snapshot(number) for number in state.snapshots]
             kept += [self._store.needed_snapshot(number, forgotten=True) for number in recent]
             kept.sort(key=lambda one: one.number)
-            gone, written = self._chosen(reader, kept)
+            gone, written = self._chosen(reader, kept, frozenset(recent))
             return _Collection(
                 _State(tuple(self._store.pack_names()), state.snapshots, state.forgotten)
                 if written
@@ -146,13 +146,24 @@ class _Collecting:
 
             raise StoppedError("stopped by the caller; nothing was removed")
 
-    def _chosen(self, reader: StoreReader, kept: Sequence[Snapshot]) -> tuple[list[PackFacts], int]:
-        """Return the packs that are not needed, and the bytes of packs that were written for that."""
+    def _chosen(
+        self, reader: StoreReader, kept: Sequence[Snapshot], forgotten: frozenset[int]
+    ) -> tuple[list[PackFacts], int]:
+        """Return the packs that are not needed, and the bytes of packs that were written for that.
+
+        `forgotten`: the numbers of those in `kept` that are in the trash. A snapshot that lacks a chunk stops
+        everything, with how to give it up.
+        """
         marking, content = Marking(reader), bytearray(reader.frames)
         read, trees = 0, sum([snapshot.tree.size for snapshot in kept])
         for snapshot in kept:
             self._check_stop()
-            content = united(content, marking.content(snapshot))
+            try:
+                marks = marking.content(snapshot)
+            except FileError as error:
+                lost = snapshot.number in forgotten
+                raise self._store.needs(error, snapshot.number, forgotten=lost) from error
+            content = united(content, marks)
             read += snapshot.tree.size
             self._reporter(Progressed("read", read, trees))
         needed = bytearray(content)

@@ -44,6 +44,16 @@ TRAILER_BYTES = _TRAILER.size
 PACK_BYTES_MOST = PACK_BYTES + FRAME_BYTES + DIRECTORY_BYTES + 1024
 """No file of this size or more is a pack."""
 
+_ADVICE = {
+    errno.EACCES: "run as the owner of the store, or give this user the rights",
+    errno.EPERM: "run as the owner of the store, or give this user the rights",
+    errno.ELOOP: "rdc makes no links there: remove it",
+    errno.ENOTDIR: "rdc makes a directory there: move the other entry away",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), and run again",
+    errno.ENOENT: "if no other run removed it, restore it from a copy of the store",
+}
+"""The advice for an error, by its number. Most others are the disk's."""
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 
 
@@ -63,7 +73,8 @@ def storing_failure(error: OSError, path: bytes, doing: str) -> RdcError:
         elif error.errno == errno.EFBIG:
             advice = "raise the limit of the size of files, or use another file system"
         return OutOfSpaceError(f"{reason}; the snapshots that are listed are whole: {advice}, and run again")
-    return FileError(path, reason)
+    advice = _ADVICE.get(error.errno or 0, "check the disk and the system log, and run again")
+    return FileError(path, f"{reason}; {advice}")
 
 
 def damaged(path: bytes, expected: str, found: str) -> FileError:

@@ -26,7 +26,7 @@ from blake3 import blake3
 from rdc.chunking import ChunkParams
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.paths import is_reserved, is_temporary, make_aside
-from rdc.files.base.store_guard import HEAD_NAME, MAGIC
+from rdc.files.base.store_guard import HEAD_NAME, MAGIC, store_above
 from rdc.files.base.taking_names import create_temporary, flush, take_free_name
 from rdc.lean.enums import Enum
 from rdc.lean.records import Record
@@ -194,6 +194,8 @@ class PackStore:
         """Open the store at a path of this machine. Raises RdcError."""
         try:
             return cls(os.open(path, _DIRECTORY & ~os.O_NOFOLLOW), path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise _no_store(path) from error
         except OSError as error:
             raise storing_failure(error, path, "open the store") from error
 
@@ -313,10 +315,14 @@ class PackStore:
         except FileError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise
-            advice = f"rdc store forget --apply {typed(self.label)} @{number}"
-            if forgotten:
-                advice = f"rm -f {typed(self.shown(b'forgotten/%d' % number))}"
-            raise FileError(error.path_bytes, f"{error}; or give up snapshot {number}: {advice}") from error
+            raise self.needs(error, number, forgotten=forgotten) from error
+
+    def needs(self, error: FileError, number: int, *, forgotten: bool) -> FileError:
+        """Return the error of a snapshot that a run cannot go on without, with how to give it up."""
+        advice = f"rdc store forget --apply {typed(self.label)} @{number}"
+        if forgotten:
+            advice = f"rm -f {typed(self.shown(b'forgotten/%d' % number))}"
+        return FileError(error.path_bytes, f"{error}; or give up snapshot {number}: {advice}")
 
     def forgotten_numbers(self) -> list[int]:
         """Return the numbers of the snapshots in the trash, in order. Raises FileError."""
@@ -686,6 +692,13 @@ def make_store(path: bytes) -> None:
         os.close(directory)
 
 
+def _no_store(path: bytes) -> FileError:
+    """Return the error of a path at which there is no directory."""
+    found, above = "something else" if os.path.lexists(path) else "nothing", store_above(path)
+    advice = "rdc store put makes one" if above is None else f"the store is {printable(above)}"
+    return FileError(path, f"{printable(path)}: expected a store, found {found}; {advice}")
+
+
 def _no_place(path: bytes) -> FileError:
     """Return the error of a path at which no directory can be made."""
     if os.path.lexists(path):
@@ -694,11 +707,16 @@ def _no_place(path: bytes) -> FileError:
             path, f"{printable(path)}: expected {expected}, found something else; name another place"
         )
     above = os.path.dirname(path.rstrip(b"/")) or b"."
+    shown = printable(above)
+    if os.path.isdir(above):
+        return FileError(
+            above, f"{shown}: expected a directory that a store can be made in; name another place"
+        )
     found = "a file" if os.path.exists(above) else "nothing"
     return FileError(
         above,
-        f"{printable(above)}: expected a directory to make the store in, found {found}; make it, or mount it,"
-        " and run again",
+        f"{shown}: expected a directory to make the store in, found {found}; make it, or mount it, and run"
+        " again",
     )
 
 

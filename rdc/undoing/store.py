@@ -552,7 +552,7 @@ class UndoStore(Closing):
     def stored(self, number: int) -> StoredSync:
         """Open a record. Raises RdcError."""
         shown = self._shown(number)
-        with _failing(shown, "open it"):
+        with _failing(shown, "open it", "move this record away, and what it keeps with it, to go on"):
             directory = _trusted(shown, os.open(b"%d" % number, _DIRECTORY, dir_fd=self._fd))
             try:
                 journal = _trusted_file(shown, os.open(b"journal", _APPEND, dir_fd=directory))
@@ -698,15 +698,31 @@ class Bounds:
             record.close()
 
 
+_ELSE = "check the disk and the system log, and run again"
+
+
 @contextmanager
-def _failing(shown: bytes, doing: str) -> Iterator[None]:
+def _failing(shown: bytes, doing: str, advice: str = _ELSE) -> Iterator[None]:
     """Raise an OSError within as the RdcError of `_failed`."""
     try:
         yield
     except (OSError, ValueError) as error:
-        raise _failed(shown, doing, error) from error
+        raise _failed(shown, doing, error, advice) from error
 
 
-def _failed(shown: bytes, doing: str, error: OSError | ValueError) -> RdcError:
+_ADVICE = {
+    errno.EACCES: "run as its owner",
+    errno.EPERM: "run as its owner",
+    errno.EROFS: "mount it so that it can be written",
+    errno.ENOSPC: "make room there, then run again",
+    errno.EDQUOT: "make room there, then run again",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), and run again",
+}
+"""The advice for an error, by its number."""
+
+
+def _failed(shown: bytes, doing: str, error: OSError | ValueError, advice: str = _ELSE) -> RdcError:
     reason = error.strerror if isinstance(error, OSError) else str(error)
-    return RdcError(f"{printable(shown)}: cannot {doing}: {reason or error}", code=ExitCode.FILE_IO)
+    if isinstance(error, OSError):
+        advice = _ADVICE.get(error.errno or 0, advice)
+    return RdcError(f"{printable(shown)}: cannot {doing}: {reason or error}; {advice}", code=ExitCode.FILE_IO)

@@ -333,6 +333,13 @@ def read_unite(words: Words) -> UniteRequest:
             raise UsageError("a directory is empty or has a NUL character; for the current one, write .")
     if words.has("--status") and words.has("--forget"):
         raise UsageError("--status and --forget exclude each other")
+    for mode, keys in (
+        ("--forget", ("--dry-run", "--resolve", "--force-empty")),
+        ("--status", ("--resolve", "--force-empty")),
+    ):
+        for key in keys:
+            if words.has(mode) and words.has(key):
+                raise UsageError(f"{mode} and {key} exclude each other: {mode} unites nothing")
     if words.has("--keep-undo") and words.has("--no-undo"):
         raise UsageError("--keep-undo and --no-undo exclude each other")
     for key in ("--dry-run", "--status", "--forget", "--resolve", "--force-empty"):
@@ -428,12 +435,13 @@ def _read_prefer(words: Words) -> Prefer | None:
 def _read_resolve(value: str) -> Resolve:
     path, equals, how = value.rpartition("=")
     choices = ", ".join(each.value for each in Resolution)
-    if not equals or not path.strip("/") or how not in {each.value for each in Resolution}:
+    path = os.path.normpath(path.strip("/")) if path else ""
+    if not equals or not path or path.split("/")[0] == ".." or how not in {each.value for each in Resolution}:
         raise UsageError(
-            f"--resolve={value}: a path, = and one of these are expected: {choices}; such as"
-            " --resolve=notes.txt=left"
+            f"--resolve={value}: a path below both directories, = and one of these are expected: {choices};"
+            " such as --resolve=notes.txt=left"
         )
-    return Resolve(os.fsencode(path.strip("/")), Resolution(how))
+    return Resolve(os.fsencode("" if path == "." else path), Resolution(how))
 
 
 def _read_size(words: Words, key: str, default: int) -> int:

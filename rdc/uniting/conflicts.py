@@ -38,6 +38,8 @@ class Choices:
         self._options = options
         self._merged = merged
         self._copies = 0
+        self.unmet = {resolve.path.strip(b"/") for resolve in options.resolve}
+        """The paths of `resolve` at and below which there was no conflict."""
 
     def choose(self, path: bytes, about: str, left: Row, right: Row) -> Choice | None:
         """Return how a conflict is solved; None: it stays."""
@@ -56,7 +58,8 @@ class Choices:
     def _asked(self, path: bytes) -> Resolution | None:
         for resolve in self._options.resolve:
             top = resolve.path.strip(b"/")
-            if path == top or is_below(path, top):
+            if not top or path == top or is_below(path, top):
+                self.unmet.discard(top)
                 return resolve.how
         return None
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, StopSignal
     from rdc.uniting.attributes import AttributeSets
     from rdc.uniting.conflicts import Merged
+    from rdc.uniting.describe import Listing
     from rdc.uniting.journal import OpenPlan
     from rdc.uniting.plan import Conflict, Intent, Plan
     from rdc.uniting.records import UniteEvent, UniteOptions, UniteReporter
@@ -65,6 +66,7 @@ class Deciding:
         self._reporter = reporter
         self._stop = stop
         self._merged = merged
+        self._choices = Choices(options, merged)
         self._held = 0
         self._rules_now = self._rules_before = NO_RULES
         self._kept = PLAIN
@@ -84,6 +86,7 @@ class Deciding:
 
     def _rules(self, plans: Sequence[OpenPlan], can_rename: Callable[[int], bool]) -> Rules:
         """Return what the plan depends on. `plans`: of interrupted runs, the left side's stamps first."""
+        self._choices = Choices(self._options, self._merged)
         unfinished: dict[bytes, tuple[Intent, ...]] = {}
         begun: set[tuple[bytes, bytes]] = set()
         for plan in plans:
@@ -93,7 +96,7 @@ class Deciding:
         return Rules(
             units=UNITS.union(self._rules_now.units),
             kept=self._kept,
-            choose=Choices(self._options, self._merged).choose,
+            choose=self._choices.choose,
             merged=self._merged.keys(),
             unfinished=unfinished,
             begun=frozenset(begun),
@@ -101,6 +104,12 @@ class Deciding:
             attributes=self._sets is not None,
             guard=self._sets.guard if self._has_acls and self._sets is not None else None,
         )
+
+    def _say_left_out(self, *sides: Listing) -> None:
+        """Report, in a first meeting, the entries that take no part: later runs pass them over in silence."""
+        for listing in sides:
+            for text in listing.left_out():
+                self._report(Problem(ExitCode.OK, b"", text))
 
     def _name_holds(self, plan: Plan) -> None:
         for hold in plan.holds:
@@ -112,10 +121,15 @@ class Deciding:
             text = f"renamed twice: {printable(left)} at the left, {printable(right)} at the right; both stay"
             self._report(Problem(ExitCode.OK, left, text))
         if plan.stricter:
-            text = f"{plan.stricter:,} entries had different permissions: both sides get those that both had"
+            entries = "1 entry" if plan.stricter == 1 else f"{plan.stricter:,} entries"
+            text = f"{entries} had different permissions: both sides get those that both had"
             self._report(Problem(ExitCode.OK, b"", text))
 
     def _name_conflicts(self, plan: Plan) -> list[OpenConflict]:
+        # A run that merges is repeated, and then has no conflict where the one before solved it.
+        for path in () if self._options.merge else sorted(self._choices.unmet):
+            text = f"{printable(path or b'.')}: --resolve found no conflict there"
+            self._report(Problem(ExitCode.OK, path, text))
         found: list[OpenConflict] = []
         for conflict in plan.conflicts:
             event = conflict_event(conflict)

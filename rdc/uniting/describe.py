@@ -13,13 +13,13 @@ from contextlib import suppress
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError, StoppedError, printable
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.lean.records import Record, replace
 from rdc.model.entries import Identity, little_endian_integers, strings
 from rdc.model.preserved import packed_time, real_time
-from rdc.progress import Problem
+from rdc.progress import Problem, check_stop
 from rdc.tree.walk import Walk
 from rdc.uniting.ancestor_file import encode_table, whole_digest
 from rdc.uniting.columns import (
@@ -62,12 +62,17 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.model.options import KeepUndo
-    from rdc.progress import Event, Reporter
+    from rdc.progress import Event, Reporter, StopSignal
     from rdc.tree.filters import FilterList
     from rdc.tree.walk import WalkedDirectory
     from rdc.uniting.ancestor_file import AgreedAttributes, Head, StoredAncestor
     from rdc.uniting.columns import Table
     from rdc.uniting.file_systems import Kept
+
+
+_LEFT_LINK = "it is a symlink, and the other side can have none"
+_SPECIAL = "it is neither file, directory nor symlink"
+_MOUNT = "another file system is mounted there"
 
 
 class Described(Record):
@@ -123,10 +128,24 @@ class Listing:
             if SYMLINK in listing.kinds:
                 names = strings(listing.names)
                 for row in rows_of_kind(listing.kinds, SYMLINK):
-                    self._barred[join(path, names[row])] = "it is a symlink, and the other side can have none"
+                    self._barred[join(path, names[row])] = _LEFT_LINK
 
     def _special(self, path: bytes) -> None:
-        self._barred[path] = "it is neither file, directory nor symlink"
+        self._barred[path] = _SPECIAL
+
+    def left_out(self) -> list[str]:
+        """Return a line for each kind of entries that take no part, although nothing is wrong with them."""
+        found = []
+        for reason, one, many, why in (
+            (_LEFT_LINK, "symlink takes", "symlinks take", ": the other side can have none"),
+            (_SPECIAL, "special file takes", "special files take", ""),
+            (_MOUNT, "mount or subvolume takes", "mounts or subvolumes take", ""),
+        ):
+            paths = [path for path, barred in self._barred.items() if barred == reason]
+            if paths:
+                what = f"1 {one}" if len(paths) == 1 else f"{len(paths):,} {many}"
+                found.append(f"{what} no part, such as {printable(join(self.root.label, min(paths)))}{why}")
+        return found
 
     def _list(self) -> None:
         self._began = self._clock.now(time.time_ns()) - self._clock.tick_ns
@@ -150,7 +169,7 @@ class Listing:
                     strings(directory.listing.names), little_endian_integers("Q", devices), strict=True
                 ):
                     if device != self.device:
-                        self._barred[join(directory.path, name)] = "another file system is mounted there"
+                        self._barred[join(directory.path, name)] = _MOUNT
 
     @property
     def digests(self) -> dict[bytes, bytes]:
@@ -498,16 +517,19 @@ def text_of(root: Root, path: bytes, most: int) -> bytes | None:
         return None
 
 
-def digest_of(side: Listing, path: bytes, row: Row) -> bytes | None:
+def digest_of(side: Listing, path: bytes, row: Row, stop: StopSignal | None = None) -> bytes | None:
     """Return the digest of a file as it was listed; None if it cannot be read, or is not that file any
-    more."""
+    more. Raises StoppedError, also within a long file."""
     try:
         with side.root.open_read(path) as source:
             state = blake3()
             for span in source.spans():
+                check_stop(stop)
                 state.update(span)
             source.check_unchanged()
             found = os.fstat(source.fileno())
+    except StoppedError:
+        raise
     except RdcError:
         return None
     if found.st_size != row.stamp.size or row.stamp.inode not in (0, found.st_ino):

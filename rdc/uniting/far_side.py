@@ -13,6 +13,7 @@ from bisect import bisect_left
 from contextlib import ExitStack
 
 from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, TrustError, printable
+from rdc.files.base.store_guard import check_no_store
 from rdc.files.own.record_log import RecordError
 from rdc.lean.records import replace
 from rdc.limits import PROBLEMS_WAITING
@@ -171,6 +172,7 @@ class _FarSide:
             # The run as a whole cannot go on, as with a directory of the dialler's machine.
             raise RdcError(str(error), code=ExitCode.FILE_IO) from error
         stack.callback(self._root.release)
+        check_no_store(self._root.fileno(), invited.path.rstrip(b"/") or b"/")
         self._storage = SideStorage(self._root, invited.signer.catalog, self._hear, writes=not self._dry)
         self._keep = invited.keep_undo or (_kept(meet) if invited.rights.undo else None)
         self._problems: list[tuple[bytes, str]] = []
@@ -339,7 +341,7 @@ class _FarSide:
 
     def _remembered(self, *, rows: bool = False) -> OwnMemory:
         ids = self._state.id, self._meet.root
-        return OwnMemory(self._pair, ids, self._state.inode, rows=rows)
+        return OwnMemory(self._pair, ids, self._state.inode, rows=rows, damage=self._state.damage)
 
     def _related(self) -> Related:
         """Return what both sides have in common, as far as either knows."""

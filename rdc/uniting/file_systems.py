@@ -11,8 +11,9 @@ import os
 from contextlib import closing, suppress
 
 from rdc.catalog.catalog import user_catalog
-from rdc.errors import FileError, printable
+from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.metadata import stat_entry
+from rdc.files.base.store_guard import check_no_store
 from rdc.files.root.root import Root
 from rdc.lean.records import Record, replace
 from rdc.model.entries import Kind
@@ -118,9 +119,17 @@ class SideStorage:
 
 
 def opened_here(path: bytes) -> Root:
-    """Open a directory of this machine, and rely on what the user's runs learned of its file system. Raises
-    RdcError."""
-    root = Root.open(path)
+    """Open a directory of this machine that is in no store, and rely on what the user's runs learned of its
+    file system. Raises RdcError, and FileError with exit code 11 for what is no directory."""
+    try:
+        root = Root.open(path)
+    except FileError as error:
+        raise FileError(path, str(error), code=ExitCode.FILE_IO) from error
+    try:
+        check_no_store(root.fileno(), path)
+    except BaseException:
+        root.release()
+        raise
     with closing(user_catalog(os.environ)) as catalog:
         rely_on_known(root, catalog)
     return root

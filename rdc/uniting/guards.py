@@ -76,13 +76,16 @@ class Room(Record):
 
 
 def room_of(root: Root) -> Room:
-    """Return what the file system of `root` says that it can take. Raises OSError.
+    """Return what the file system of `root` says that it can take.
 
-    Some say that they have no blocks, or no files, and some have many files of which none is free (a mount of
-    rclone says that of 10^9). Such numbers tell nothing. If it is true that none is free, the first new entry
-    fails, and the run ends with all that was there.
+    Some do not answer, some say that they have no blocks, or no files, and some have many files of which none
+    is free (a mount of rclone says that of 10^9). Such numbers tell nothing. If it is true that none is free,
+    the first new entry fails, and the run ends with all that was there.
     """
-    found = os.fstatvfs(root.fileno())
+    try:
+        found = os.fstatvfs(root.fileno())
+    except OSError:
+        return Room(None, None)
     return Room(
         found.f_bavail * found.f_frsize if found.f_blocks else None,
         found.f_favail if found.f_files and found.f_favail else None,
@@ -119,10 +122,17 @@ def check_space(plan: Plan, shown: Sequence[bytes], roots: tuple[Root, Root]) ->
             raise _full(name, f"{made:,} new entries", f"{room.entries:,}")
 
 
-def check_room(plan: Plan, side: int, shown: bytes, room: Room) -> None:
-    """Raise RdcError if one side has no room for what the run writes there from another machine."""
+def check_room(plan: Plan, side: int, shown: bytes, room: Room, source: Root | None) -> None:
+    """Raise RdcError if one side has no room for what the run writes there from another machine.
+
+    `source`: the root that the files come from, which says how much of them is holes; None: it is the other
+    machine's, and they count with their lengths.
+    """
     steps = [step for at, step in plan.steps if at == side]
-    needed = sum(step.row.stamp.size for step in steps if isinstance(step, Write) and step.row.kind == FILE)
+    files = [step for step in steps if isinstance(step, Write) and step.row.kind == FILE]
+    needed = sum(step.row.stamp.size for step in files)
+    if room.bytes is not None and needed > room.bytes and source is not None:
+        needed = sum(_allocated(source, step) for step in files)
     if room.bytes is not None and needed > room.bytes:
         raise _full(printable(shown), f"{needed:,} bytes", f"{room.bytes:,}")
     made = sum(isinstance(step, (Write, MakeDirectory)) and _is_new(step) for step in steps)

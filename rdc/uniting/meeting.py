@@ -220,7 +220,8 @@ class NearMeeting(Deciding):
             kept = pair.rules() if pair is not None else None
             rules, before = chosen_rules(self._options, (kept, self._said.rules))
             self._rules_now, self._rules_before, self._kept_rules = rules, before, kept
-            return OwnMemory(pair, (state.id, other), state.inode, rows=self._said.damaged)
+            ids, rows = (state.id, other), self._said.damaged
+            return OwnMemory(pair, ids, state.inode, rows=rows, damage=state.damage)
         finally:
             if pair is not None:
                 pair.close()

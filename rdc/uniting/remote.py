@@ -126,6 +126,8 @@ class RemoteRun(NearMeeting):
         planning = Planning(trees.base, *trees.views, self._rules(plans, can_rename))
         round_ = yield from self._compare(planning, round_)
         plan = planning.plan()
+        if ancestor is None:
+            self._say_left_out(self._listing)
         self._name_holds(plan)
         self._guard(plan, trees, met)
         steps = None
@@ -374,8 +376,10 @@ class RemoteRun(NearMeeting):
             raise TrustError(
                 f"{shown}: the run would change entries there, which it does not allow; nothing was done"
             )
-        check_room(plan, self._far, self._shown[self._far], Room(met.free_bytes, met.free_entries))
-        check_room(plan, self._near, self._shown[self._near], room_of(self._root))
+        check_room(
+            plan, self._far, self._shown[self._far], Room(met.free_bytes, met.free_entries), self._root
+        )
+        check_room(plan, self._near, self._shown[self._near], room_of(self._root), None)
 
     def _read_texts(self, plan: Plan, round_: int) -> Conversation[int]:
         """Get the other side's versions of what may be merged."""

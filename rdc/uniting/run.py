@@ -221,6 +221,8 @@ class _Run(Deciding):
         if not (decided.plan.is_empty or self._options.dry_run) and self._learn():
             decided = self._decide(self._listings(states), base, states)
         plan, described = decided.plan, decided.described
+        if first:
+            self._say_left_out(*decided.sides)
         self._name_holds(plan)
         self._guard(plan, described)
         steps = None
@@ -459,7 +461,8 @@ class _Run(Deciding):
             digests: list[bytes | None] = []
             for side, node in zip(sides, each.sides, strict=True):
                 row = node.row
-                digests.append(digest_of(side, node.origin, row) if isinstance(row, Row) else None)
+                digest = digest_of(side, node.origin, row, self._stop) if isinstance(row, Row) else None
+                digests.append(digest)
             each.settle((digests[LEFT], digests[RIGHT]))
             done += each.size
             self._report(Progressed("compare", done, total))

@@ -119,6 +119,8 @@ class RootState:
         self._fd = self._lock = -1
         self.id: bytes | None = None
         """None: the root has none yet, or it is a copy of another one."""
+        self.damage = ""
+        """What is wrong with the file of the id, which costs the pair its ancestor; "" if nothing is."""
         self.clock = PROCESS_CLOCK
         """The clock of the file system, once the lock is taken."""
         try:
@@ -206,10 +208,12 @@ class RootState:
 
     def _read_id(self) -> bytes | None:
         data = self.files.read(b"root", 64)
-        if data is None or len(data) != len(_ROOT_MAGIC) + ID_BYTES + 16 + 4:
+        if data is None:
             return None
         body, check = data[:-4], data[-4:]
-        if not body.startswith(_ROOT_MAGIC) or crc32(body).to_bytes(4, "little") != check:
+        whole = len(data) == len(_ROOT_MAGIC) + ID_BYTES + 16 + 4
+        if not (whole and body.startswith(_ROOT_MAGIC) and crc32(body).to_bytes(4, "little") == check):
+            self.damage = f"{printable(self.shown)}/root: damaged: expected the id of the directory"
             return None
         return body[len(_ROOT_MAGIC) : -16] if body[-16:] == self._bound_to() else None
 
@@ -643,16 +647,18 @@ class OwnMemory:
         inode: int,
         *,
         rows: bool = False,
+        damage: str = "",
     ) -> None:
         """`ids`: of this root and of the other one. `inode`: of this root, 0 where that does not last.
-        `rows`: an ancestor with rows that rdc does not write is damaged. Otherwise that is left to whoever
-        needs the rows. Raises RdcError."""
+        `damage`: of RootState. `rows`: an ancestor with rows that rdc does not write is damaged. Otherwise
+        that is left to whoever needs the rows. Raises RdcError."""
         self.ancestors: list[StoredAncestor] = []
         self.plans: list[OpenPlan] = []
-        wrong: list[str] = []
+        wrong = [damage] if damage else []
         whole = True
         if pair is not None:
-            found, wrong = pair.ancestors(rows=rows)
+            found, damaged = pair.ancestors(rows=rows)
+            wrong += damaged
             self.ancestors = [
                 each for each in found if (each.head.own, each.head.other) == ids and each.head.inode == inode
             ]
@@ -675,7 +681,13 @@ def common_base(
     """Return what both sides had in common, from what each keeps. `rows`: as in OwnMemory. Raises
     RdcError."""
     left, right = (
-        OwnMemory(pairs[side], (roots[side].id, roots[1 - side].id), inodes[side], rows=rows)
+        OwnMemory(
+            pairs[side],
+            (roots[side].id, roots[1 - side].id),
+            inodes[side],
+            rows=rows,
+            damage=roots[side].damage,
+        )
         for side in (LEFT, RIGHT)
     )
     related = relate(left.known, right.known)

@@ -13,7 +13,7 @@ from functools import partial
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.errors import ExitCode, FileError, RdcError, StoppedError, printable
 from rdc.files.base.metadata import ANYTHING, identity_of, stat_entry
 from rdc.files.base.syscalls import rename_no_replace_between
 from rdc.files.names.entry_names import Moved, make_durable, move_directory, move_file
@@ -23,7 +23,7 @@ from rdc.files.replace.replacement import Replacement
 from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import granularity_of, is_known_time, nearest_time, packed_time
-from rdc.progress import PlanKnown, Problem, Progressed
+from rdc.progress import PlanKnown, Problem, Progressed, check_stop
 from rdc.uniting.file_systems import NamesThatAreOne, is_open_to_all, keeps_permissions, lasting, unlike
 from rdc.uniting.plan import Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
@@ -269,7 +269,10 @@ class Steps:
                 self._flush()
                 writing = False
             writing = writing or isinstance(step, Write)
-            self._do(side, step)
+            try:
+                self._do(side, step)
+            except StoppedError:  # within a long file, which does not arrive
+                break
             if isinstance(step, CopyHere):
                 self._flush()  # before anything takes the place of what was copied
         self._flush()
@@ -284,8 +287,6 @@ class Steps:
                 for notice in root.writes.undo.finish():
                     self._report(Problem(ExitCode.OK, b"", notice))
         if self._stop is not None and self._stop.is_set():
-            from rdc.errors import StoppedError
-
             raise StoppedError
 
     def set_attributes(self, steps: Iterable[tuple[int, SetAttributes]]) -> None:
@@ -500,7 +501,9 @@ class Steps:
             if listed is None or not other.check.is_still(listed, source.identity):
                 raise other.another(old, None, listed, "copy it")
             cloned = may_clone(root, source.identity.device, os.fstat(root.fileno()).st_dev)
-            with Replacement(root, new, expected_size=source.size, reserved=not cloned) as temporary:
+            with Replacement(
+                root, new, expected_size=source.size, allocated=source.taken, reserved=not cloned
+            ) as temporary:
                 copy_whole(temporary, source, source.size, cloned=cloned, copied=self._arriving())
                 if source.size <= KNOWN_BYTES and len(row.content) != DIGEST_BYTES:
                     state = blake3()
@@ -513,12 +516,17 @@ class Steps:
                 self._groups[side].add(temporary, new, metadata, False, expected)
 
     def _arriving(self) -> Callable[[int], None] | None:
-        """Return what hears of the bytes of the next file that is copied."""
-        progress = self.progress
+        """Return what hears of the bytes of the next file that is copied. It raises StoppedError."""
+        progress, stop = self.progress, self._stop
         if progress is None:
-            return None
+            return None if stop is None else lambda _done: check_stop(stop)
         before = progress.arrived
-        return lambda done: progress.arrive(before + done)
+
+        def copied(done: int) -> None:
+            progress.arrive(before + done)
+            check_stop(stop)
+
+        return copied
 
     def _committed(self, side: int, path: bytes) -> None:
         step = self._staged[side].pop(path)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import rdc
 from rdc.catalog import file_state
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.file_state import DISTANT_MARGIN_NS, LOCAL_MARGIN_NS, WRITEBACK_NS, is_racy
@@ -22,7 +23,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.small_files import small_roots
 from rdc.chunking import SYNC_PARAMS, ChunkParams
 from rdc.files.base.metadata import file_clock
-from rdc.files.facts.file_systems import ChangeTimes, file_system_of
+from rdc.files.facts.file_systems import ChangeTimes, FileSystem, file_system_of
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.limits import CATALOG_IN_SYNC
@@ -220,6 +221,24 @@ def test_a_file_system_has_one_lasting_name(tmp_path: Path) -> None:
         with (tmp_path / name).open("wb") as file:
             names.add(file_system_of(file.fileno()))
     assert len(names) == 1
+
+
+def test_a_file_system_that_fails_statfs_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A put of a store and a watch ask, too: their runs go on."""
+
+    def failing(_fd: int) -> os.statvfs_result:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fstatvfs", failing)
+    (tmp_path / "tree").mkdir()
+    with (tmp_path / "tree" / "f").open("wb") as file:
+        found = file_system_of(file.fileno())
+        assert found == FileSystem(os.fstat(file.fileno()).st_dev, ChangeTimes.NONE)
+    for number in (1, 2):
+        report = rdc.store_put(tmp_path / "tree", tmp_path / "st", catalog=None)
+        assert (report.number, report.exit, report.files) == (number, rdc.ExitCode.OK, 1)
 
 
 # Against a dictionary

@@ -259,6 +259,19 @@ def test_an_interrupt_where_python_drops_what_is_raised_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_anything_is_begun_ends_the_process_without_a_traceback(number: int) -> None:
+    script = (
+        "import os\n"
+        "from rdc import __main__\n"
+        "from rdc.cli import main\n"
+        f"main.process_environment = lambda: os.kill(os.getpid(), {int(number)})\n"
+        "__main__.main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-number, b"", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_told_to_stop(number: int) -> None:
     script = (
         "import sys, time\n"

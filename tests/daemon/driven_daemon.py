@@ -143,7 +143,7 @@ class Peer:
 
     @property
     def ended(self) -> bool:
-        """Whether the daemon has closed the connection, in one way or the other."""
+        """Return whether the daemon has closed the connection, in one way or the other."""
         self.sock.setblocking(False)
         try:
             return not self.sock.recv(1)
@@ -286,7 +286,7 @@ class DrivenDaemon:
         self.check()
 
     def serve(self, who: str = "alice") -> bool:
-        """Whether `who` gets a session as soon as DAEMON.md promises (Limits and their effects):
+        """Return whether `who` gets a session as soon as DAEMON.md promises (Limits and their effects):
         after the pause that may be running, and SHAKE_SECONDS and a check for room for every `handshakes`
         connections that came before."""
         bound = self.config.limits.handshakes

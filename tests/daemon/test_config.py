@@ -192,7 +192,7 @@ def test_little_is_needed_and_the_safe_is_what_is_not_said(place: Path) -> None:
     ],
 )
 def test_mistakes(text: str, message: str, place: Path) -> None:
-    """As the command says it, with --check and without."""
+    """The command says so, with --check and without."""
     path = written(place, HEAD + text)
     for check in ([], ["--check"]):
         ended = command("serve", "--config", path, *check, *root_option())

@@ -38,7 +38,7 @@ def pem_file(place: Path, who: str) -> Path:
 
 
 def test_a_daemon_s_key_is_replaced_without_a_gap(tmp_path: Path) -> None:
-    """As the manual says it: at no step is a peer refused, and in the end only the new key is trusted."""
+    """The manual says so: at no step is a peer refused, and in the end only the new key is trusted."""
     data = write_tree(tmp_path / "data", tree({"f": b"f"}))
     modules = f'[modules.data]\npath = "{data}"\nallow = ["alice"]\n'
     with running_daemon(tmp_path / "daemon", modules) as daemon:

@@ -108,7 +108,7 @@ def test_a_pipe_that_is_full_is_not_waited_for() -> None:
 
 
 def test_a_socket_that_is_full_is_not_waited_for() -> None:
-    """As journald's is when journald hangs."""
+    """A pipe to journald is like this when journald hangs."""
     near, far = socket.socketpair()
     stream = LogStream(near.fileno())
     with pytest.raises(BlockingIOError):

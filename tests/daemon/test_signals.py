@@ -101,7 +101,7 @@ def test_a_session_in_its_last_words_is_not_broken_into(data: Path) -> None:
 
 
 def test_a_log_that_is_cut_goes_on_at_its_start(data: Path) -> None:
-    """As logrotate's copytruncate does it with what was started by `2>> FILE`."""
+    """The copytruncate of logrotate does so with what was started by `2>> FILE`."""
     with serving(data) as daemon:
         log = daemon.place / "log"
         assert log.stat().st_size > 100

@@ -46,7 +46,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def trickle(send: Callable[[bytes], object], data: bytes, stopped: threading.Event) -> bool:
-    """Whether all of it was sent."""
+    """Return whether all of it was sent."""
     with suppress(OSError, RdcError):
         for value in data:
             if stopped.wait(0.1):

@@ -63,11 +63,11 @@ class Pair:
         return dupes(*self.words)
 
     def is_there(self) -> bool:
-        """Whether `old` is the file that it was."""
+        """Return whether `old` is the file that it was."""
         return os.path.samestat(os.lstat(self.top / "old"), os.fstat(self.found))
 
     def has_moved(self) -> bool:
-        """Whether it is the same file at its destination."""
+        """Return whether it is the same file at its destination."""
         moved = self.out / "old"
         return moved.exists() and os.path.samestat(os.lstat(moved), os.fstat(self.found))
 

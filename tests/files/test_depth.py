@@ -115,7 +115,7 @@ def test_a_refused_thread_means_one_call_at_a_time(fixed: int) -> None:
 
 @given(st.integers(1, 64), st.integers(0, 64))
 def test_a_depth_may_begin_with_more(first: int, fixed: int) -> None:
-    """As at a store of objects. Calls that do not wait still go down to one."""
+    """A store of objects is like this. Calls that do not wait still go down to one."""
     depth = Depth(fixed, first)
     assert depth.now == (fixed or min(first, DEPTH_MOST))
     run(depth, Storage(0, 1), 4 * DEPTH_MOST + 16)

@@ -152,7 +152,7 @@ def test_a_sync_with_few_descriptors(storage: SlowStorage, source: Path, tmp_pat
 
 
 def test_no_thread_may_be_started(storage: SlowStorage, source: Path, tmp_path: Path) -> None:
-    """As below a limit of a cgroup. A sync between processes starts no thread of its own."""
+    """A limit of a cgroup does this. A sync between processes starts no thread of its own."""
     script = """
 import os, sys
 from rdc.files.bulk.open_many import look

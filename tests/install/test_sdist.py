@@ -75,7 +75,7 @@ def test_without_a_compiler_one_line_says_what_to_install(sdist: Path, tmp_path:
 
 
 def test_without_its_c_modules_rdc_says_what_to_install(tmp_path: Path) -> None:
-    """As in a copy of the sources, or after an update of Python."""
+    """A copy of the sources is like this, and an update of Python leaves it so."""
     shutil.copytree(TOP / "rdc", tmp_path / "rdc", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (tmp_path / "file").write_bytes(b"content")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"}

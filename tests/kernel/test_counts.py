@@ -155,7 +155,7 @@ def test_the_limit_holds_and_the_sample_is_consistent(variant: Any) -> None:
 @pytest.mark.parametrize("limit", [1 << 30, 40_000])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_rows_in_the_order_of_keys_make_the_same_table(variant: Any, limit: int) -> None:
-    """As parts have them: some thousands at a time, from the first key to the last, part after part."""
+    """Parts have them so: some thousands at a time, from the first key to the last, part after part."""
     drawn = random.Random(limit)
     seen = [drawn.getrandbits(64) for _ in range(2_000)]
     parts = [drawn.sample(seen, 1_000) + [drawn.getrandbits(64) for _ in range(1_500)] for _ in range(3)]

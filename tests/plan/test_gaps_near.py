@@ -20,7 +20,7 @@ UNPLACED = (1 << 64) - 1
 
 
 class Held:
-    """As much of a SourceFile as this takes."""
+    """The part of a SourceFile that this takes."""
 
     size = len(BASE)
 

@@ -100,7 +100,7 @@ def test_many_parts_are_masked_as_the_whole_is(code: bytes, lengths: list[int]) 
 def test_fingerprints_are_of_the_masked_file(
     most: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the content is at hand or read, wherever a range begins, and however many are read at once."""
+    """They are so if the content is at hand or read, wherever a range begins, and however many are read."""
     monkeypatch.setattr(range_answers_module, "DATA_BYTES", most)
     monkeypatch.setattr(range_answers_module, "RANGES_AT_ONCE", at_once)
     parts = ((3, 900), (1_000, 64), (5_000, 200_000), (OLD.find(b"\xe8", 300_000) + 3, 100))

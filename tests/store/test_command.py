@@ -91,9 +91,9 @@ def test_a_list_says_that_a_tree_cannot_be_read(
         (("snapshots",), "has no snapshots: rdc store list STORE lists the snapshots"),
         (("prune", "st"), "has no prune: rdc store gc STORE frees the space"),
         (("list", "--apply", "st"), "--apply does not apply to rdc store list"),
-        (("put", "a"), "rdc store put takes SRC and STORE, 1 were given"),
-        (("list",), "rdc store list takes STORE, 0 were given"),
-        (("list", "a", "b"), "rdc store list takes STORE, 2 were given"),
+        (("put", "a"), "rdc store put takes SRC and STORE; 1 given (see rdc store put --help)"),
+        (("list",), "rdc store list takes STORE; 0 given (see rdc store list --help)"),
+        (("list", "a", "b"), "rdc store list takes STORE; 2 given (see rdc store list --help)"),
         (("list", "--name=x", "st"), "--name does not apply to rdc store list"),
         (("put", "--read=1%", "a", "st"), "--read does not apply to rdc store put"),
         (("verify", "--exclude=x", "st"), "--exclude does not apply to rdc store verify"),
@@ -107,6 +107,21 @@ def test_other_words_are_refused(words: tuple[str, ...], why: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_store(words)
     assert why in str(raised.value)
+
+
+@pytest.mark.parametrize("verb", ["list", "gc", "verify"])
+def test_a_place_that_is_no_store_is_named(
+    verb: str, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rdc.store_put(source, tmp_path / "st", catalog=None)
+    (tmp_path / "file").touch()
+    for name, why in (
+        ("none", "found nothing; rdc store put makes one"),
+        ("file", "found something else; rdc store put makes one"),
+        ("st/@1/", f"found nothing; the store is {tmp_path}/st"),
+    ):
+        assert run(verb, f"{tmp_path}/{name}") == 23
+        assert f"{tmp_path}/{name}: expected a store, {why}\n" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("level", ["0", "20", "x", ""])

@@ -157,6 +157,27 @@ def test_a_snapshot_that_cannot_be_read_is_given_up_as_the_messages_say(store: P
     rdc.clean_store(store)
 
 
+def test_a_snapshot_that_lacks_a_pack_is_given_up_as_the_messages_say(tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    for name in ("lost", "kept"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(os.urandom(5_000))
+        put_tree(tmp_path / name, store)
+        for pack in store.rglob("*.pack"):
+            if name == "lost":
+                pack.unlink()
+    for words in (
+        ["rdc", "store", "forget", "--apply", str(store), "@1"],
+        ["rm", "-f", f"{store}/forgotten/1"],
+    ):
+        with pytest.raises(FileError, match=r"no pack has chunk .* or give up snapshot 1: ") as refused:
+            rdc.clean_store(store)
+        assert advised(refused) == words
+        subprocess.run([*RDC, *words[1:]] if words[0] == "rdc" else words, check=True, capture_output=True)
+    rdc.clean_store(store)
+    assert (rdc.verify_store(store, 1.0).damaged, numbers(store)) == (0, [2])
+
+
 def test_of_a_published_store_none_is_forgotten_whose_index_could_not_be_written(
     store: Path, tmp_path: Path
 ) -> None:

@@ -80,6 +80,22 @@ def test_the_advice_is_that_for_the_failure(number: int, advice: str) -> None:
     assert ("free some space" in str(error)) == (number == errno.EDQUOT)
 
 
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EACCES, "run as the owner of the store"),
+        (errno.EMFILE, "ulimit -n"),
+        (errno.ENOENT, "restore it from a copy"),
+        (errno.EIO, "check the disk and the system log"),
+        (errno.EINVAL, "check the disk and the system log"),
+    ],
+)
+def test_every_failure_says_what_to_do(number: int, advice: str) -> None:
+    found = str(storing_failure(OSError(number, os.strerror(number)), b"st/lock", "open it"))
+    assert found.startswith(f"st/lock: cannot open it: {os.strerror(number)}; ")
+    assert advice in found
+
+
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EIO], ids=["no locks", "another failure"])
 def test_without_locks_a_put_goes_on_and_another_failure_is_named(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

@@ -64,7 +64,7 @@ def test_a_directory_that_lost_all_its_entries_is_not_mounted(source: Path, tmp_
     # Once it is stored as it is, it may stay empty.
     assert rdc.store_put(source, store, force_empty=True, catalog=None).entries == 0
     assert rdc.store_put(source, store, catalog=None).exit is ExitCode.OK
-    # What filters leave out is there, so nothing is unmounted.
+    # SRC still has entries that filters leave out, so nothing is unmounted.
     (source / "left-out").touch()
     rdc.store_put(source, store, catalog=None)
     assert rdc.store_put(source, store, exclude="left-out", catalog=None).entries == 0
@@ -336,7 +336,7 @@ def test_a_clock_set_back_changes_nothing(
 
 
 def test_a_file_that_changes_everywhere_each_day_takes_the_changes_alone(tmp_path: Path) -> None:
-    """As a database does. A delta that skips generations is made against the parts of the old one that lay
+    """Databases do so. A delta that skips generations is made against the parts of the old one that lay
     where its own are now, also if the frames between have other ends."""
     drawn, size = random.Random(5), 4 << 20
     content = bytearray(drawn.randbytes(size))

@@ -142,7 +142,7 @@ def test_of_a_file_read_from_front_to_back_each_frame_is_checked_once(
 
 @pytest.mark.parametrize("size", [1 << 20, 100_000, 70_000, 999, 1])
 def test_pieces_are_the_content_and_none_but_the_last_is_small(tree: Path, store: Path, size: int) -> None:
-    """Whether their chunks follow one another in a frame or lie in many packs."""
+    """They are so whether their chunks follow one another in a frame or lie in many packs."""
     noise = random.Random(8)
     parts = [noise.randbytes(noise.randrange(60_000, 300_000)) for _ in range(12)]
     content = b"".join(parts) if size > 999 else parts[0]

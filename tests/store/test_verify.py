@@ -151,7 +151,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     for call in (rdc.snapshots, rdc.verify_store):
         with pytest.raises(RdcError, match="expected a store"):
             call(tmp_path)
-        with pytest.raises(RdcError, match="No such file"):
+        with pytest.raises(RdcError, match="expected a store, found nothing"):
             call(tmp_path / "missing")
 
 

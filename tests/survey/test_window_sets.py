@@ -85,7 +85,7 @@ def test_windows_are_sampled_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_set_is_bounded_whatever_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if all windows of a large file lay below the limit of its size."""
+    """All windows of a large file lie below the limit of its size here."""
     monkeypatch.setattr(similar, "FEW_WINDOWS", 100)
     data = content(2, 2_000)
     every = sorted(hashes_of(data))

@@ -48,7 +48,7 @@ def escaped(text: bytes) -> bytes:
 
 
 def matches_text(pattern: bytes, text: bytes, is_directory: bool) -> bool:
-    """Whether one pattern matches, by the rules of rsync(1)."""
+    """Return whether one pattern matches, by the rules of rsync(1)."""
     if len(pattern) > 1 and pattern.endswith(b"/"):
         if not is_directory:
             return False

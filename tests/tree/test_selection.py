@@ -41,7 +41,7 @@ def test_a_selection_is_what_its_names_say(
     selection = Selection(selected, recursive=recursive)
 
     def whole(path: bytes) -> bool:
-        """Whether all entries of a directory above selected paths take part."""
+        """Return whether all entries of a directory above selected paths take part."""
         if not recursive:
             return path in opened
         return any(each in ends for each in (path, *above(path)))

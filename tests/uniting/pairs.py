@@ -65,7 +65,7 @@ class Pair:
 
 
 class Machines(Pair):
-    """The same as between two machines. The answerer is the right side, or the left one."""
+    """A pair between two machines. The answerer is the right side, or the left one."""
 
     near = LEFT
     trips = bytes = 0

@@ -35,7 +35,7 @@ def differs(one: Entry | None, other: Entry | None) -> bool:
 
 
 def touched(tree: Tree, base: Tree, path: bytes) -> bool:
-    """Whether something at or below `path` is not as in the base. Missing entries do not count."""
+    """Return whether something at or below `path` is not as in the base. Missing entries do not count."""
     return any(differs(tree[each], base.get(each)) for each in at_or_below(tree, path))
 
 

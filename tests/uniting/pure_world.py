@@ -94,11 +94,11 @@ class World:
     inodes: int = 0
     """0: each inode number is used once; otherwise numbers repeat after so many, and lie."""
     has_times: bool = False
-    """Whether no two contents have one time. Without an ancestor a file's size and time say what it has."""
+    """True if no two contents have one time. Without an ancestor a file's size and time say what it has."""
     has_attributes: bool = False
-    """Whether extended attributes take part in runs."""
+    """True if extended attributes take part in runs."""
     has_acls: bool = False
-    """Whether some of them are access ACLs, of which the mode is a part."""
+    """True if some of them are access ACLs, of which the mode is a part."""
     sets: AttributeSets = field(default_factory=all_sets)
     disks: tuple[Disk, Disk] = field(default_factory=lambda: ({}, {}))
     base: dict[bytes, Ancestor] = field(default_factory=dict)

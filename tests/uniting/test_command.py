@@ -71,6 +71,12 @@ def test_a_conflict_says_how_to_solve_it(top: Path) -> None:
     assert unite(top, "--resolve=a=right").code == 0
     assert (top / "left/a").read_text() == "right!"
     assert unite(top, "--status").out.endswith("2 entries in common\n")
+    for path in (".", "/", "./a", "x/../a"):
+        (top / "left/a").write_text(f"left {path}")
+        (top / "right/a").write_text("right")
+        solved = unite(top, f"--resolve={path}=left")
+        assert (solved.code, "no conflict" in solved.err) == (0, False)
+        assert (top / "right/a").read_text() == f"left {path}"
 
 
 @pytest.mark.parametrize(
@@ -153,8 +159,12 @@ def test_what_it_lacks_is_refused_by_name(top: Path, option: str) -> None:
         (("rdc://h/m", "other:b"), "run rdc unite at one of the two hosts"),
         (("a", ""), "a directory is empty"),
         (("a", "b", "--prefer=best"), "left, right, newer, older, larger, smaller"),
-        (("a", "b", "--resolve=x"), "a path, = and one of these"),
-        (("a", "b", "--resolve==left"), "a path, = and one of these"),
+        (("a", "b", "-n", "--forget"), "--forget and --dry-run exclude each other"),
+        (("a", "b", "--status", "--resolve=a=left"), "--status and --resolve exclude each other"),
+        (("a", "b", "--resolve=x"), "a path below both directories, = and one of these"),
+        (("a", "b", "--resolve==left"), "a path below both directories, = and one of these"),
+        (("a", "b", "--resolve=../x=left"), "a path below both directories, = and one of these"),
+        (("a", "b", "--resolve=d/../../x=left"), "a path below both directories, = and one of these"),
         (("a", "b", "--guard=101"), "a number of 0 to 100 is expected"),
         (("a", "b", "--keep-undo=x"), "--keep-undo=x"),
         (("a", "b", "--keep-undo=7d", "--no-undo"), "exclude each other"),

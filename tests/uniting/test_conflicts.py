@@ -113,6 +113,23 @@ def test_resolve_solves_one_conflict_alone(torn: Pair, how: Resolution, text: st
     assert torn.unite(resolve=(Resolve(b"f", how),)).conflicts == 1
     assert torn.texts("f") == [text, text]
     assert torn.texts("g") == ["one", "other"]
+    assert torn.notices() == []
+
+
+def test_resolve_of_a_path_without_a_conflict_says_so(torn: Pair) -> None:
+    (torn.left / "d").mkdir()
+    (torn.right / "d").mkdir()
+    (torn.left / "d/g").write_text("one")
+    (torn.right / "d/g").write_text("other")
+    paths = (b"ff", b"d", b"d/h")
+    assert torn.unite(resolve=tuple(Resolve(path, Resolution.LEFT) for path in paths)).conflicts == 1
+    assert torn.notices() == [
+        "d/h: --resolve found no conflict there",
+        "ff: --resolve found no conflict there",
+    ]
+    assert torn.texts("d/g") == ["one", "one"]
+    assert torn.unite(resolve=(Resolve(b"", Resolution.RIGHT),)).exit is ExitCode.OK
+    assert torn.texts("f") == ["right!", "right!"]
 
 
 def test_both_versions_get_names_and_no_copy_of_a_copy(torn: Pair) -> None:

@@ -13,12 +13,17 @@ import rdc
 from rdc import (
     ExitCode,
     RdcError,
+    UniteOptions,
 )
 from rdc.errors import UsageError
 from rdc.model.location import RemoteShell
+from rdc.uniting import guards
+from rdc.uniting.guards import Room
+from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.running.syncing import FAR
 from tests.uniting.pairs import Pair
 from tests.uniting.real_world import snapshot
+from tests.uniting.remote_runs import unite_in_turns
 
 
 def test_an_empty_side_that_had_entries_stops_the_run(pair: Pair) -> None:
@@ -182,9 +187,68 @@ def test_a_file_system_that_tells_no_room_is_written_to(pair: Pair, monkeypatch:
     assert pair.texts("new") == ["new", "new"]
 
 
+def test_a_file_system_that_fails_statfs_is_written_to(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_fd: int) -> os.statvfs_result:
+        raise OSError(5, "Input/output error")
+
+    room(monkeypatch, 0, 0, {})
+    monkeypatch.setattr(guards.os, "fstatvfs", failing)  # type: ignore[attr-defined]
+    (pair.left / "new").write_bytes(b"new")
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("new") == ["new", "new"]
+
+
 def test_holes_need_no_room(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(pair.left / "image", "wb") as image:
         image.truncate(1 << 30)
     room(monkeypatch, 4, 100, {})
     assert pair.unite().exit is ExitCode.OK
     assert (pair.right / "image").stat().st_size == 1 << 30
+
+
+@pytest.mark.parametrize("near", [LEFT, RIGHT])
+def test_holes_of_the_dialler_need_no_room_at_the_other_machine(
+    near: int, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = (pair.left, pair.right) if near == LEFT else (pair.right, pair.left)
+    with open(own / "image", "wb") as image:
+        image.truncate(1 << 24)
+        image.write(b"data")
+    monkeypatch.setattr("rdc.uniting.far_side.room_of", lambda _: Room(1 << 20, 100))
+    found = unite_in_turns(pair.left, pair.right, UniteOptions(), lambda _: None, near=near)
+    assert found.report.exit is ExitCode.OK
+    assert (other / "image").read_bytes() == (own / "image").read_bytes()
+    (own / "long").write_bytes(bytes(range(256)) * (1 << 13))
+    with pytest.raises(RdcError, match="expected room for 2,097,152 bytes"):
+        unite_in_turns(pair.left, pair.right, UniteOptions(), lambda _: None, near=near)
+
+
+@pytest.mark.parametrize("near", [None, LEFT, RIGHT])
+@pytest.mark.parametrize("store", [LEFT, RIGHT])
+def test_no_side_is_a_store_or_lies_in_one(near: int | None, store: int, pair: Pair) -> None:
+    """A deletion at the other side would remove packs, and its files would lie among them."""
+    own, other = (pair.left, pair.right) if store == LEFT else (pair.right, pair.left)
+    (other / "file").write_text("content")
+    rdc.store_put(other, own, catalog=None)
+    before = snapshot(own)
+    for path, what in ((own, "is a store"), (own / "packs", "lies in a store")):
+        left, right = (path, other) if store == LEFT else (other, path)
+        with pytest.raises(RdcError, match=f"{path.name} {what}: a two-way sync") as caught:
+            if near is None:
+                rdc.unite(left, right)
+            else:
+                unite_in_turns(left, right, UniteOptions(), lambda _: None, near=near)
+        assert caught.value.code is ExitCode.USAGE
+        assert snapshot(own) == before
+        assert {*os.listdir(other)} <= {"file", ".rdc-unite"}
+
+
+def test_a_side_that_is_no_directory_has_the_exit_code_of_a_missing_one(pair: Pair) -> None:
+    (pair.left / "file").write_text("content")
+    for path in (pair.left / "file", pair.left / "missing"):
+        with pytest.raises(RdcError, match="expected a directory") as caught:
+            rdc.unite(path, pair.right)
+        assert caught.value.code is ExitCode.FILE_IO
+        with pytest.raises(RdcError, match="expected a directory") as caught:
+            rdc.forget_united(path, pair.right)
+        assert caught.value.code is ExitCode.FILE_IO

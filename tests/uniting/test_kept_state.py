@@ -161,6 +161,32 @@ def test_impossible_rows_are_damage_like_any_other(pair: Pair, rows: str, way: i
 
 
 @pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
+@pytest.mark.parametrize("content", [b"", b"RDCROOT\x01 cut", b"RDCROOT\x01" + bytes(36)])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_damaged_id_is_named(pair: Pair, way: int | None, content: bytes, side: int) -> None:
+    """The pair has lost its ancestor with it: this is no first time, though it goes on like one."""
+
+    def unite() -> rdc.UniteReport:
+        if way is None:
+            return pair.unite()
+        pair.events = []
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=way).report
+
+    pair.both("a", "a")
+    (pair.left / "b").write_text("b")
+    unite()
+    (pair.left / "b").unlink()
+    ((pair.left, pair.right)[side] / ".rdc-unite" / "root").write_bytes(content)
+    assert unite().exit is ExitCode.OK
+    (notice,) = pair.notices()
+    assert "damaged" in notice and "nothing is deleted" in notice
+    assert way == 1 - side or ".rdc-unite/root: damaged: expected the id of the directory" in notice
+    assert pair.texts("b") == ["b", "b"]
+    assert unite().first is False
+    assert pair.notices() == []
+
+
+@pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
 @pytest.mark.parametrize("prefer", [None, Prefer.LEFT])
 def test_a_distant_time_that_no_file_has_any_more_stops_no_run(
     pair: Pair, way: int | None, prefer: Prefer | None
@@ -385,3 +411,31 @@ def test_state_is_seen_by_no_sync_and_no_scan(pair: Pair, tmp_path: Path) -> Non
     rdc.sync(f"{tmp_path}/copy/", f"{pair.left}/", rdc.SyncOptions(delete=True), catalog=None)
     assert (pair.left / ".rdc-unite").is_dir()
     assert not pair.unite().first
+
+
+@pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
+def test_a_record_for_an_undo_that_cannot_be_opened_is_moved_away_as_the_message_says(
+    pair: Pair, way: int | None
+) -> None:
+    """Nothing is done before, since whether the last run was undone decides what the ancestor is worth."""
+
+    def unite() -> rdc.UniteReport:
+        if way is None:
+            return pair.unite()
+        return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=way).report
+
+    pair.both("a", "a")
+    unite()
+    (pair.left / "a").write_text("edited")
+    unite()
+    (pair.left / "a").write_text("again")
+    (record,) = (pair.right / ".rdc-undo").glob("[0-9]*")
+    (record / "journal").unlink()
+    with pytest.raises(rdc.RdcError, match=f"{record}: cannot open it: .*; move this record away") as caught:
+        unite()
+    assert caught.value.code is ExitCode.FILE_IO
+    assert pair.texts("a") == ["again", "edited"]
+    record.rename(pair.right.parent / "away")
+    unite()
+    assert "again" in pair.texts("a")
+    assert (pair.left / "a").read_text() == "again"

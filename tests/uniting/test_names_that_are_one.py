@@ -59,6 +59,14 @@ def united(left: Path, right: Path, dials: int | None) -> tuple[ExitCode, dict[s
     return report.exit, problems
 
 
+def unite_names_that_differ(left: Path, folding: Path, dials: int | None) -> None:
+    """Remove the names of the left side that are one with others, and unite the rest."""
+    for name in ("readme", "link", "dir/y"):
+        os.remove(left / name)
+    os.rmdir(left / "dir")
+    assert united(left, folding, dials) == (ExitCode.OK, {})
+
+
 def files(top: Path) -> dict[str, bytes]:
     return {path: content for path, content in contents(top).items() if not path.startswith(".")}
 
@@ -84,10 +92,7 @@ def test_names_that_differ_in_case_say_which_to_rename(dials: int | None, left: 
 def test_a_rename_in_case_alone_is_made_at_both_sides_by_hand(
     dials: int | None, left: Path, folding: Path
 ) -> None:
-    for name in ("readme", "link", "dir/y"):
-        os.remove(left / name)
-    os.rmdir(left / "dir")
-    assert united(left, folding, dials) == (ExitCode.OK, {})
+    unite_names_that_differ(left, folding, dials)
     os.rename(left / "fine", left / "Fine")
     code, problems = united(left, folding, dials)
     assert code is ExitCode.PARTIAL
@@ -104,10 +109,7 @@ def test_an_agreed_name_that_somebody_gave_another_case_there(
     dials: int | None, left: Path, folding: Path
 ) -> None:
     """The side that folds finds the entry under its old name, too, which it does not list."""
-    for name in ("readme", "link", "dir/y"):
-        os.remove(left / name)
-    os.rmdir(left / "dir")
-    assert united(left, folding, dials) == (ExitCode.OK, {})
+    unite_names_that_differ(left, folding, dials)
     for old, new in (("fine", "FINE"), ("Dir", "dir")):
         os.rename(folding / old, folding / "passing")
         os.rename(folding / "passing", folding / new)
@@ -140,7 +142,7 @@ def test_two_forms_of_a_letter(preserving: bool, tmp_path: Path) -> None:
 def test_two_entries_that_became_one_are_not_deleted_at_the_other_side(
     dials: int | None, left: Path, tmp_path: Path
 ) -> None:
-    """As after a network share was mounted in another way."""
+    """A network share may be mounted in another way than before."""
     with odd_mounted(tmp_path / "mount", tmp_path / "behind") as mount:
         (mount.point / "right").mkdir()
         assert united(left, mount.point / "right", dials) == (ExitCode.OK, {})

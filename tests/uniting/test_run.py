@@ -278,3 +278,44 @@ def test_what_appears_while_a_run_works_is_seen_by_the_next(
         assert pair.unite().exit is ExitCode.OK
     assert sorted(os.listdir(pair.right)) == [".rdc-undo", ".rdc-unite", "f"]
     assert pair.unite().right == 50
+
+
+def test_holes_stay_holes(pair: Pair) -> None:
+    """Most file systems copy a hole as allocated zeros, so a sparse image could fill the disk."""
+    with (pair.left / "image").open("wb") as file:
+        file.truncate(512 << 20)
+        file.seek(300 << 20)
+        file.write(b"in the middle")
+    assert pair.unite().exit is ExitCode.OK
+    assert snapshot(pair.left) == snapshot(pair.right)
+    assert (pair.right / "image").stat().st_blocks * 512 < 1 << 20
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+def test_a_stop_ends_a_run_within_a_long_file(
+    checksum: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was copied before is in place, and the next run finishes."""
+    monkeypatch.setattr(cloning, "COPIED_BYTES", 1 << 20)
+    content = os.urandom(9 << 20)
+    if checksum:
+        pair.both("z", "")
+        (pair.right / "z").write_bytes(bytes(len(content)))
+    (pair.left / "z").write_bytes(content)
+    (pair.left / "a").write_bytes(b"a")
+    looks = 0
+
+    class Stop:
+        def is_set(self) -> bool:
+            nonlocal looks
+            looks += 1
+            return looks > 5
+
+    with pytest.raises(rdc.StoppedError):
+        rdc.unite(pair.left, pair.right, replace(QUICK, checksum=checksum), stop=Stop())
+    assert looks < 9
+    assert not [*pair.left.glob(".rdc-*.tmp"), *pair.right.glob(".rdc-*.tmp")]
+    assert ("z" in os.listdir(pair.right), "a" in os.listdir(pair.right)) == (checksum, not checksum)
+    assert pair.unite(prefer=rdc.Prefer.LEFT).exit is ExitCode.OK
+    assert (pair.right / "z").read_bytes() == content
+    assert snapshot(pair.left) == snapshot(pair.right)

@@ -13,6 +13,8 @@ from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.selection import FilterRule, RuleAction
+from rdc.uniting.describe import Listing
+from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 from tests.uniting.pairs import QUICK, Pair
 from tests.uniting.real_world import every_stat, snapshot
@@ -268,3 +270,42 @@ def test_a_directory_that_nobody_may_list_stops_the_run(near: int | None) -> Non
         code, message = as_nobody(lambda: work(place))
     assert code == ExitCode.FILE_IO
     assert "run as its owner" in message
+
+
+@pytest.mark.parametrize("near", [None, LEFT, RIGHT])
+def test_the_first_run_counts_entries_that_take_no_part(near: int | None, pair: Pair) -> None:
+    own = pair.left if near != RIGHT else pair.right
+
+    def unite() -> list[str]:
+        pair.events = []
+        if near is None:
+            rdc.unite(pair.left, pair.right, QUICK, reporter=pair.events.append)
+        else:
+            unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=near)
+        return [text for text in pair.notices() if "first time" not in text]
+
+    os.mkfifo(own / "queue")
+    assert unite() == [f"1 special file takes no part, such as {own}/queue"]
+    os.mkfifo(own / "more")
+    (own / "file").touch()
+    assert unite() == []
+    rdc.forget_united(pair.left, pair.right)
+    assert unite() == [f"2 special files take no part, such as {own}/more"]
+
+
+def test_the_first_run_counts_mounts(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    (pair.left / "m").mkdir()
+    (pair.left / "f").write_text("f")
+    whole = Listing._list
+
+    def mounted(listing: Listing) -> None:
+        if listing.root.label == os.fsencode(pair.left):
+            # As if the side lay elsewhere, the entries of its top are on another file system.
+            listing.device += 1
+        whole(listing)
+
+    monkeypatch.setattr(Listing, "_list", mounted)
+    assert pair.unite().exit is ExitCode.OK
+    (text,) = (text for text in pair.notices() if "first time" not in text)
+    assert text == f"2 mounts or subvolumes take no part, such as {pair.left}/f"
+    assert os.listdir(pair.right) == [".rdc-unite"]

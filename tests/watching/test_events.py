@@ -126,7 +126,7 @@ def test_the_top_s_removal_rings(root: Root, tmp_path: Path) -> None:
 
 
 def test_a_directory_that_could_not_be_read_is_new_once_it_is_touched(root: Root, tmp_path: Path) -> None:
-    """Whether it is watched or was closed to that as well."""
+    """It is new whether it is watched or was closed to that as well."""
     (tmp_path / "d" / "closed").mkdir()
     (tmp_path / "d" / "open").mkdir()
     events = watched(root, b"d", b"d/open")

@@ -49,7 +49,7 @@ def test_the_user_hears_of_each_once_between_two_comparisons(told: list[tuple[bo
 
 @given(turns)
 def test_what_a_turn_is_to_try_again(told: list[tuple[bool, list[Problem]]]) -> None:
-    """Whether it was told before or not: `failed` and `errors` are of this turn alone."""
+    """`failed` and `errors` are of this turn alone, whether it was told before or not."""
     troubles = Troubles()
     for whole, found in told:
         troubles.begin(whole=whole)

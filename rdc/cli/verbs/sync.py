@@ -87,7 +87,7 @@ Examples:
   rdc sync host:data .                   fetch the directory data from host
 
 SRC/ means the contents of the directory, SRC the directory itself. Subdirectories, symlinks, permissions and
-times are always copied, as root owners, too, so -a need not be given. A host needs rdc (see rdc install).
+times are always copied, and owners if you are root, so no -a is needed. A host needs rdc (see rdc install).
 """
 
 _SHORT_CLOSING = """

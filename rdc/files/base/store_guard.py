@@ -1,4 +1,5 @@
-"""Keeps syncs out of stores: a DST at or below one is refused, unless SRC is a copy of the same store.
+"""Keeps syncs out of stores: a DST at or below one is refused, unless SRC is a copy of the same store, and so
+is a side of a two-way sync, whatever the other one is.
 
 A sync with --delete to a store by mistake would delete its packs. Only the first bytes of a store's head are
 known here, since every sync asks.
@@ -127,6 +128,17 @@ def check_opened(
     is_store = levels in (None, 0)
     if not (is_store and there is not None and there == source):
         raise _refusal(shown, is_store=is_store)
+
+
+def check_no_store(directory: int, shown: bytes) -> None:
+    """Raise UsageError if the open `directory` is a store or lies in one."""
+    levels = levels_to_store(directory)
+    if levels is not None:
+        what = "is a store" if levels == 0 else "lies in a store"
+        raise UsageError(
+            f"{printable(shown)} {what}: a two-way sync would change or delete its packs; name another"
+            " directory, add a snapshot with rdc store put, or copy the whole store with rdc sync"
+        )
 
 
 def _check_copy(shown: bytes, options: SyncOptions) -> None:

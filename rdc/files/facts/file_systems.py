@@ -178,8 +178,14 @@ def file_system_of(fd: int) -> FileSystem:
 
     A false match would need a file on another file system with the same inode number, size, mtime and ctime
     to the nanosecond. ctimes can be copied only by copying the whole volume, content included.
+
+    Of a file system that fails statfs(2), as some network mounts do, no ctime proves anything.
     """
-    id_ = os.fstatvfs(fd).f_fsid or os.fstat(fd).st_dev
+    device = os.fstat(fd).st_dev
+    try:
+        id_ = os.fstatvfs(fd).f_fsid or device
+    except OSError:
+        return FileSystem(device, ChangeTimes.NONE)
     kind = type_of(fd)
     times = (
         ChangeTimes.LOCAL

@@ -100,7 +100,7 @@ class OpenedPath(Closing):
 
     def _followed(self, name: bytes, *, is_last: bool) -> list[bytes]:
         """Follow a link. Return the components that are then to be walked, the first one last."""
-        if not self._is_of_procfs():
+        if not self.is_of_procfs():
             text = os.readlink(name, dir_fd=self.directory)
             return self._begin(text) if text.startswith(b"/") else _steps(text)
         if is_last:
@@ -135,7 +135,7 @@ class OpenedPath(Closing):
                 " rdc follows no link of another user; name the place that it leads to"
             )
 
-    def _is_of_procfs(self) -> bool:
+    def is_of_procfs(self) -> bool:
         """Return whether links of the directory lead where only the kernel knows, as /proc/self/fd/1."""
         try:
             return os.fstat(self.directory).st_dev == os.stat(b"/proc/self").st_dev
@@ -392,6 +392,8 @@ def _judged(opened: OpenedPath, output: Output) -> os.stat_result | None:
             return found
         if not os.access(b".", os.W_OK | os.X_OK, dir_fd=opened.directory):
             raise _refusal(output, "its directory may not be written to; name another place")
+        if found is None and opened.is_of_procfs():  # access(2) tells root that it may write there
+            raise _refusal(output, "no file can be made in /proc; name another place")
         if found is not None and found.st_size and not output.overwrite:
             _check_kind(opened, output)
     except OSError as error:

@@ -68,7 +68,7 @@ def write_secretly(path: Path) -> None:
 
 
 def save(path: Path) -> None:
-    """As editors save: another file takes the name."""
+    """Save as editors do: another file takes the name."""
     with tempfile.NamedTemporaryFile(dir=path.parent.parent, delete=False) as file:
         file.write(USER)
     os.replace(file.name, path)
@@ -200,7 +200,7 @@ class Scene:
         return int.from_bytes(self._shared[:8], "little") == thread
 
     def was_listed(self, path: bytes, *, inside: bool) -> bool:
-        """Whether the run has listed what is at a path, or that nothing is. `inside`: what is in that
+        """Return whether the run has listed what is at a path, or that nothing is. `inside`: what is in that
         directory."""
         both = isinstance(self.wanted.get(path), Directory) and isinstance(self.held.get(path), Directory)
         if inside and both:

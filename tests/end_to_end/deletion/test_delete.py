@@ -260,7 +260,7 @@ def test_deletions_come_last(tmp_path: Path) -> None:
 
 
 def test_the_owner_deletes_in_read_only_directories() -> None:
-    """As with rsync: who may change the mode may also delete, and the mode is as before afterwards."""
+    """Who may change the mode may also delete, as with rsync, and the mode is as before afterwards."""
     wanted = tree({"d/a": b"a"}) | {b"d": Directory(0o555), b"": Directory(0o555)}
     with place_of_nobody() as place:
 

@@ -190,7 +190,7 @@ def test_owners_are_kept_by_number_where_that_is_allowed(tmp_path: Path) -> None
 
 
 def test_an_unwritable_directory_is_named_and_the_others_synced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when it is another user's, who alone could lend its rights."""
+    """It is another user's, who alone could lend its rights."""
     monkeypatch.setattr("rdc.session.destination.selected.borrow_permissions", lambda root, path: False)
     with place_of_nobody() as place:
 

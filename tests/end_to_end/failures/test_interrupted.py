@@ -197,7 +197,7 @@ def test_a_second_ctrl_c_does_not_wait(source: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("way", "command"), [(Way.PUSH, "exec sleep 1000"), (Way.PULL, "cat >/dev/null")])
 def test_a_silent_far_side_is_given_up(way: Way, command: str, source: Path, tmp_path: Path) -> None:
-    """Whether or not it notices that nobody speaks to it any more."""
+    """It is given up even if it notices that nobody speaks to it any more."""
     stuck = tmp_path / "stuck"
     stuck.write_text(f"#!/bin/sh\n{command}\n")
     stuck.chmod(0o755)

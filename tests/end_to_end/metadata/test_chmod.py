@@ -180,7 +180,7 @@ def test_random_text_is_parsed_or_refused() -> None:
 
 
 def test_special_files_change_as_files_do(tmp_path: Path) -> None:
-    """As in rsync, whose F rules are about all that is no directory."""
+    """The F rules of rsync, too, are about all that is no directory."""
     source, destination = tmp_path / "s", tmp_path / "d"
     source.mkdir()
     os.mkfifo(source / "pipe", 0o644)

@@ -56,7 +56,7 @@ EVERY_STATE = share(list(itertools.product(STATES, repeat=len(NAMES))), 5)
 
 
 def is_left(option: str, state: str) -> bool:
-    """Whether a name of that state stays as it is."""
+    """Return whether a name of that state stays as it is."""
     match option:
         case "-u":
             return state == "newer"
@@ -112,7 +112,7 @@ def test_every_state_of_three_names(option: str, place: Path) -> None:
 
 
 def told(run: Run) -> list[str]:
-    """Whether a content was sent or found equal, a rehearsal cannot know."""
+    """Return the entries alone: a rehearsal cannot know whether a content was sent or found equal."""
     return sorted(item[1:] for item in run.items)
 
 

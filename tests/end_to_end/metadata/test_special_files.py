@@ -188,7 +188,7 @@ def test_an_option_that_a_session_can_do_without_is_not_needed() -> None:
 
 
 def _tupled(columns: object) -> object:
-    """As they are unpacked from a message."""
+    """Return columns as they are unpacked from a message."""
     assert isinstance(columns, list)
     return tuple(columns)
 

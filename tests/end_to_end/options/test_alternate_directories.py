@@ -344,7 +344,7 @@ def test_several_sources_find_what_is_elsewhere_as_with_rsync(
 @pytest.mark.needs("rsync")
 @pytest.mark.parametrize("use", AlternateUse)
 def test_special_files_and_times_of_directories(use: AlternateUse, tmp_path: Path) -> None:
-    """As in rsync, what equals an entry elsewhere is not named, and --compare-dest leaves it out."""
+    """An entry that equals one elsewhere is not named, and --compare-dest leaves it out, as in rsync."""
     for top in ("s", "old"):
         (tmp_path / top / "d").mkdir(parents=True)
         for name in ("same", "other"):

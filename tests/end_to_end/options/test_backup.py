@@ -93,7 +93,7 @@ def test_another_file_system_gets_copies(fsync: bool, tmp_path: Path) -> None:
 def test_where_no_link_can_be_made_a_backup_is_a_copy(
     backup: Backup, number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As on FAT, and on mounts of rclone, which answer EIO."""
+    """FAT is like this, and so are mounts of rclone, which answer EIO."""
 
     def link(*_names: object, **_where: object) -> None:
         raise OSError(number, os.strerror(number))

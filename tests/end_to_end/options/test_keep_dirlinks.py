@@ -98,7 +98,7 @@ def test_a_link_to_nothing_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["../beside", ".", "kept/..", "/"])
 def test_a_link_out_of_the_tree_stays_and_is_named(target: str, tmp_path: Path) -> None:
-    """As with rsync, nothing is written through it, and the rest is copied."""
+    """Nothing is written through it, and the rest is copied, as rsync does."""
     source, destination = write_tree(tmp_path / "s", SOURCE), write_tree(tmp_path / "t", tree({}))
     beside = write_tree(tmp_path / "beside", OUTSIDE)
     (destination / "kept").symlink_to(target)

@@ -39,7 +39,7 @@ ASIDE = b".rdc-0123456789abcdef.old"
 
 
 def plant(kind: str, path: Path, victim: Path) -> None:
-    """As another user can in a directory that all may write to."""
+    """Plant it as another user can, in a directory that all may write to."""
     if kind == "hard link":
         os.link(victim, path)
         return

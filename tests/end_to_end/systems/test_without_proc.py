@@ -50,7 +50,7 @@ def kept(top: Path) -> dict[str, dict[str, bytes]]:
 
 @pytest.fixture(params=["by name", "in Python"])
 def without(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if /proc were not mounted: where the system lists attributes by name, and where it does not."""
+    """Have no /proc mounted: where the system lists attributes by name, and where it does not."""
     for module in (paths, xattrs, followed_links):
         monkeypatch.setattr(module, "has_proc", lambda: False)
     if request.param == "in Python":

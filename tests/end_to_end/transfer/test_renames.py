@@ -152,7 +152,7 @@ def test_one_vanished_file_can_become_several(tmp_path: Path) -> None:
 
 
 def test_equal_size_and_mtime_prove_nothing(tmp_path: Path) -> None:
-    """As in packages whose files all have one mtime: contents decide."""
+    """Packages have files of one mtime: contents decide."""
     old = {f"old/{i}/index.js": File(blob(i, 3_000), 0o644, 7) for i in range(40)}
     new = {f"new/{i}/index.js": File(blob(39 - i, 3_000), 0o644, 7) for i in range(40)}
     new["new/other"] = File(blob(99, 3_000), 0o644, 7)

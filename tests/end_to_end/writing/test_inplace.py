@@ -117,7 +117,7 @@ def test_ranges_that_move_within_a_file(order: list[tuple[int, int]], unit: int)
 
 
 def test_two_names_of_one_file_with_one_content(tmp_path: Path) -> None:
-    """As dedupe leaves them; at the source they are two files."""
+    """The command dedupe leaves such files; at the source they are two."""
     source = write_tree(tmp_path / "s", tree({"a": LONG + b"new", "b": LONG + b"new"}))
     top = write_tree(tmp_path / "d", tree({"a": File(LONG, 0o644, 1)}))
     os.link(top / "a", top / "b")

@@ -69,7 +69,7 @@ def test_all_that_writes_keeps_to_it(work: Callable[[Root], None], tmp_path: Pat
 
 
 def test_roots_share_one(tmp_path: Path) -> None:
-    """As the directories of a module do in which one session works."""
+    """The directories of a module in which one session works do so."""
     allowance = WriteQuota(2 * ENTRY_BYTES)
     for number in range(2):
         place = tmp_path / str(number)

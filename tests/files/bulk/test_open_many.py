@@ -195,7 +195,7 @@ def test_a_file_that_changed_since_is_not_settled(tmp_path: Path, root: Root) ->
 
 
 def test_a_file_with_other_names_gets_no_other_mtime(tmp_path: Path, root: Root) -> None:
-    """Whether those are to have it as well is not known here."""
+    """It is not known here whether those are to have it as well."""
     for name in ("a", "b"):
         (tmp_path / "d" / name).write_bytes(b"x")
         os.chmod(tmp_path / "d" / name, 0o600)

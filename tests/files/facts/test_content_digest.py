@@ -47,7 +47,7 @@ def digest_of(path: Path) -> bytes:
 
 
 def defined(content: bytes) -> bytes:
-    """As the module's docstring says."""
+    """Return the digest as the module's docstring defines it."""
     pieces = [content[at : at + PIECE_BYTES] for at in range(0, len(content), PIECE_BYTES)]
     plain = blake3(b"".join(piece for piece in pieces if any(piece))).digest()
     runs: list[list[int]] = []

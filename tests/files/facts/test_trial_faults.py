@@ -64,7 +64,7 @@ def test_what_is_refused_again_and_again_is_lacking(tmp_path: Path) -> None:
 def test_a_call_that_makes_something_else_before_it_is_refused_is_lacking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As rclone's mounts do: a fifo becomes a file, and the answer is EIO."""
+    """Mounts of rclone do so: a fifo becomes a file, and the answer is EIO."""
 
     def mkfifo(name: bytes, mode: int, *, dir_fd: int) -> None:
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=dir_fd))

@@ -246,7 +246,7 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
 def test_a_place_for_a_result_is_checked_without_making_anything(tmp_path: Path) -> None:
     assert claim_outputs([output(tmp_path / "new"), output("/dev/null"), output("/dev/null")]) == Claims()
     assert os.listdir(tmp_path) == []
-    for name, reason in ((".", "found a directory"), ("none/x", "is not there")):
+    for name, reason in ((".", "found a directory"), ("none/x", "is not there"), ("/proc/x", "no file")):
         with pytest.raises(FileError, match=reason) as caught:
             claim_outputs([output(tmp_path / name)])
         assert caught.value.code is ExitCode.FILE_IO

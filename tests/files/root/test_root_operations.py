@@ -281,7 +281,7 @@ def test_directories_that_may_not_be_written_or_read(top: bytes, root: Root) -> 
 
 
 def test_what_a_run_sets_of_an_entry_is_a_step_of_its_own(root: Root) -> None:
-    """As a file that a rename closed and that gets its mode back before it is deleted."""
+    """A file that a rename closed gets its mode back like this before it is deleted."""
     listed = root.identity(b"a/f")
     for mode in (0o600, 0o640):
         root.set_metadata(b"a/f", Kind.FILE, replace(root.metadata(b"a/f"), mode=mode), owner=False)

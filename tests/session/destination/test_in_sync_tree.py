@@ -35,7 +35,7 @@ NAMES = ("a", "a-b", "a.b", "b", "c.o", "0")
 
 @contextmanager
 def opened(top: Path) -> Iterator[tuple[Root, InSyncTree]]:
-    """As in a run that deletes, which looks at what it left."""
+    """Yield them as in a run that deletes, which looks at what it left."""
     root = Root.open(os.fsencode(top))
     try:
         start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))

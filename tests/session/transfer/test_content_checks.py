@@ -95,7 +95,7 @@ class Case:
         self.changed.append(file)
 
     def begin(self) -> None:
-        """As Directories does, before anything is asked."""
+        """Begin as Directories does, before anything is asked."""
         touched = [row for row, file in enumerate(self.files) if file.touched]
         demanded = [row for row, file in enumerate(self.files) if not file.touched]
         self.landing.decide_many(touched, Change.CONTENT, Difference.TIME)

@@ -209,7 +209,7 @@ def test_what_was_moved_is_renamed_there(dialler: Role, tmp_path: Path, seconds:
 
 
 def test_within_a_second_size_tells_and_otherwise_a_checksum(tmp_path: Path, seconds: Path) -> None:
-    """As on every file system within one tick of its clock."""
+    """Every file system is like this within one tick of its clock."""
     source, copy = write_tree(tmp_path / "source", tree({"f": b"content"})), seconds / "copy"
     sync_in_turns(source, copy)
     stamp = (source / "f").stat().st_mtime_ns // SECOND * SECOND

@@ -63,7 +63,7 @@ def _fixed() -> dict[str, str]:
 
 
 def _can_serve() -> bool:
-    """Whether the kernel tells of the end of a process by a descriptor, as the server needs."""
+    """Return whether the kernel tells of the end of a process by a descriptor, as the server needs."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError:

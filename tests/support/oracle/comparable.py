@@ -32,7 +32,7 @@ COARSE = 4 * 10**9
 
 
 def comparable(case: Case) -> bool:
-    """Whether rsync's answer is one that rdc means to give."""
+    """Return whether rsync's answer is one that rdc means to give."""
     words = {word.partition("=")[0] for word in case.words}
     wanted, held = case.scene.source.tree, case.scene.destination.tree
     if words & NO_OWNER and (
@@ -113,7 +113,7 @@ def comparable(case: Case) -> bool:
 
 
 def _goes_on_deleting(words: set[str], wanted: Tree, held: Tree) -> bool:
-    """Whether rsync deletes though something failed before. rdc then deletes nothing."""
+    """Return whether rsync deletes though something failed before. rdc then deletes nothing."""
     if words & FOLLOWING and "--force" in words:
         return any(_dangling(wanted))  # for these it deletes nothing by --delete alone
     # A directory with entries stays in the way of a new one.
@@ -153,7 +153,7 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
 
 
 def _some_names_are_there(case: Case) -> bool:
-    """Whether an alternate directory has some names of a file at SRC, and others not."""
+    """Return whether an alternate directory has some names of a file at SRC, and others not."""
     names: dict[bytes, set[bytes]] = {}
     for name, file in case.scene.source.links:
         names.setdefault(file, {file}).add(name)
@@ -165,7 +165,7 @@ def _some_names_are_there(case: Case) -> bool:
 
 
 def _bears_what_rewriting_loses(case: Case) -> bool:
-    """Whether a file at DST has attributes, and only another time than that at SRC: rsync makes it anew."""
+    """Return whether a file at DST has attributes and differs in time alone: rsync makes it again."""
     wanted, held = case.scene.source.tree, case.scene.destination.tree
     pairs = ((wanted.get(path), held.get(path)) for path, _, _ in case.scene.destination.attributes)
     return any(
@@ -216,7 +216,7 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
 
 
 def _reads_no_rule_files_above(case: Case, words: set[str]) -> bool:
-    """Whether rsync lists all of SRC before it compares, and reads rule files only in what it enters."""
+    """Return whether rsync lists all of SRC first, and reads rule files only in what it enters."""
     whole = words & {"--delete-after", "--delay-updates", "-m", "--prune-empty-dirs"}
     return (
         case.operands.listed is not None
@@ -227,7 +227,7 @@ def _reads_no_rule_files_above(case: Case, words: set[str]) -> bool:
 
 
 def _counts_from_the_second_name(case: Case, words: set[str]) -> bool:
-    """Whether several names of one directory below the top are listed, without recursion."""
+    """Return whether several names of one directory below the top are listed, without recursion."""
     above = [path.rpartition("/")[0] for path in case.operands.listed or ()]
     return (
         "-r" not in case.operands.words
@@ -237,7 +237,7 @@ def _counts_from_the_second_name(case: Case, words: set[str]) -> bool:
 
 
 def _joins_a_rule_file(case: Case, words: set[str]) -> bool:
-    """Whether several SRC share a rule file: it is one of them, or lies in a directory whose contents are."""
+    """Return whether several SRC share a rule file: it is one of them, or lies in one copied by contents."""
     paths = case.operands.paths
     opened = [path.rstrip("/") for path in paths if not path or path.endswith("/")]
     inside = {f"{top}/{name}".lstrip("/").encode() for top in opened for name in RULE_FILE_NAMES}
@@ -256,7 +256,7 @@ def _has_rule_files(case: Case, words: set[str]) -> bool:
 
 
 def _is_within_another(paths: Sequence[str]) -> bool:
-    """Whether a path is below one that is copied with its contents, and further ones may have its name."""
+    """Return whether a path is below one copied with its contents, and further ones may have its name."""
     tops = {path.rstrip("/") for path in paths}
     return len(tops) > 1 and any(
         top != path and (not top or path.startswith(top + "/")) for top in tops for path in tops
@@ -264,13 +264,13 @@ def _is_within_another(paths: Sequence[str]) -> bool:
 
 
 def _recurs(paths: Sequence[str]) -> bool:
-    """Whether a path is named twice, with or without a slash at its end."""
+    """Return whether a path is named twice, with or without a slash at its end."""
     return len({os.path.normpath(path) for path in paths}) < len(paths)
 
 
 def _leads_somewhere(tree: Tree) -> bool:
-    """Whether no link leads out, or to a directory in which other links may lead back: rsync would copy it 40
-    links deep."""
+    """Return whether no link leads out, or to a directory in which other links may lead back: rsync would
+    copy it 40 links deep."""
     within = [parent_of(path) + b"/" for path, node in tree.items() if isinstance(node, Link)]
     for path, node in tree.items():
         if isinstance(node, Link):
@@ -281,7 +281,7 @@ def _leads_somewhere(tree: Tree) -> bool:
 
 
 def _is_no_text(node: object) -> bool:
-    """Whether a link's target is not UTF-8."""
+    """Return whether a link's target is not UTF-8."""
     return isinstance(node, Link) and node.target.decode(errors="ignore").encode() != node.target
 
 
@@ -296,7 +296,7 @@ def _dangling(tree: Tree) -> Iterator[bytes]:
 
 
 def _special_bits_and_access(side: Side) -> bool:
-    """Whether a directory has set-id or sticky bits and an access list."""
+    """Return whether a directory has set-id or sticky bits and an access list."""
     return any(
         name == "system.posix_acl_access"
         and isinstance(node := side.tree.get(path), Directory)
@@ -306,7 +306,8 @@ def _special_bits_and_access(side: Side) -> bool:
 
 
 def _changes_kind_of_device(source: Side, destination: Side) -> bool:
-    """Whether a device is a block device at one side, and a character device of that number at the other."""
+    """Return whether a device is a block device at one side and a character device of that number at the
+    other."""
     first, devices = dict(destination.links), dict(destination.specials)
     names = {**dict(source.specials), **{new: dict(source.specials).get(old) for new, old in source.links}}
     pairs = ((new, devices.get(first.get(path, path))) for path, new in names.items())
@@ -314,7 +315,7 @@ def _changes_kind_of_device(source: Side, destination: Side) -> bool:
 
 
 def _has_another_time_alone(wanted: Tree, held: Tree) -> bool:
-    """Whether a file of both sides has the same content and another time."""
+    """Return whether a file of both sides has the same content and another time."""
     pairs = ((node, held.get(path)) for path, node in wanted.items())
     return any(
         isinstance(new, File)
@@ -326,7 +327,7 @@ def _has_another_time_alone(wanted: Tree, held: Tree) -> bool:
 
 
 def _moves(wanted: Tree, held: Tree) -> bool:
-    """Whether a file that only DST has may be a new one of SRC."""
+    """Return whether a file that only DST has may be a new one of SRC."""
     gone = {
         (node.content, node.mtime_ns)
         for path, node in held.items()
@@ -339,7 +340,7 @@ def _moves(wanted: Tree, held: Tree) -> bool:
 
 
 def _lengthened(wanted: Tree, held: Tree) -> bool:
-    """Whether each file that is shorter at DST is the beginning of the one at SRC."""
+    """Return whether each file that is shorter at DST is the beginning of the one at SRC."""
     pairs = ((node, held.get(path)) for path, node in wanted.items())
     return all(
         len(old.content) >= len(new.content) or new.content.startswith(old.content)
@@ -353,14 +354,14 @@ def _has_set_id(tree: Tree) -> bool:
 
 
 def _links_in_the_way(wanted: Tree, held: Tree) -> bool:
-    """Whether DST has a symlink where SRC has a directory."""
+    """Return whether DST has a symlink where SRC has a directory."""
     return any(
         isinstance(node, Directory) and isinstance(held.get(path), Link) for path, node in wanted.items()
     )
 
 
 def _map_twice(case: Case) -> bool:
-    """Whether --chown is the second map of users, or of groups."""
+    """Return whether --chown is the second map of users, or of groups."""
     words = [word for word in case.words if word.startswith(("--usermap", "--groupmap"))]
     chown = [word.partition("=")[2].partition(":") for word in case.words if word.startswith("--chown")]
     users = any(each[0] for each in chown) and any(word.startswith("--usermap") for word in words)
@@ -372,8 +373,8 @@ def _coarse(tree: Tree) -> bool:
 
 
 def _set_in_turn(case: Case, *, apart: bool) -> bool:
-    """Whether names of one file at DST are to change: each run sets the file in an order of its own. `apart`:
-    names become files of their own, but those of special files."""
+    """Return whether names of one file at DST are to change: each run sets the file in an order of its own.
+    `apart`: names become files of their own, but those of special files."""
     source, destination = case.scene.source, case.scene.destination
     groups: dict[bytes, list[bytes]] = {}
     for new, old in destination.links:

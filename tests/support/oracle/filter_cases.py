@@ -104,9 +104,9 @@ def filter_differences(case: Case) -> list[str]:
 
 
 def _has_no_say(case: Case, said: str) -> bool:
-    """Whether rsync complains of a rule file that hides nothing, and that rdc does not read: of a listed
-    directory that is not entered; or at DST above what -R takes, where nothing is deleted, in a directory of
-    which SRC has all, or where its rules are for SRC alone."""
+    """Return whether rsync complains of a rule file that hides nothing, and that rdc does not read: of a
+    listed directory that is not entered; or at DST above what -R takes, where nothing is deleted, in a
+    directory of which SRC has all, or where its rules are for SRC alone."""
     of_source = any(re.match(r"--filter=:[a-z]*s", word) for word in case.words)
     if case.operands.listed is not None or (of_source and "/_rsync/" in said):
         return True

@@ -175,7 +175,7 @@ def _backed_up(outcome: Outcome) -> Outcome:
 
 
 def _holds_backups(path: bytes, seen: Seen) -> bool:
-    """Whether it is a directory of backups, or leads to one."""
+    """Return whether it is a directory of backups, or leads to one."""
     within = path + b"/"
     return seen.kind == stat.S_IFDIR and any(
         within.startswith(top) or top.startswith(within) for top in BACKUP_DIRECTORIES
@@ -183,12 +183,12 @@ def _holds_backups(path: bytes, seen: Seen) -> bool:
 
 
 def _has_below(tree: View, path: bytes) -> bool:
-    """Whether there is anything but directories below it."""
+    """Return whether there is anything but directories below it."""
     return any(other.startswith(path + b"/") and seen.kind != stat.S_IFDIR for other, seen in tree.items())
 
 
 def _needless(path: bytes, tree: View) -> bool:
-    """Whether it is a backup of content that is still there: the metadata alone was another."""
+    """Return whether it is a backup of content that is still there: the metadata alone was another."""
     mine = tree[path]
     return mine.kind == stat.S_IFREG and any(
         old in tree and (tree[old].kind, tree[old].said) == (mine.kind, mine.said) for old in originals(path)
@@ -304,7 +304,8 @@ def _named_anew(case: Case, outcome: Outcome) -> Outcome:
 
 
 def _nodes_below_others(case: Case) -> bool:
-    """Whether one of several names of a special file is below a directory that DST has as another kind."""
+    """Return whether one of several names of a special file is below a directory that DST has as another
+    kind."""
     source, destination = case.scene.source, case.scene.destination
     specials = dict(source.specials)
     names = {path for pair in source.links if pair[1] in specials for path in pair}
@@ -331,7 +332,7 @@ def _as_the_run_ends(outcome: Outcome) -> Outcome:
 
 
 def _read_otherwise(case: Case) -> bool:
-    """Whether unchanged entries are to be listed where contents, links or attributes are compared."""
+    """Return whether unchanged entries are to be listed where contents, links or attributes are compared."""
     compared = ("-c", "--checksum", "-I", "--ignore-times", "-H", "--hard-links", *ATTRIBUTES, *FOUND)
     return _has("-i", "--itemize-changes")(case) and _has(*compared)(case)
 

@@ -328,7 +328,7 @@ class Killer:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process exists and is not only waiting for somebody to ask how it ended."""
+    """Return whether the process exists and is not only waiting for somebody to ask how it ended."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] not in {"Z", "X"}

@@ -229,7 +229,7 @@ def exposures(
 
 
 def _is_tried(path: str, state: State, runner: int) -> bool:
-    """Whether a path is in a directory that nobody else may enter, in which a run tries what modes do."""
+    """Return whether a path is in a directory that only its owner may enter, where a run tries modes."""
     above = path.rpartition("/")[0]
     if not _TEMPORARY.fullmatch(above.rpartition("/")[2]):
         return False

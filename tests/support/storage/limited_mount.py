@@ -87,7 +87,7 @@ class Oddities:
     links: int = 0
     """The link count of everything; 0: as it is, -1: 0."""
     folds: bool = False
-    """Whether names that differ in letter case alone are one."""
+    """True if names that differ in letter case alone are one."""
 
 
 PLAIN = Oddities()

@@ -121,7 +121,7 @@ class PackedFrame:
     stored: bytes | None = None
     """None: the content itself, or any bytes in a delta."""
     packed: bool = False
-    """Whether the content is compressed, or `stored` is what was compressed."""
+    """True if the content is compressed, or `stored` is what was compressed."""
 
 
 def write_snapshot(store: Path, number: int, tree: StreamRef) -> Path:

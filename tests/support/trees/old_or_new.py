@@ -9,7 +9,7 @@ __all__ = ["check_old_or_new", "worth_keeping"]
 
 
 def worth_keeping(node: Node) -> bool:
-    """Whether an interrupted run may leave this as a temporary, for the next one to go on from."""
+    """Return whether an interrupted run may leave this as a temporary, for the next one to go on from."""
     return isinstance(node, File) and len(node.content) >= KEEP_BYTES
 
 

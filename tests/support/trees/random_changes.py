@@ -35,7 +35,7 @@ class Changes:
         self._rng = rng
         self._contents = contents
         self._fresh = fresh
-        """Whether files keep the time at which they were written."""
+        """True if files keep the time at which they were written."""
 
     def fill(self, top: bytes, entries: int) -> None:
         """Directories first, so that what follows is spread over them."""

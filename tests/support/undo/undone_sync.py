@@ -186,7 +186,7 @@ class UndoneSyncs:
         )
 
     def _sync(self) -> bool:
-        """Whether it left a record."""
+        """Return whether it left a record."""
         options = self._options()
         numbers = self._records()
         self.tally.syncs += 1

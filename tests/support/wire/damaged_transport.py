@@ -19,7 +19,7 @@ class DamagedTransport:
     def __init__(self, inner: Transport, *, cut: int | None = None, flip: int | None = None) -> None:
         self.received = 0
         self.damaged = False
-        """Whether it came to that."""
+        """True if a byte was damaged."""
         self._inner = inner
         self._cut = cut
         self._flip = flip

@@ -22,9 +22,9 @@ class _Queue:
         self._parts: deque[bytes] = deque()
         self._size = 0
         self.ended = False
-        """Whether the writer has ended the stream."""
+        """True if the writer has ended the stream."""
         self.abandoned = False
-        """Whether the reader has stopped reading."""
+        """True if the reader has stopped reading."""
 
     def __len__(self) -> int:
         return self._size

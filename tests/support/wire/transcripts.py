@@ -125,7 +125,7 @@ class RecordedEnd:
         self._came: deque[Sent] = deque()
         self._bytes = bytearray()
         self._exact = not packed
-        """Whether the bytes are those that were recorded, as far as they came."""
+        """True if the bytes are those that were recorded, as far as they came."""
         self.connection = self
         self.over = False
         self.rested = False

@@ -86,7 +86,7 @@ def test_hundreds_of_slices_are_one_scan(tmp_path: Path) -> None:
 
 
 def test_merges_of_merged_slices_are_one_scan(tmp_path: Path) -> None:
-    """As a tree of merges on several machines makes them."""
+    """A tree of merges on several machines makes such parts."""
     linked_tree(tmp_path, 9)
     slices = [ScanOptions(slice=ScanSlice(number, 27)) for number in range(1, 28)]
     parts = [b"".join(encode_part(survey([tmp_path], one))) for one in slices]

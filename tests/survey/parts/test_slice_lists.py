@@ -117,7 +117,7 @@ def test_the_slices_that_take_longest_come_first(tmp_path: Path) -> None:
 
 
 class FromElsewhere(SliceLists):
-    """As if a machine had walked on which all devices have another number."""
+    """The lists of a machine on which all devices have another number."""
 
     def take(self, met: Met) -> None:
         files = met.files

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
+from itertools import islice
+from operator import itemgetter
+from struct import Struct
 
 from rdc.errors import FileError
 from rdc.kernel import cut_many
@@ -23,7 +26,7 @@ from rdc.store.reader import CLOSURE_BASES, DECODED_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rdc.store.reader import FrameFacts, StoreReader
 
@@ -55,8 +58,8 @@ no others."""
 _PIECE_LEAST, _PIECE_MOST = 128, 512
 """Bytes of a piece: a row of a table, or some lines."""
 
-_ID_BYTES = 8
-"""Bytes of a name of a piece. If two have the same, a base is chosen for nothing."""
+_NAMES = Struct(f"8s{NAME_BYTES - 8}x")
+"""Digests, of which 8 bytes name a piece. If two pieces have the same, a base is chosen for nothing."""
 
 _PIECES_KEPT = 1 << 16
 """Pieces of chunks that stay in memory, since the next run has nearly the same candidates."""
@@ -195,18 +198,27 @@ class BaseChooser:
     def _sharing(self, content: bytes, found: Sequence[_Candidate]) -> list[int] | None:
         """Return the numbers of the candidates that share pieces with `content`, the ones with most first.
         None if they share less than half of it: what resembles it does not do so piece by piece."""
-        left = set(_pieces(content))
-        shared = [len(left & self._pieces_of(one.key)) for one in found]
+        (own,) = _pieces([content])
+        left, pieces = set(own), self._pieces_of([one.key for one in found])
+        shared = [len(left & one) for one in pieces]
         ranked = sorted(range(len(found)), key=lambda number: (-shared[number], number))
         total = len(left)
-        chosen = self._taken(found, ranked, PREFIX_BYTES, left)
+        chosen = self._taken(found, ranked, PREFIX_BYTES, left, pieces)
         return chosen if 2 * len(left) <= total else None
 
     def _taken(
-        self, found: Sequence[_Candidate], ranked: Iterable[int], room: int, left: set[bytes] | None = None
+        self,
+        found: Sequence[_Candidate],
+        ranked: Iterable[int],
+        room: int,
+        left: set[bytes] | None = None,
+        pieces: Sequence[frozenset[bytes]] = (),
     ) -> list[int]:
-        """Return the numbers of the candidates that have room, as ranked. `left`: pieces of the content. One
-        that shares few of them is not taken; those of the others are removed."""
+        """Return the numbers of the candidates that have room, as ranked.
+
+        `left`: pieces of the content. A candidate that shares few of them is not taken; those of the others
+        are removed. `pieces`: of each candidate.
+        """
         chosen, needed = list[int](), _Needed(self._needed_most)
         room = min(room, PREFIX_BYTES)
         for number in ranked:
@@ -215,9 +227,8 @@ class BaseChooser:
                 continue
             own = set[bytes]()
             if left is not None:
-                pieces = self._pieces_of(one.key)
-                own = left & pieces
-                if len(own) * _WORTH < len(pieces):
+                own = left & pieces[number]
+                if not own or len(own) * _WORTH < len(pieces[number]):
                     continue
             if not needed.add(self._needs_of(one.frame.number)):
                 continue
@@ -237,27 +248,42 @@ class BaseChooser:
             self._needs.popitem(last=False)
         return found
 
-    def _pieces_of(self, key: bytes) -> frozenset[bytes]:
-        known = self._pieces.get(key)
-        if known is not None:
-            self._pieces.move_to_end(key)
-            return known
+    def _pieces_of(self, keys: Sequence[bytes]) -> list[frozenset[bytes]]:
+        """Return the pieces of each of these chunks."""
+        known = self._pieces
+        new = [key for key in keys if key not in known]
+        found = dict(zip(new, _pieces(self._chunks(new)), strict=True))
+        pieces = [found[key] if key in found else known[key] for key in keys]
+        for key, one in zip(keys, pieces, strict=True):
+            if key in found:
+                self._pieces_kept += len(one)
+            known[key] = one
+            known.move_to_end(key)
+        while self._pieces_kept > _PIECES_KEPT and len(known) > 1:
+            self._pieces_kept -= len(known.popitem(last=False)[1])
+        return pieces
+
+    def _chunks(self, keys: Sequence[bytes]) -> Sequence[bytes | memoryview]:
+        """Return chunks; none of the bytes of a damaged one, which resembles nothing."""
         try:
-            found = _pieces(self._reader.chunk(key))
-        except FileError:  # a damaged chunk resembles nothing
-            found = frozenset()
-        self._pieces[key] = found
-        self._pieces_kept += len(found)
-        while self._pieces_kept > _PIECES_KEPT and len(self._pieces) > 1:
-            self._pieces_kept -= len(self._pieces.popitem(last=False)[1])
-        return found
+            return self._reader.read_many(b"".join(keys))
+        except FileError:
+            return list(map(self._sound_chunk, keys))
+
+    def _sound_chunk(self, key: bytes) -> bytes:
+        try:
+            return self._reader.chunk(key)
+        except FileError:
+            return b""
 
 
-def _pieces(content: bytes) -> frozenset[bytes]:
-    """Return the names of the parts of `content`, which is cut at places that its bytes decide."""
-    _, lengths, _ = cut_many(content, array("Q", [len(content)]), _PIECE_LEAST, _PIECE_MOST, True)
-    names = name_parts(content, array("Q", lengths))
-    return frozenset([names[at : at + _ID_BYTES] for at in range(0, len(names), NAME_BYTES)])
+def _pieces(contents: Sequence[bytes | memoryview]) -> Iterator[frozenset[bytes]]:
+    """Yield the names of the parts of each content, which is cut at places that its bytes decide."""
+    joined = b"".join(contents)
+    counts, lengths, _ = cut_many(joined, array("Q", map(len, contents)), _PIECE_LEAST, _PIECE_MOST, True)
+    names = map(itemgetter(0), _NAMES.iter_unpack(name_parts(joined, array("Q", lengths))))
+    for count in array("I", counts):
+        yield frozenset(islice(names, count))
 
 
 def _nearest(found: Sequence[_Candidate], room: int) -> list[_Candidate]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.errors import FileError
 from rdc.store import bases
 from rdc.store.bases import BaseChooser, most_depth, older
 from rdc.store.directory import split_keys
@@ -107,6 +108,30 @@ def test_those_in_the_middle_are_chosen_if_none_shares_pieces(reader: StoreReade
     assert places == [*range(places[0], places[-1] + 1)]
     assert abs(sum(places) / len(places) - len(keys) / 2) < 2
     assert sum(map(reader.length, found.keys)) <= 3 * len(content) + (32 << 10)
+
+
+def test_a_damaged_chunk_is_no_base(reader: StoreReader) -> None:
+    old = random.Random(7).randbytes(2 << 20)
+    keys = stored(reader, old)
+    content = old[300_000:800_000] + old[1_200_000:1_700_000]
+    frame = reader.facts(keys[0])
+    os.chmod(frame.pack.path, 0o600)
+    with open(frame.pack.path, "r+b") as file:
+        file.seek(frame.offset + 500_000)  # frames of noise are stored as they are
+        file.write(b"damaged")
+    found = BaseChooser(reader, skips=True).choose(content, keys)
+    assert found is not None
+    (bad,) = [key for key in keys if is_damaged(reader, key)]
+    assert bad not in found.keys
+    assert sum(map(reader.length, found.keys)) > 0.8 * len(content)
+
+
+def is_damaged(reader: StoreReader, key: bytes) -> bool:
+    try:
+        reader.chunk(key)
+    except FileError:
+        return True
+    return False
 
 
 def test_unknown_chunks_are_no_bases(reader: StoreReader) -> None:

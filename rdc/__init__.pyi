@@ -643,6 +643,7 @@ def unite(
     rescan: int = 600,
     xattrs: bool = False,
     acls: bool = False,
+    hard_links: bool = False,
 ) -> UniteReport:
     """Bring two directories together that both changed, as `rdc unite` does. One may be on another machine.
 

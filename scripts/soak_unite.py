@@ -3,9 +3,10 @@
     scripts/soak unite [--minutes=N] [--seed=N] [--kills=N]
 
 Each history is one of tests/uniting/real_histories.py: against the plan in memory, or with kills, on one
-machine or as between two, and without extended attributes, with them, or with ACLs among them. One that fails
-is named with its seed. With --kills each history has kills, right before a random one of the system calls
-that change something, those of C code as well, and the soak ends after this many.
+machine or as between two, and without extended attributes, with them, or with ACLs among them; a third of
+them with hard links. One that fails is named with its seed. With --kills each history has kills, right before
+a random one of the system calls that change something, those of C code as well, and the soak ends after this
+many.
 """
 
 from __future__ import annotations
@@ -49,10 +50,16 @@ _PRELOADED = "RDC_SOAK_KILLS"
 def history(kind: str, remote: bool, sets: str, seed: int, kill: Kill = killed_run) -> None:
     """Run one history in a directory of its own."""
     has_attributes, has_acls = bool(sets), sets == "ACLs"
+    has_links = seed % 3 == 0
     with tempfile.TemporaryDirectory() as top:
         if kind == "memory":
             history_beside_memory(
-                seed, Path(top), remote=remote, has_attributes=has_attributes, has_acls=has_acls
+                seed,
+                Path(top),
+                remote=remote,
+                has_attributes=has_attributes,
+                has_acls=has_acls,
+                has_links=has_links,
             )
         else:
             history_with_kills(
@@ -62,6 +69,7 @@ def history(kind: str, remote: bool, sets: str, seed: int, kill: Kill = killed_r
                 remote=remote,
                 has_attributes=has_attributes,
                 has_acls=has_acls,
+                has_links=has_links,
                 kill=kill,
             )
 

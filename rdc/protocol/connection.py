@@ -32,7 +32,14 @@ from rdc.protocol.messages import (
 from rdc.protocol.messages.uniting import Subject
 from rdc.protocol.sequence import SequenceRules
 from rdc.protocol.wire.codec import Illegal
-from rdc.protocol.wire.options import ADDED_OPTIONS, RULE_PARTS, SELECTION, UNITED_ACLS, UNITED_XATTRS
+from rdc.protocol.wire.options import (
+    ADDED_OPTIONS,
+    RULE_PARTS,
+    SELECTION,
+    UNITED_ACLS,
+    UNITED_LINKS,
+    UNITED_XATTRS,
+)
 from rdc.protocol.wire.stream import (
     PLAIN,
     RAW,
@@ -458,7 +465,7 @@ class Connection:
 
     def _check_needs(self, needs: str) -> None:
         """IncompatiblePeerError if this side lacks a feature or an option that the dialler needs."""
-        names = {RULE_PARTS, SELECTION, UNITED_ACLS, UNITED_XATTRS}
+        names = {RULE_PARTS, SELECTION, UNITED_ACLS, UNITED_LINKS, UNITED_XATTRS}
         known = self._dialect.features.keys() | ADDED_OPTIONS.keys() | names
         unknown = sorted(set(needs.split(" ")) - known)
         if unknown:

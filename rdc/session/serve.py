@@ -12,7 +12,7 @@ from rdc.lean.records import Record, replace
 from rdc.limits import RULES_BYTES
 from rdc.protocol.connection import DIALECT, READS_FRESH, SPECIALS, Connection, knows
 from rdc.protocol.messages import Describe, Follow, Hello, Meet, Open, Opened, Role, Rules, Watch
-from rdc.protocol.wire.options import UNITED_ACLS, UNITED_XATTRS, rule_bytes
+from rdc.protocol.wire.options import UNITED_ACLS, UNITED_LINKS, UNITED_XATTRS, rule_bytes
 from rdc.session.runtime.commands import Conversation, EventRelay, Receive, Send, entries_memory, pace_of
 from rdc.session.trees.destination_root import asked_attributes, keeps, open_destination
 from rdc.session.trees.sites import ANYWHERE, Site, announced
@@ -169,6 +169,8 @@ class InvitedTree(Record):
     """True if extended attributes take part."""
     acls: bool = False
     """True if ACLs take part."""
+    hard_links: bool = False
+    """True if hard links take part."""
 
 
 Meeting: TypeAlias = "Callable[[InvitedTree], Conversation[None]]"
@@ -277,6 +279,7 @@ def _answer_as_source(
                 received.round + 1,
                 UNITED_XATTRS in needs,
                 UNITED_ACLS in needs,
+                UNITED_LINKS in needs,
             )
             yield from meeting(invited)
             return

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from array import array
-from itertools import compress, islice
+from collections import Counter
+from itertools import compress, islice, pairwise
 from operator import lt
 
 from blake3 import blake3
@@ -25,6 +26,8 @@ from rdc.uniting.columns import (
     Spliced,
     Table,
     digests_of,
+    integers,
+    little,
     next_digests,
     table_of,
 )
@@ -69,6 +72,8 @@ class Head(Record):
     """The digest of how a walk lists this side if nothing changes (whole_digest); b"": unknown."""
     attributes: int = 0
     """The AttributeKinds of which the file has what is agreed; 0: none took part in the run."""
+    links: int = 0
+    """The number of names that share a file with another name; 0 also if hard links took no part."""
 
 
 class AgreedAttributes(Record):
@@ -106,6 +111,7 @@ class StoredAncestor:
         self._table: Table | None = None
         self._listed: bytes | None = None
         self._states, self._sets = b"", b""
+        self._ties: dict[bytes, int] | None = None
 
     @property
     def shared(self) -> bytes:
@@ -122,10 +128,17 @@ class StoredAncestor:
     def table(self) -> Table:
         """The rows as columns, read on first use. Raises DamagedError."""
         if self._table is None:
-            self._table, self._listed, self._states, self._sets = _read(
-                self._body, self.count, has_attributes=bool(self.head.attributes)
-            )
+            found = _read(self._body, self.count, self.head)
+            self._table, self._listed, self._states, self._sets = found
         return self._table
+
+    @property
+    def ties(self) -> Mapping[bytes, int]:
+        """The number of the file of each name that shares it with another one. The rows are not kept. Raises
+        DamagedError."""
+        if self._ties is None:
+            self._ties = _read_ties(self._body, self.count, self.head) if self.head.links else {}
+        return self._ties
 
     def attributes(self, kinds: int) -> dict[bytes, bytes] | None:
         """Return the digests of AgreedAttributes; None if nothing of these kinds is agreed. Raises
@@ -141,6 +154,13 @@ class StoredAncestor:
             elif state == _HAS_NONE:
                 found[path] = b""
         return found
+
+    def has_ties(self, ties: Mapping[bytes, int]) -> bool:
+        """Return whether these are its ties. A damaged file has none."""
+        try:
+            return self.ties == ties
+        except DamagedError:
+            return False
 
     def listed(self) -> dict[bytes, bytes] | None:
         """Return the digest of each directory as a walk lists it if nothing changes; None: the file lacks
@@ -170,15 +190,21 @@ def encode(head: Head, paths: Sequence[bytes], rows: Sequence[SharedRow], stamps
 
 
 def encode_table(
-    head: Head, rows: Spliced, digests: Sequence[bytes], attributes: AgreedAttributes | None = None
+    head: Head,
+    rows: Spliced,
+    digests: Sequence[bytes],
+    attributes: AgreedAttributes | None = None,
+    ties: Mapping[bytes, int] | None = None,
 ) -> bytes:
-    """Return the bytes of the file. `digests`: of the top and each directory, in order of paths."""
+    """Return the bytes of the file. `digests`: of the top and each directory, in order of paths. `ties`:
+    numbered in order of the first names, as rdc.uniting.ties.grouped does it."""
     shared = blake3()
     sections: list[bytes] = []
     more: list[bytes] = []
     for number, column in enumerate(rows.columns()):
-        if number == 0 and attributes is not None:
-            more = _attribute_columns(column, attributes.digests)
+        if number == 0:
+            more = _attribute_columns(column, attributes.digests) if attributes is not None else []
+            more += _tie_columns(column, ties) if ties else []
         if number < SHARED_COLUMNS:
             _add_shared(shared, column)
         sections += _section(column)
@@ -192,6 +218,8 @@ def encode_table(
     }  # fmt: skip
     if attributes is not None:
         said["attributes"] = attributes.kinds
+    if ties:
+        said["links"] = len(ties)
     parts = [MAGIC, *_section(json.dumps(said).encode()), *sections, *_section(b"".join(digests))]
     for column in more:
         parts += _section(column)
@@ -212,6 +240,14 @@ def _attribute_columns(paths: bytes, digests: Mapping[bytes, bytes]) -> list[byt
     found = [digests.get(name) for name in names]
     states = bytes([_UNAGREED if each is None else _HAS_SET if each else _HAS_NONE for each in found])
     return [states, b"".join([each for each in found if each])]
+
+
+def _tie_columns(paths: bytes, ties: Mapping[bytes, int]) -> list[bytes]:
+    """Return the rows of names that share a file, and the numbers of these. `paths`: each followed by NUL."""
+    names = paths.split(b"\0")
+    names.pop()
+    rows = [row for row, name in enumerate(names) if name in ties]
+    return [little(array("I", rows)), little(array("I", [ties[names[row]] for row in rows]))]
 
 
 def _section(data: bytes) -> tuple[bytes, bytes]:
@@ -245,7 +281,7 @@ def decode(data: bytes) -> OwnAncestor:
     return StoredAncestor(data).read()
 
 
-def _read(body: memoryview, count: int, *, has_attributes: bool) -> tuple[Table, bytes | None, bytes, bytes]:
+def _read(body: memoryview, count: int, head: Head) -> tuple[Table, bytes | None, bytes, bytes]:
     """Return the rows, the digests of directories, and what is agreed about attributes."""
     sections = _Sections(body)
     sections.take(UNITE_HEAD_BYTES)
@@ -270,13 +306,46 @@ def _read(body: memoryview, count: int, *, has_attributes: bool) -> tuple[Table,
     if sections.has_more:
         listed = sections.take((1 + kinds.count(DIRECTORY)) * DIGEST_BYTES, exactly=True)
     states = sets = b""
-    if has_attributes:
+    if head.attributes:
         states = sections.take(count, exactly=True)
         if states.strip(bytes((_UNAGREED, _HAS_NONE, _HAS_SET))):
             raise DamagedError("what is agreed about attributes")
         sets = sections.take(states.count(_HAS_SET) * DIGEST_BYTES, exactly=True)
+    if head.links:
+        _ties_of(paths, kinds, *_tie_sections(sections, count, head.links))
     sections.end()
     return Table(paths, kinds, known, digests, targets, modes, mtimes, own), listed, states, sets
+
+
+def _read_ties(body: memoryview, count: int, head: Head) -> dict[bytes, int]:
+    """Return the names that share a file, without any other column. Raises DamagedError."""
+    sections = _Sections(body)
+    sections.take(UNITE_HEAD_BYTES)
+    names = sections.take(count * (PATH_BYTES + 1))
+    if names.count(b"\0") != count or names[-1:] not in (b"", b"\0"):
+        raise DamagedError(f"{count} paths")
+    kinds = sections.take(count, exactly=True)
+    for _ in range(SHARED_COLUMNS - 2 + len(STAMP_CODES) + 1 + (2 if head.attributes else 0)):
+        sections.skip()
+    return _ties_of(Paths(names, count), kinds, *_tie_sections(sections, count, head.links))
+
+
+def _tie_sections(sections: _Sections, count: int, links: int) -> tuple[Sequence[int], Sequence[int]]:
+    if links > count:
+        raise DamagedError("no more names that share a file than rows")
+    rows, numbers = (integers("I", sections.take(4 * links, exactly=True)) for _ in range(2))
+    return rows, numbers
+
+
+def _ties_of(paths: Paths, kinds: bytes, rows: Sequence[int], numbers: Sequence[int]) -> dict[bytes, int]:
+    """Return the names that share a file. Raises DamagedError."""
+    rising = all(one < other for one, other in pairwise(rows))
+    if not rising or rows[-1] >= len(kinds) or any(kinds[row] != FILE for row in rows):
+        raise DamagedError("rows of files that share their content")
+    found = {paths[row]: number for row, number in zip(rows, numbers, strict=True)}
+    if list(dict.fromkeys(numbers)) != list(range(len(set(numbers)))) or 1 in Counter(numbers).values():
+        raise DamagedError("files with several names each, in order of their first names")
+    return found
 
 
 def _read_head(data: bytes) -> tuple[Head, int, bytes]:
@@ -287,12 +356,12 @@ def _read_head(data: bytes) -> tuple[Head, int, bytes]:
         head = Head(
             bytes.fromhex(said["generation"]), bytes.fromhex(said["own"]), bytes.fromhex(said["other"]),
             numbers[1], numbers[2], bytes.fromhex(said["place"]), numbers[3],
-            bytes.fromhex(said.get("listing", "")), said.get("attributes", 0),
+            bytes.fromhex(said.get("listing", "")), said.get("attributes", 0), said.get("links", 0),
         )  # fmt: skip
         shared = bytes.fromhex(said.get("shared", ""))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DamagedError("what the file says of itself") from error
-    numbers.append(head.attributes)
+    numbers += [head.attributes, head.links]
     if not all(type(number) is int and 0 <= number < 1 << 64 for number in numbers):
         raise DamagedError("numbers of 64 bits")
     if [len(head.generation), len(head.own), len(head.other)] != [8, 16, 16] or numbers[0] > UNITE_ROWS:
@@ -366,6 +435,11 @@ class _Sections:
             raise DamagedError(f"a section of {size} bytes")
         self._at = start + length
         return found
+
+    def skip(self) -> None:
+        """Pass over the next section."""
+        start = self._at + _SIZE_BYTES
+        self._at = start + int.from_bytes(self._body[self._at : start], "little")
 
     @property
     def has_more(self) -> bool:

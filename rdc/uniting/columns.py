@@ -319,6 +319,12 @@ def listed_columns(directory: WalkedDirectory) -> list[bytes]:
     return [listing.sizes, modes, mtimes, inodes.inodes, ctimes]
 
 
+def column_part(column: bytes, number: int, row: int) -> bytes:
+    """Return what column `number` of STAMP_CODES says of a row."""
+    width = _STAMP_BYTES[number]
+    return column[width * row : width * (row + 1)]
+
+
 def _agreed_columns(directory: WalkedDirectory) -> tuple[bytes, bytes]:
     """Return the permissions of all entries, and the times of files, as two sides agree on them."""
     listing = directory.listing

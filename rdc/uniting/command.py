@@ -99,6 +99,18 @@ UNITE_OPTIONS = (
                 them is one conflict.""",
                 example="-A /srv/team nas:team",
             ),
+            Option(
+                ("-H", "--hard-links"),
+                "sync hard links, too: names of one file stay one file",
+                note="""What links or parts names at one side does so at the other one, and the content of
+                linked names is sent once. Links never hold up contents: only names that are equal in
+                everything become one file. Links of both sides that cannot be made together are a conflict.
+                As with `-X`, what both had is remembered from a run with this option on, and a run without
+                it that changes something forgets it: then names that are one file at either side become one.
+                Names outside and excluded ones do not count. Where a file system has no hard links, they
+                take no part.""",
+                example="-H ~/photos nas:photos",
+            ),
             Option(("--no-fsync",), "do not fsync: faster, but a power failure may lose what this run wrote"),
             Option(
                 ("--watch",),
@@ -231,8 +243,6 @@ UNITE_OPTIONS = (
 _LATER = "rdc unite does not support it yet"
 
 REFUSED = {
-    "--hard-links": f"{_LATER}; hard links are copied as separate files",
-    "-H": f"{_LATER}; hard links are copied as separate files",
     "--owner": f"{_LATER}; files belong to whoever runs it",
     "--delete": "deletions of each side go to the other anyway; what is new is never deleted",
     "--update": "times decide nothing in rdc unite; --prefer=newer resolves conflicts by time",
@@ -412,6 +422,7 @@ def _read_options(words: Words) -> UniteOptions:
         fsync=not words.has("--no-fsync"),
         xattrs=words.has("--xattrs"),
         acls=words.has("--acls"),
+        hard_links=words.has("--hard-links"),
         watch=words.has("--watch"),
         rescan=_read_number(words, "--rescan", WATCH_SECONDS, RESCAN_SECONDS),
     )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rdc.uniting.attributes import AttributeSets
     from rdc.uniting.conflicts import Merged
     from rdc.uniting.describe import Listing
+    from rdc.uniting.hard_links import Links
     from rdc.uniting.journal import OpenPlan
     from rdc.uniting.plan import Conflict, Intent, Plan
     from rdc.uniting.records import UniteEvent, UniteOptions, UniteReporter
@@ -73,6 +74,8 @@ class Deciding:
         """The metadata that both file systems keep."""
         self._sets: AttributeSets | None = None
         """The extended attributes of both sides; None: they take no part."""
+        self._links: Links | None = None
+        """The hard links of both sides and of what they had in common; None: they take no part."""
 
     @property
     def _has_acls(self) -> bool:
@@ -103,6 +106,7 @@ class Deciding:
             can_rename=cache(can_rename),
             attributes=self._sets is not None,
             guard=self._sets.guard if self._has_acls and self._sets is not None else None,
+            tie=self._links.tie if self._links is not None else None,
         )
 
     def _say_left_out(self, *sides: Listing) -> None:
@@ -164,6 +168,11 @@ class Deciding:
         failed = steps.failed[LEFT] | steps.failed[RIGHT]
         rows = {path: row for path, row in plan.kept.items() if not under_any(path, failed)}
         torn = {conflict.path for conflict in plan.conflicts if conflict.about == "mode"}
+        digests = dict(steps.digests)
+        if plan.tied is not None:
+            from rdc.uniting.hard_links import share_digests
+
+            share_digests(plan.tied, plan.settled, digests)
         for path, planned in plan.settled.items():
             if under_any(path, failed):
                 continue
@@ -174,7 +183,7 @@ class Deciding:
             if path in torn:
                 # Both modes have to be changes in the next run, too.
                 stamps = [stamp._replace(mode=settled.mode, ctime_ns=0) for stamp in stamps]
-            settled = settled._replace(content=steps.digests.get(path, settled.content))
+            settled = settled._replace(content=digests.get(path, settled.content))
             if path in steps.unset:
                 known = base.find(path)
                 row = known.row if known is not None and steps.unset[path] else None
@@ -200,11 +209,22 @@ class Deciding:
         # Times of a directory say nothing: each entry that comes or goes changes them.
         return stamp if kind != DIRECTORY else Stamp(0, stamp.mode, 0, stamp.inode, 0)
 
+    def _next_ties(self, plan: Plan, rows: Mapping[bytes, Ancestor], steps: Steps) -> dict[bytes, int] | None:
+        """Return the names that share a file in the next ancestor, whose rows are `rows`; None: hard links
+        take no part."""
+        if plan.tied is None:
+            return None
+        from rdc.uniting.ties import next_ties
+
+        failed = steps.failed[LEFT] | steps.failed[RIGHT]
+        files = {path for path, row in rows.items() if row.kind == FILE}
+        return next_ties(plan.tied, files, lambda path: under_any(path, failed))
+
     def _result(self, plan: Plan, steps: Steps | None, entries: int, *, first: bool) -> UniteReport:
         if steps is not None:
             changed, copied = steps.changed, steps.bytes
         else:
-            items = [items_of(step, side) for side, step in plan.steps]
+            items = [items_of(step, side) for side, step in (*plan.steps, *plan.links)]
             told = [side for side, step in plan.attributes if step.is_told]
             changed = [
                 sum(item.side == name for item in items) + told.count(side) for side, name in enumerate(SIDES)

@@ -24,7 +24,9 @@ from rdc.tree.walk import Walk
 from rdc.uniting.ancestor_file import encode_table, whole_digest
 from rdc.uniting.columns import (
     agreed_digest,
+    column_part,
     digests_of,
+    listed_columns,
     listed_digest,
     next_digests,
     parents,
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from rdc.uniting.ancestor_file import AgreedAttributes, Head, StoredAncestor
     from rdc.uniting.columns import Table
     from rdc.uniting.file_systems import Kept
+    from rdc.uniting.hard_links import Links
 
 
 _LEFT_LINK = "it is a symlink, and the other side can have none"
@@ -101,6 +104,7 @@ class Listing:
         self._digests: dict[bytes, bytes] | None = None
         self._rows: dict[bytes, Row] = {}
         self._loaded: set[bytes] = set()
+        self._ties: dict[bytes, int] | None = None
         self._began = 0
         self.recent: list[bytes] = []
         """Paths that changed so shortly before that a further change may leave no trace."""
@@ -243,6 +247,36 @@ class Listing:
                 names = strings(listing.names) if rows else []
                 found += [join(path, names[row]) for row in rows]
         return found
+
+    def ties(self) -> dict[bytes, int]:
+        """Return the names of files that take part with several names, and the number of each file.
+
+        A file that changed while its names were listed takes no part: they would tell different things.
+        """
+        if self._ties is not None:
+            return self._ties
+        from rdc.uniting.ties import grouped
+
+        files: dict[int, dict[bytes, object]] = {}
+        for path, listing, inodes in self._directories.values():
+            if inodes.links == b"\1\0\0\0" * listing.count:
+                continue
+            links = little_endian_integers("I", inodes.links)
+            rows = [row for row, kind in enumerate(listing.kinds) if kind == FILE and links[row] > 1]
+            names = strings(listing.names) if rows else []
+            numbers = little_endian_integers("Q", inodes.inodes)
+            stamps = listed_columns(self._directories[path])
+            for row in rows:
+                below = join(path, names[row])
+                if below not in self._barred:
+                    found = tuple([column_part(column, at, row) for at, column in enumerate(stamps)])
+                    files.setdefault(numbers[row], {})[below] = found
+        for number, stamps_of in list(files.items()):
+            if len(set(stamps_of.values())) > 1:
+                self._barred.update(dict.fromkeys(stamps_of, "it has just changed"))
+                del files[number]
+        self._ties = grouped([found.keys() for found in files.values()])
+        return self._ties
 
     def rest(self, agreed: Set[bytes]) -> Table:
         """Return the entries of all directories that were not loaded, as columns. Their parents were.
@@ -415,9 +449,18 @@ class OwnContents:
     """
 
     def __init__(
-        self, base: dict[bytes, Ancestor], side: Listing, number: int, *, checksum: bool, kept: Kept = PLAIN
+        self,
+        base: dict[bytes, Ancestor],
+        side: Listing,
+        number: int,
+        *,
+        checksum: bool,
+        kept: Kept = PLAIN,
+        retied: Set[bytes] = frozenset(),
     ) -> None:
+        """`retied`: files that have other names than in the ancestor."""
         self._kept = kept
+        self._retied = retied
         self._base = base
         self._side = side
         self._number = number
@@ -463,21 +506,26 @@ class OwnContents:
         if before.size == now.size and len(base.content) == DIGEST_BYTES:
             return row._replace(content=digest_of(self._side, path, row) or self._changed(row))
         others = before.mode != now.mode or base.attributes not in (None, row.attributes)
+        others |= path in self._retied
         if timed and others and (before.size, before.inode) == (now.size, now.inode):
-            # The new permissions or extended attributes explain the new change time.
+            # The new permissions, extended attributes or other names explain the new change time.
             return row._replace(content=base.content, doubt=Doubt.UNLESS_DISPROVED)
         return row._replace(content=self._changed(row))
 
     def _settle_renamed(self) -> None:
         """Give files that were renamed the content that the ancestor knows under their old names."""
-        old: dict[int, tuple[bytes, Ancestor]] = {}
-        for path, base in self._base.items():
-            if base.kind == FILE and base.stamps[self._number].inode:
-                old[base.stamps[self._number].inode] = path, base
+        number = self._number
+        old: dict[int, Ancestor] = {}
+        for base in self._base.values():
+            if base.kind == FILE and base.stamps[number].inode:
+                old[base.stamps[number].inode] = base
         rows = self._side.rows
         for path, row in rows.items():
-            if row.kind == FILE and row.inode and row.inode in old and old[row.inode][0] != path:
-                rows[path] = self._renamed(path, old[row.inode][1], row)
+            if row.kind == FILE and row.inode and row.inode in old:
+                # Several names may have had the file. One that still has it was not renamed.
+                here = self._base.get(path)
+                if here is None or (here.kind, here.stamps[number].inode) != (FILE, row.inode):
+                    rows[path] = self._renamed(path, old[row.inode], row)
 
     def _renamed(self, path: bytes, base: Ancestor, row: Row) -> Row:
         known, now = base.stamps[self._number], row.stamp
@@ -573,11 +621,12 @@ def encode_next(
     replaced_rows: Mapping[bytes, int],
     side: Listing,
     attributes: AgreedAttributes | None = None,
+    ties: Mapping[bytes, int] | None = None,
 ) -> bytes:
     """Return the next ancestor of a side: `added` in place of the rows in the directories `loaded`.
 
     `replaced_rows`: the numbers of these rows in `ancestor`. Without one the rest is as the side lists it.
-    `attributes`: of all rows, where they take part.
+    `attributes`, `ties`: of all rows, where they take part.
     """
     if ancestor is not None:
         table = replaced(ancestor.table, replaced_rows.values(), added)
@@ -586,7 +635,7 @@ def encode_next(
         table = replaced(side.rest(frozenset(added.directories)), (), added)
         before = side.digests
     rest = {path: digest for path, digest in before.items() if path not in loaded}
-    return encode_table(head, table, next_digests(table, digests_of(added), rest), attributes)
+    return encode_table(head, table, next_digests(table, digests_of(added), rest), attributes, ties)
 
 
 def describe(
@@ -597,16 +646,19 @@ def describe(
     checksum: bool,
     undone: tuple[bool, bool],
     kept: Kept = PLAIN,
+    links: Links | None = None,
 ) -> Described:
     """Return both trees as a plan takes them. `undone`: sides at which the last run was taken back since.
-    `kept`: what both file systems keep."""
+    `kept`: what both file systems keep. `links`: where hard links take part."""
     for side in sides:
         side.settle_recent()
     dropped = sum(side.bar_hidden(base, filters) for side in sides)
     for number, taken_back in enumerate(undone):
         if taken_back:
             drop_undone(base, sides[number], number)
-        OwnContents(base, sides[number], number, checksum=checksum, kept=kept).settle()
+        retied = links.retied(number) if links is not None else frozenset()
+        own = OwnContents(base, sides[number], number, checksum=checksum, kept=kept, retied=retied)
+        own.settle()
     top = Node(b"", None)
     for path, known in base.items():
         top.make(path, known)

@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 MODE_LIMIT = 0o7777
 CONTENT_BYTES = PATH_BYTES
-ABOUT = ("content", "kind", "unit", "mode", "attributes")
+ABOUT = ("content", "kind", "unit", "mode", "attributes", "links")
 
 
 # Columns
@@ -563,7 +563,7 @@ class Action(NamedTuple):
     what: int
     path: bytes
     new: bytes
-    """The new path of a rename or a copy; otherwise b""."""
+    """The new path of a rename or a copy, the name that a hard link is made of; otherwise b""."""
     kind: int
     target: bytes
     mode: int
@@ -573,8 +573,11 @@ class Action(NamedTuple):
     listed_mtime_ns: int
 
 
-MAKE, RENAME, COPY, ADD, REPLACE, SET, REMOVE = range(7)
-"""The kind of an Action."""
+MAKE, RENAME, COPY, ADD, REPLACE, SET, REMOVE, PART, LINK, RELINK, TIE = range(11)
+"""The kind of an Action. The last three make a hard link: where nothing is, in place of a file, and in place
+of one that has the same content."""
+
+LINKS = frozenset({LINK, RELINK, TIE})
 
 
 class Order(Record):
@@ -623,7 +626,7 @@ def unpack_order(page: bytes) -> Order:
     renames = frozenset(zip(olds, columns.paths(len(olds)), strict=True))
     whats = columns._raw.pop()
     count = len(whats)
-    if whats and max(whats) > REMOVE:
+    if whats and max(whats) > TIE:
         raise ValueError("an unknown step")
     places = columns.paths(count)
     news = columns.parts(count, PATH_BYTES)
@@ -636,8 +639,10 @@ def unpack_order(page: bytes) -> Order:
     actions: list[Action] = []
     for number, what in enumerate(whats):
         new, kind, target = news[number], kinds[number], targets[number]
-        if bool(new) != (what in (RENAME, COPY)) or kind not in (DIRECTORY, FILE, SYMLINK):
+        if bool(new) != (what in (RENAME, COPY, *LINKS)) or kind not in (DIRECTORY, FILE, SYMLINK):
             raise ValueError("a step of no known form")
+        if what in (PART, *LINKS) and kind != FILE:
+            raise ValueError("a hard link of something that is no file")
         if new:
             _check_path(new)
         if bool(target) != (what in (ADD, REPLACE) and kind == SYMLINK) or b"\0" in target:

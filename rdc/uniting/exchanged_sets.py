@@ -1,4 +1,4 @@
-"""The pages about extended attributes that two sides exchange, where they take part.
+"""The pages about extended attributes and hard links that two sides exchange, where they take part.
 
 Each set is once in a page. Whatever a peer sends is checked here, before anybody relies on it.
 """
@@ -12,6 +12,7 @@ from rdc.limits import ATTRIBUTE_SET_BYTES
 from rdc.model.preserved import pack_attributes, unpack_attributes
 from rdc.uniting.exchanged import Columns, int_column, packed_columns, parts_columns, path_column
 from rdc.uniting.rows import DIGEST_BYTES, MODE_BITS
+from rdc.uniting.ties import grouped, groups_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,3 +142,25 @@ def unpack_agreed_sets(page: bytes, paths: Sequence[bytes]) -> dict[bytes, bytes
         elif state == _HAS_NONE:
             found[path] = b""
     return found
+
+
+def pack_ties(ties: Mapping[bytes, int] | None) -> bytes:
+    """Return the names that share a file as a page; None: this side can have no hard links."""
+    some = ties or {}
+    return packed_columns(
+        bytes([ties is not None]), path_column(list(some)), int_column("I", list(some.values()))
+    )
+
+
+def unpack_ties(page: bytes) -> dict[bytes, int] | None:
+    """Read the names that share a file; None: the other side can have no hard links."""
+    columns = Columns(page, 3)
+    takes_part = columns.blob(1)
+    paths = columns.paths()
+    numbers = columns.ints("I", len(paths), most=max(len(paths) - 1, 0))
+    if takes_part not in (b"\0", b"\1") or len(set(paths)) != len(paths):
+        raise ValueError("a name of two files, or whether there are any")
+    found = dict(zip(paths, numbers, strict=True))
+    if found != grouped(groups_of(found)) or (found and takes_part == b"\0"):
+        raise ValueError("files that have several names each, in order of their first names")
+    return found if takes_part == b"\1" else None

@@ -39,14 +39,28 @@ from rdc.uniting.describe import (
     text_of,
     was_undone,
 )
-from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, Action, Order, Outcome
+from rdc.uniting.exchanged import (
+    ADD,
+    COPY,
+    LINK,
+    LINKS,
+    MAKE,
+    PART,
+    REMOVE,
+    RENAME,
+    REPLACE,
+    TIE,
+    Action,
+    Order,
+    Outcome,
+)
 from rdc.uniting.file_systems import SideStorage, kept_of
 from rdc.uniting.guards import room_of
 from rdc.uniting.journal import OpenPlan
 from rdc.uniting.merging import TEXT_BYTES, TEXTS_BYTES
 from rdc.uniting.pages import FilesEnd, decode_page, do_late_steps, rest_of, send_page
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, decode_rules, encode_rules
-from rdc.uniting.plan import Remove, SetAttributes, SetFields, Write
+from rdc.uniting.plan import Link, Part, Remove, SetAttributes, SetFields, Write
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rings import merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import (
@@ -76,7 +90,7 @@ from rdc.uniting.steps import Steps, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from rdc.model.preserved import Preserved
     from rdc.session.serve import InvitedTree
@@ -207,6 +221,10 @@ class _FarSide:
         """The sets that this side gives to entries."""
         self._have: bytes | None = None
         """The page that says which sets both sides have."""
+        self._ties: dict[bytes, int] | None = None
+        """This side's names that share a file; None: hard links take no part."""
+        self._tied: dict[bytes, int] | None = None
+        """The names that share a file at both sides."""
 
     def _hear(self, event: object, /) -> None:
         if not isinstance(event, Problem) or event.code is ExitCode.OK:
@@ -365,6 +383,10 @@ class _FarSide:
             self._listing.leave_links()
         if self._invited.xattrs or self._invited.acls:
             self._find_attributes(self._listing)
+        if self._invited.hard_links:
+            from rdc.uniting.hard_links import can_have_links
+
+            self._ties = self._listing.ties() if can_have_links(self._root) else None
         related = self._related()
         if related.numbers is not None:
             try:
@@ -381,7 +403,10 @@ class _FarSide:
         agreed = self._ancestor.attributes(self._sets.kinds) if self._sets is not None else None
         self._common = Common((table, table), agreed)
         doubts = bool(self._plans or generation in meet.plans or related.notice)
-        if not doubts and self._listed.is_as(self._ancestor) and self._attributes_are_as(self._ancestor):
+        # What it can have no hard links of has to be told, too.
+        as_before = not self._invited.hard_links or self._ties == self._ancestor.ties
+        as_before = as_before and self._attributes_are_as(self._ancestor)
+        if not doubts and self._listed.is_as(self._ancestor) and as_before:
             return Told.UNCHANGED, b"", self._ancestor.count
         listed = self._ancestor.listed()
         if doubts or listed is None or self._sets is not None:
@@ -425,7 +450,12 @@ class _FarSide:
             drop_undone(base, listing, self._side)
             self._dropped = [path for path in before if path not in base]
         checksum = bool(self._meet.asked & Asked.CHECKSUM) or self._ancestor is not None
-        self._contents = OwnContents(base, listing, self._side, checksum=checksum)
+        retied: frozenset[bytes] = frozenset()
+        if self._ties is not None and self._ancestor is not None:
+            from rdc.uniting import ties
+
+            retied = ties.retied(self._ancestor.ties, self._ties)
+        self._contents = OwnContents(base, listing, self._side, checksum=checksum, retied=retied)
         self._contents.settle()
         self._view = listing.node()
 
@@ -447,6 +477,10 @@ class _FarSide:
             rows = exchanged.taking_part(self._listed.rows, self._listed.barred)
             found = {path: row.attributes for path, row in rows.items() if row.attributes}
             yield from send_page(Subject.SETS, pack_sets(found, self._sets), round_)
+        if self._invited.hard_links:
+            from rdc.uniting.exchanged_sets import pack_ties
+
+            yield from send_page(Subject.LINKS, pack_ties(self._ties), round_)
 
     def _known_entries(self) -> int:
         """Return how many entries this side remembers of a directory at the dialler's place."""
@@ -488,6 +522,8 @@ class _FarSide:
             if self._sets is None:
                 raise ProtocolError("attributes of both sides where none take part")
             self._have = page
+        elif subject is Subject.TIED:
+            self._take_tied(page)
         elif subject is Subject.STEPS:
             self._begin(exchanged.checked("steps", exchanged.unpack_order, page))
         elif subject is Subject.AGREE:
@@ -509,6 +545,14 @@ class _FarSide:
         if not self._invited.rights.replace and not all(each.is_new for each in given):
             raise TrustError("nothing may be changed there")
         self._given = given
+
+    def _take_tied(self, page: bytes) -> None:
+        """Note which names share a file at both sides."""
+        if self._ties is None:
+            raise ProtocolError("hard links of both sides where none take part")
+        from rdc.uniting.exchanged_sets import unpack_ties
+
+        self._tied = exchanged.checked("hard links of both sides", unpack_ties, page)
 
     def _settings(
         self, given: Iterable[Given], written: Mapping[bytes, Row]
@@ -587,6 +631,10 @@ class _FarSide:
         if order.generation != base or self._pair is None:
             raise ProtocolError("steps that begin with another ancestor")
         self._check_rights(order)
+        if self._ties is not None:
+            self._describe(parents(self._ties))
+        elif any(action.what in (PART, *LINKS) for action in order.actions):
+            raise ProtocolError("hard links where none take part")
         self._order = order
         self._problems.clear()
         first: list[Step] = []
@@ -634,7 +682,7 @@ class _FarSide:
         what = {action.what for action in order.actions}
         if not self._invited.rights.delete and REMOVE in what:
             raise TrustError("nothing may be deleted there")
-        if not self._invited.rights.replace and what - {MAKE, ADD}:
+        if not self._invited.rights.replace and what - {MAKE, ADD, LINK}:
             raise TrustError("nothing may be replaced there")
 
     def _intent(self, path: bytes, own: bool, other: bool) -> Intent:
@@ -674,8 +722,23 @@ class _FarSide:
             case exchanged.REMOVE:
                 row = self._row(path)
                 return Remove(path, row)
+            case exchanged.PART:
+                return Part(path, self._new_row(action), self._file_row(path))
         replaced = self._row(path) if action.what == REPLACE else None
         return Write(path, self._new_row(action), replaced, returns=False)
+
+    def _file_row(self, path: bytes) -> Row:
+        row = self._row(path)
+        if row.kind != FILE:
+            raise ProtocolError(f"a hard link of '{printable(path)}', which is no file")
+        return row
+
+    def _link(self, action: Action, made: Set[bytes]) -> Link:
+        """Return the step of an action that makes a hard link. `made`: files that other steps make."""
+        path, source, is_new = action.path, action.new, action.what == LINK
+        origin = None if source in made else self._file_row(source)
+        replaced = None if is_new else self._file_row(path)
+        return Link(path, source, origin, self._new_row(action), replaced, action.what != TIE)
 
     def _new_row(self, action: Action) -> Row:
         stamp = Stamp(action.size, action.mode, action.listed_mtime_ns, 0, 0)
@@ -706,8 +769,9 @@ class _FarSide:
             others = yield from files.serve(rows, round_)
             steps.served(self._side, rows, others)
             return
-        late = [self._step(action) for action in self._late]
-        written = {step.path: step.row for step in late if isinstance(step, Write)}
+        late = [self._step(action) for action in self._late if action.what not in LINKS]
+        written = {step.path: step.row for step in late if isinstance(step, (Write, Part))}
+        links = [self._link(action, written.keys()) for action in self._late if action.what in LINKS]
         settings = self._settings(self._given or (), written)
         steps.expect(settings)
         round_ = yield from do_late_steps(
@@ -715,6 +779,11 @@ class _FarSide:
         )
         self._late = []
         steps.set_attributes(settings)
+        if self._ties is not None:
+            from rdc.uniting.hard_links import files_in_play
+
+            done = [*late, *(step for _, step in settings), *links]
+            steps.link(self._side, links, files_in_play(done, self._ties, self._view))
         steps.finish()
         self._storage.finish()
         outcome = Outcome(tuple(sorted(steps.failed[self._side])), tuple(self._problems), steps.digests)
@@ -748,6 +817,8 @@ class _FarSide:
             parent = path.rpartition(b"/")[0]
             if parent and (parent not in rows or rows[parent].kind != DIRECTORY):
                 raise ProtocolError("what is agreed has an entry without its directory")
+        if any(path not in rows or rows[path].kind != FILE for path in self._tied or ()):
+            raise ProtocolError("what is agreed has a hard link of something that is no file")
         torn, kept = frozenset(agreed.torn), frozenset(agreed.kept)
         before = exchanged.relabelled(self._common.rows, agreed.moves) if torn or kept else {}
         stamps = [
@@ -765,7 +836,7 @@ class _FarSide:
         )
         added = table_of(paths, [rows[path] for path in paths], stamps)
         numbers, sets = self._common.numbers, self._agreed_sets(paths)
-        data = encode_next(head, added, self._loaded, self._ancestor, numbers, self._listed, sets)
+        data = encode_next(head, added, self._loaded, self._ancestor, numbers, self._listed, sets, self._tied)
         if StoredAncestor(data).shared[:MARK_DIGEST_BYTES] != agreed.shared:
             raise ProtocolError("the two sides would remember different things")
         if not self._has_begun and self._ancestor is not None:
@@ -783,6 +854,7 @@ class _FarSide:
         """Describe the entries that what is agreed is about, by the names that they had."""
         old_names = {new: old for old, new in agreed.moves}
         named = {*agreed.gone, *agreed.rows, *agreed.kept, *agreed.torn, *old_names, *old_names.values()}
+        named.update(self._tied or ())
         before = set()
         for path in named:
             above, below = path, b""

@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.syscalls import file_system_type
 from rdc.lean.records import Record
 from rdc.progress import Problem
-from rdc.uniting.plan import Remove, Write
+from rdc.uniting.plan import Part, Remove, Write
 from rdc.uniting.renames import MakeDirectory
 from rdc.uniting.rows import FILE, LEFT, RIGHT
 from rdc.uniting.steps import SIDES
@@ -46,6 +46,7 @@ def check_share(
         replaced = sum(
             at == side and isinstance(step, Write) and step.replaced is not None for at, step in plan.steps
         )
+        replaced += sum(at == side and step.brings and step.replaced is not None for at, step in plan.links)
         total = entries[side]
         for count, doing in ((removed, "delete"), (replaced, "replace")):
             if total >= GUARDED_ENTRIES and 100 * count > percent * total:
@@ -107,15 +108,17 @@ def check_space(plan: Plan, shown: Sequence[bytes], roots: tuple[Root, Root]) ->
         files = [
             (side, step)
             for side, step in plan.steps
-            if side in sides and isinstance(step, Write) and step.row.kind == FILE
+            if side in sides and isinstance(step, (Write, Part)) and step.row.kind == FILE
         ]
         if room.bytes is not None and sum(step.row.stamp.size for _, step in files) > room.bytes:
             # Files with holes take less than their length.
-            needed = sum(_allocated(roots[1 - side], step) for side, step in files)
+            needed = sum(
+                _allocated(roots[side if isinstance(step, Part) else 1 - side], step) for side, step in files
+            )
             if needed > room.bytes:
                 raise _full(name, f"{needed:,} bytes", f"{room.bytes:,}")
         made = sum(
-            side in sides and isinstance(step, (Write, MakeDirectory)) and _is_new(step)
+            side in sides and isinstance(step, (Write, MakeDirectory, Part)) and _is_new(step)
             for side, step in plan.steps
         )
         if room.entries is not None and made > room.entries:
@@ -129,13 +132,16 @@ def check_room(plan: Plan, side: int, shown: bytes, room: Room, source: Root | N
     machine's, and they count with their lengths.
     """
     steps = [step for at, step in plan.steps if at == side]
-    files = [step for step in steps if isinstance(step, Write) and step.row.kind == FILE]
+    files = [step for step in steps if isinstance(step, (Write, Part)) and step.row.kind == FILE]
     needed = sum(step.row.stamp.size for step in files)
     if room.bytes is not None and needed > room.bytes and source is not None:
-        needed = sum(_allocated(source, step) for step in files)
+        # A name that gets a file of its own is copied there, and counts with its length.
+        needed = sum(
+            _allocated(source, step) if isinstance(step, Write) else step.row.stamp.size for step in files
+        )
     if room.bytes is not None and needed > room.bytes:
         raise _full(printable(shown), f"{needed:,} bytes", f"{room.bytes:,}")
-    made = sum(isinstance(step, (Write, MakeDirectory)) and _is_new(step) for step in steps)
+    made = sum(isinstance(step, (Write, MakeDirectory, Part)) and _is_new(step) for step in steps)
     if room.entries is not None and made > room.entries:
         raise _full(printable(shown), f"{made:,} new entries", f"{room.entries:,}")
 
@@ -147,11 +153,11 @@ def _shares(root: Root) -> bool:
         return False
 
 
-def _is_new(step: Write | MakeDirectory) -> bool:
-    return isinstance(step, MakeDirectory) or step.replaced is None
+def _is_new(step: Write | MakeDirectory | Part) -> bool:
+    return isinstance(step, (MakeDirectory, Part)) or step.replaced is None
 
 
-def _allocated(source: Root, step: Write) -> int:
+def _allocated(source: Root, step: Write | Part) -> int:
     """Return the bytes that a file takes where it is; its length if that cannot be told."""
     size = step.row.stamp.size
     try:

@@ -20,7 +20,7 @@ from rdc.protocol.connection import knows
 from rdc.protocol.messages import Hello, Meet, Met, Opened, Role
 from rdc.protocol.messages.uniting import FEATURE, Asked, Subject, Told
 from rdc.protocol.wire.codec import encode as encode_message
-from rdc.protocol.wire.options import UNITED_ACLS, UNITED_XATTRS
+from rdc.protocol.wire.options import UNITED_ACLS, UNITED_LINKS, UNITED_XATTRS
 from rdc.session.runtime.commands import Conversation, Flush, Pace, Receive, Send
 from rdc.session.serve import send_open
 from rdc.tree import filter_list
@@ -140,6 +140,10 @@ class NearMeeting(Deciding):
         """With attributes: what the other side was told that this one keeps."""
         self._own_sets: dict[bytes, bytes] = {}
         """The digests of the sets of this side's entries, by path."""
+        self._own_ties: dict[bytes, int] | None = None
+        """This side's names that share a file; None: hard links take no part."""
+        self._far_ties: dict[bytes, int] | None = None
+        """Those of the other side; None: it can have none, or has not told them."""
         self._secret = os.urandom(16)
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None
@@ -267,6 +271,7 @@ class NearMeeting(Deciding):
             needs = FEATURE
             needs += f" {UNITED_XATTRS}" if options.xattrs else ""
             needs += f" {UNITED_ACLS}" if options.acls else ""
+            needs += f" {UNITED_LINKS}" if options.hard_links else ""
             yield from send_open(Role.SOURCE, path, self._secret, self._options_sent, needs=needs)
             yield Send(meet, 0)
         else:
@@ -296,6 +301,17 @@ class NearMeeting(Deciding):
         self._sets = AttributeSets(kinds) if kinds else None
         if self._sets is not None:
             self._own_sets = read_sets(self._listing, self._sets)
+
+    def _find_links(self) -> None:
+        """Find out whether hard links can take part at this side, and which it has."""
+        if not self._options.hard_links:
+            return
+        from rdc.uniting.hard_links import can_have_links, no_links_notice
+
+        if can_have_links(self._root):
+            self._own_ties = self._listing.ties()
+        else:
+            self._report(no_links_notice())
 
     def _met(self) -> Conversation[tuple[Met, int]]:
         """Wait for the other side's Met. Raises RdcError."""

@@ -188,7 +188,10 @@ class Merging:
             with root.open_read(path) as source:
                 own = b"".join(bytes(span) for span in source.spans())
                 source.check_unchanged()
-                identity, mode = source.identity, os.fstat(source.fileno()).st_mode & 0o7777
+                here = os.fstat(source.fileno())
+                if self._options.hard_links and here.st_nlink > 1:
+                    return  # the merged text would be a file of its own
+                identity, mode = source.identity, here.st_mode & 0o7777
                 attributes = self._attributes(source.fileno())
         except (FileError, OSError):
             return

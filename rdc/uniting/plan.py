@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from rdc.uniting.renames import Accepted, CanRename
     from rdc.uniting.rows import Stamp
+    from rdc.uniting.ties import Tied
 
 UNITS = frozenset({b".git", b".hg", b".svn", b".jj", b".bzr"})
 """Names of directories that are one unit: a repository of both sides' files would be damaged."""
@@ -96,7 +97,30 @@ class Remove(NamedTuple):
     row: Row
 
 
-Step: TypeAlias = "MakeDirectory | Rename | CopyHere | Write | SetFields | Remove"
+class Part(NamedTuple):
+    """A step: give `path`, one of several names of the file `replaced`, an equal file of its own: `row`."""
+
+    path: bytes
+    row: Row
+    replaced: Row
+
+
+class Link(NamedTuple):
+    """A step: make `path` a further name of the file at `source`, once all else is done.
+
+    `origin`: that file as it was listed; None: a step of this run puts it there. `row`: what it is then.
+    `replaced`: as in Write. `brings`: the content comes with the link. Otherwise `path` has it already.
+    """
+
+    path: bytes
+    source: bytes
+    origin: Row | None
+    row: Row
+    replaced: Row | None
+    brings: bool
+
+
+Step: TypeAlias = "MakeDirectory | Rename | CopyHere | Write | SetFields | Remove | Part | Link"
 
 
 class Conflict(NamedTuple):
@@ -104,7 +128,7 @@ class Conflict(NamedTuple):
 
     path: bytes
     about: str
-    """"content", "kind", "unit", "mode" or "attributes"."""
+    """"content", "kind", "unit", "mode", "attributes" or "links"."""
     rows: tuple[Row, Row]
 
 
@@ -159,12 +183,15 @@ class Plan(Record):
     stricter: int
     """Entries whose modes differed without an ancestor: both get the permissions that both have."""
     attributes: tuple[tuple[int, SetAttributes], ...] = ()
-    """The steps that set extended attributes, after all others: the side of each, and the step."""
+    """The steps that set extended attributes, after these: the side of each, and the step."""
+    links: tuple[tuple[int, Link], ...] = ()
+    tied: Tied | None = None
+    """With hard links: the steps that make them, after all others, and what is decided about them."""
 
     @property
     def is_empty(self) -> bool:
         """Return whether no side has anything to do."""
-        return not (self.steps or self.attributes)
+        return not (self.steps or self.attributes or self.links)
 
 
 class Choice(Record):
@@ -196,6 +223,8 @@ class Rules(Record):
     guard: Callable[[bytes], int | None] | None = None
     """With ACLs: the rights of group and others before an entry has the access ACL of a set; None for a set
     without one. None: ACLs take no part."""
+    tie: Callable[[Merge, Node, Rules], None] | None = None
+    """With hard links: decides about them, where all else is decided (rdc.uniting.hard_links)."""
 
 
 class Undecided(NamedTuple):
@@ -244,7 +273,7 @@ class Planning:
             base, (left, right), _units(rules.units), rules.begun, rules.can_rename
         )
         self._uncertain: set[bytes] = set()
-        self._decided: _Merge | None = None
+        self._decided: Merge | None = None
         """A pass that left nothing open, and nothing to choose."""
 
     def undecided(self) -> list[Undecided]:
@@ -257,16 +286,19 @@ class Planning:
             self._decided = merge
         return merge.undecided
 
-    def _merged(self, rules: Rules) -> _Merge:
+    def _merged(self, rules: Rules) -> Merge:
         base, left, right = self._trees
-        merge = _Merge(rules, (left, right), self._uncertain)
+        merge = Merge(rules, (left, right), self._uncertain)
         merge.drop_uncertain(base)
         merge.visit_all(base, left, right)
         return merge
 
     def plan(self) -> Plan:
         """Return what brings both trees together."""
-        return _plan(self._trees[0], self._accepted, self._decided or self._merged(self._rules))
+        merge = self._decided or self._merged(self._rules)
+        if self._rules.tie is not None:
+            self._rules.tie(merge, self._trees[0], self._rules)
+        return _plan(self._trees[0], self._accepted, merge)
 
 
 def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Plan:  # noqa: B008 - frozen
@@ -274,10 +306,10 @@ def make_plan(base: Node, left: Node, right: Node, rules: Rules = Rules()) -> Pl
     return Planning(base, left, right, rules).plan()
 
 
-def _plan(base: Node, accepted: Accepted, merge: _Merge) -> Plan:
+def _plan(base: Node, accepted: Accepted, merge: Merge) -> Plan:
     first = tuple([merge.guarded(step) for step in steps] for steps in accepted.steps)
     stages: tuple[tuple[Sequence[Step], ...], ...] = (
-        first, merge.renames, merge.writes, merge.removals, merge.fields
+        first, merge.renames, merge.writes, merge.parts, merge.removals, merge.fields
     )  # fmt: skip
     return Plan(
         steps=tuple((side, step) for stage in stages for side in (LEFT, RIGHT) for step in stage[side]),
@@ -293,6 +325,8 @@ def _plan(base: Node, accepted: Accepted, merge: _Merge) -> Plan:
         renamed_twice=tuple(accepted.twice),
         stricter=merge.stricter,
         attributes=tuple((side, step) for side in (LEFT, RIGHT) for step in merge.attributes[side]),
+        links=tuple((side, step) for side in (LEFT, RIGHT) for step in merge.links[side]),
+        tied=merge.tied,
     )
 
 
@@ -401,19 +435,24 @@ def _undecided_below(base: Node | None, left: Node, right: Node) -> list[Undecid
     return found
 
 
-class _Merge:
+class Merge:
     """One pass over three trees."""
 
     def __init__(self, rules: Rules, views: tuple[Node, Node], uncertain: set[bytes]) -> None:
         """`uncertain`: paths whose rows an earlier pass dropped; this one adds its own."""
         self._rules = rules
-        self._views = views
+        self.views = views
         self._todo: list[tuple[bytes, Node | None, Node | None, Node | None]] = []
         self.renames: tuple[list[Rename | CopyHere], list[Rename | CopyHere]] = ([], [])
         self.writes: tuple[list[Write | Remove], list[Write | Remove]] = ([], [])
         self.removals: tuple[list[Remove], list[Remove]] = ([], [])
         self.fields: tuple[list[SetFields], list[SetFields]] = ([], [])
         self.attributes: tuple[list[SetAttributes], list[SetAttributes]] = ([], [])
+        self.parts: tuple[list[Part], list[Part]] = ([], [])
+        self.links: tuple[list[Link], list[Link]] = ([], [])
+        self.shared: tuple[set[bytes], set[bytes]] = (set(), set())
+        """Names at each side that change along with another name of their file."""
+        self.tied: Tied | None = None
         self.conflicts: list[Conflict] = []
         self.holds: list[Hold] = []
         self.settled: dict[bytes, Settled] = {}
@@ -433,7 +472,7 @@ class _Merge:
             if node is None:
                 continue
             before = _ancestor_of(node)
-            found = [_row_of(view.find(path)) for view in self._views]
+            found = [_row_of(view.find(path)) for view in self.views]
             # An entry that was missing and is missing may have come and gone, with all that came below it.
             if any(
                 intent == NO_INTENT or NO_STAMP in intent or not all(
@@ -453,19 +492,20 @@ class _Merge:
                 node.row = before._replace(attributes=None)
 
     def _stamps(self, path: bytes) -> tuple[Stamp, Stamp]:
-        left, right = (_row_of(view.find(path)) for view in self._views)
+        left, right = (_row_of(view.find(path)) for view in self.views)
         return left.stamp if left else NO_STAMP, right.stamp if right else NO_STAMP
 
     def journal(self, base: Node) -> dict[bytes, Intent]:
         """Return the paths at which the ancestor's row is worth nothing once a part of the plan is done."""
         sides: dict[bytes, int] = {}
         brought: set[bytes] = set()
-        for stage in (self.writes, self.removals, self.fields, self.attributes):
-            for side in (LEFT, RIGHT):
-                for step in stage[side]:
-                    sides[step.path] = sides.get(step.path, 0) | 1 << side
-                    if not isinstance(step, (SetFields, SetAttributes)):
-                        brought.add(step.path)
+        for side in (LEFT, RIGHT):
+            stages = self.writes, self.removals, self.fields, self.attributes, self.parts, self.links
+            steps = [step for stage in stages for step in stage[side]]
+            brought.update(step.path for step in steps if isinstance(step, (Write, Remove)))
+            brought.update(step.path for step in self.links[side] if step.brings)
+            for path in {step.path for step in steps} | self.shared[side]:
+                sides[path] = sides.get(path, 0) | 1 << side
         intents: dict[bytes, Intent] = {}
         for path, mask in sides.items():
             left, right = self._stamps(path)
@@ -563,14 +603,14 @@ class _Merge:
                 replaces = replaced is not None and bool(replaced.attributes)
                 step = SetAttributes(path, row, None, row.attributes, row.mode, False, replaces)
                 self.attributes[side].append(step)
-            before = self._guarded(row)
+            before = self.guarded_row(row)
         self.writes[side].append(Write(path, before, replaced, returns))
 
     def guarded(self, step: Rename | MakeDirectory) -> Rename | MakeDirectory:
         """Return a step in front of all others with the mode that its directory has until it has its ACL."""
-        return step._replace(row=self._guarded(step.row)) if isinstance(step, MakeDirectory) else step
+        return step._replace(row=self.guarded_row(step.row)) if isinstance(step, MakeDirectory) else step
 
-    def _guarded(self, row: Row) -> Row:
+    def guarded_row(self, row: Row) -> Row:
         """Return a row with the mode that its entry has until it has its ACL."""
         bits = self._rules.guard(row.attributes) if self._rules.guard is not None else None
         return row if bits is None else row._replace(mode=row.mode & (~0o77 | bits))
@@ -795,7 +835,7 @@ class _Merge:
         if (
             choice is None
             or any(row.kind == BARRED for row_node in nodes for _, row in _paths(row_node, path))
-            or (choice.copy is not None and any(view.find(choice.copy) for view in self._views))
+            or (choice.copy is not None and any(view.find(choice.copy) for view in self.views))
         ):
             self.conflicts.append(Conflict(path, about, (left, right)))
             self._keep(path, o)
@@ -806,7 +846,7 @@ class _Merge:
             row = (left, right)[loser]
             if row.is_linked or not self._rules.can_rename(loser):
                 after = (left, right)[choice.winner]
-                self.renames[loser].append(CopyHere(path, choice.copy, self._guarded(row)))
+                self.renames[loser].append(CopyHere(path, choice.copy, self.guarded_row(row)))
                 if self._rules.attributes and (row.attributes or self._rules.guard is not None):
                     step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False, True)
                     self.attributes[loser].append(step)

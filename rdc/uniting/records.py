@@ -128,6 +128,8 @@ class UniteOptions(Record):
     """True if extended attributes (user.*) take part."""
     acls: bool = False
     """True if POSIX ACLs take part."""
+    hard_links: bool = False
+    """True if hard links take part: names that are one file at one side become one at the other side."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -147,10 +149,10 @@ class UniteItem(WithPath, Record):
     side: str
     """The side that changes: "left" or "right"."""
     action: str
-    """"new", "edited", "merged", "returned", "deleted", "renamed" or "metadata"."""
+    """"new", "edited", "merged", "returned", "deleted", "renamed", "metadata", "linked" or "unlinked"."""
     path_bytes: bytes
     target_bytes: bytes | None = None
-    """The new path of a renamed entry."""
+    """The new path of a renamed entry; another name of the file that a linked one is now."""
     copied: int = 0
     """Bytes of the file that was copied."""
 
@@ -165,7 +167,7 @@ class UniteConflict(WithPath, Record):
 
     path_bytes: bytes
     about: str
-    """"content", "kind", "unit", "mode" or "attributes"."""
+    """"content", "kind", "unit", "mode", "attributes" or "links"."""
     left_size: int
     right_size: int
     left_mtime_ns: int

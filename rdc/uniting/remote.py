@@ -39,7 +39,22 @@ from rdc.uniting.describe import (
     node_of,
     was_undone,
 )
-from rdc.uniting.exchanged import ADD, COPY, MAKE, REMOVE, RENAME, REPLACE, SET, Action, Agreed, Order
+from rdc.uniting.exchanged import (
+    ADD,
+    COPY,
+    LINK,
+    MAKE,
+    PART,
+    RELINK,
+    REMOVE,
+    RENAME,
+    REPLACE,
+    SET,
+    TIE,
+    Action,
+    Agreed,
+    Order,
+)
 from rdc.uniting.guards import Room, check_room, check_share, room_of
 from rdc.uniting.journal import OpenPlan
 from rdc.uniting.meeting import MEETINGS, Again, Ends, Meeting, NearMeeting, ends_of
@@ -51,7 +66,7 @@ from rdc.uniting.pages import (
     send_page,
 )
 from rdc.uniting.pair_rules import NO_RULES
-from rdc.uniting.plan import UNITS, Planning, Remove, SetFields, Write
+from rdc.uniting.plan import UNITS, Link, Part, Planning, Remove, SetFields, Write
 from rdc.uniting.records import UniteItem, UniteOptions, UniteReport
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
@@ -94,6 +109,7 @@ class RemoteRun(NearMeeting):
         ancestor, plans = self._ancestor(meeting)
         met = meeting.met
         self._find_attributes(met)
+        self._find_links()
         if (
             ancestor is not None
             and met.told & Told.UNCHANGED
@@ -101,6 +117,7 @@ class RemoteRun(NearMeeting):
             and not meeting.related.notice
             and self._listing.is_as(ancestor)
             and self._attributes_are_as(ancestor)
+            and (self._own_ties is None or ancestor.has_ties(self._own_ties))
         ):
             self._say_first(meeting.related)
             yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
@@ -132,7 +149,7 @@ class RemoteRun(NearMeeting):
         self._guard(plan, trees, met)
         steps = None
         if self._options.dry_run:
-            for side, step in plan.steps:
+            for side, step in (*plan.steps, *plan.links):
                 self._report(items_of(step, side))
             for side, setting in plan.attributes:
                 if setting.is_told:
@@ -149,10 +166,12 @@ class RemoteRun(NearMeeting):
             pending |= meeting.pair is None or not meeting.pair.has_noted(conflicts, self._near)
             if self._sets is not None and ancestor is not None:
                 pending |= ancestor.head.attributes != self._sets.kinds
+            ties = self._next_ties(plan, rows, steps)
+            pending |= ties is not None and ancestor is not None and ties != ancestor.ties
             if pending or not plan.is_empty or self._is_news(rows, trees.original, plan):
                 agreed = self._agreed(rows, plan, trees, ancestor)
                 agreed = replace(agreed, conflicts=tuple(conflicts))
-                yield from self._agree(agreed, rows, meeting, trees, ancestor, round_)
+                yield from self._agree(agreed, rows, ties, meeting, trees, ancestor, round_)
             else:
                 yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
             if meeting.pair is not None:
@@ -224,7 +243,8 @@ class RemoteRun(NearMeeting):
             pass  # all of the tree is asked for below
         elif ancestor is not None:
             told = exchanged.Told((), (), (), {}, {}, ())
-        elif not self._options.checksum and self._kept.is_plain:
+            self._far_ties = dict(ancestor.ties)
+        elif not self._options.checksum and self._kept.is_plain and self._own_ties is None:
             same = met.tree == exchanged.tree_digest(listing)
         listed = ancestor.listed() if ancestor is not None else None
         if same:
@@ -234,6 +254,10 @@ class RemoteRun(NearMeeting):
         else:
             loaded = listing.in_doubt(listed, listing.digests)
             loaded = with_parents(loaded | exchanged.told_directories(told, common))
+        own_ties, before = self._own_ties, ancestor.ties if ancestor is not None else {}
+        if own_ties is not None:
+            names = own_ties.keys() | before.keys() | (self._far_ties or {}).keys()
+            loaded |= with_parents(parents(names))
         original = common.load(loaded)
         base = dict(original)
         listing.load(loaded)
@@ -246,7 +270,12 @@ class RemoteRun(NearMeeting):
         if was_undone(self._root, ancestor):
             drop_undone(base, listing, near)
         checksum = self._options.checksum or ancestor is not None
-        OwnContents(base, listing, near, checksum=checksum, kept=self._kept).settle()
+        retied: frozenset[bytes] = frozenset()
+        if own_ties is not None:
+            from rdc.uniting import ties
+
+            retied = ties.retied(before, own_ties)
+        OwnContents(base, listing, near, checksum=checksum, kept=self._kept, retied=retied).settle()
         if same:
             rows = {
                 path: row._replace(inode=0, listed=None, doubt=Doubt.NONE)
@@ -261,6 +290,7 @@ class RemoteRun(NearMeeting):
         if told is None:
             yield from send_page(Subject.TELL, b"", round_)
             told, theirs, round_ = yield from self._told(common.count)
+        self._note_links(before)
         rows, stamped = exchanged.rows_of(
             told, original, common.numbers, far, keeps_inodes=bool(met.told & Told.KEEPS_INODES)
         )
@@ -306,16 +336,35 @@ class RemoteRun(NearMeeting):
 
             page, round_ = yield from receive_page(Subject.SETS)
             found = exchanged.checked("attributes", lambda data: unpack_sets(data, sets), page)
+        if self._options.hard_links:
+            from rdc.uniting.exchanged_sets import unpack_ties
+
+            page, round_ = yield from receive_page(Subject.LINKS)
+            self._far_ties = exchanged.checked("hard links", unpack_ties, page)
         return told, found, round_
+
+    def _note_links(self, before: Mapping[bytes, int]) -> None:
+        """Note the hard links of both sides for the plan. `before`: those that both had."""
+        own, other = self._own_ties, self._far_ties
+        if own is None:
+            return
+        from rdc.uniting.hard_links import Links, no_links_notice
+
+        if other is None:
+            self._report(no_links_notice())
+        else:
+            self._links = Links(before, (own, other) if self._near == LEFT else (other, own))
 
     def _moved(self, original: Mapping[bytes, Ancestor], near: int) -> bool:
         """Return whether an entry of this side is where the ancestor has it not: it may have been renamed."""
         units = UNITS.union(self._rules_now.units)
-        known = {
-            row.inode(near): path for path, row in original.items() if units.isdisjoint(path.split(b"/"))
-        }
+        known = {row.inode(near) for path, row in original.items() if units.isdisjoint(path.split(b"/"))}
+        # Several names may have had one file: one that still has it was not renamed.
         return any(
-            row.inode and known.get(row.inode, path) != path and units.isdisjoint(path.split(b"/"))
+            row.inode in known
+            and row.inode
+            and (path not in original or original[path].inode(near) != row.inode)
+            and units.isdisjoint(path.split(b"/"))
             for path, row in self._listing.rows.items()
         )
 
@@ -370,8 +419,9 @@ class RemoteRun(NearMeeting):
             raise TrustError(
                 f"{shown}: the run would change entries there, which it does not allow; nothing was done"
             )
-        if met.told & Told.NO_CHANGES and any(
-            side == self._far and step.before is not None for side, step in plan.attributes
+        if met.told & Told.NO_CHANGES and (
+            any(side == self._far and step.before is not None for side, step in plan.attributes)
+            or any(side == self._far and step.replaced is not None for side, step in plan.links)
         ):
             raise TrustError(
                 f"{shown}: the run would change entries there, which it does not allow; nothing was done"
@@ -411,7 +461,8 @@ class RemoteRun(NearMeeting):
     ) -> Conversation[tuple[Steps, int]]:
         near, far = self._near, self._far
         mine = [step for side, step in plan.steps if side == near]
-        theirs = [step for side, step in plan.steps if side == far]
+        theirs: list[Step] = [step for side, step in (*plan.steps, *plan.links) if side == far]
+        links = [step for side, step in plan.links if side == near]
         settings = [(side, step) for side, step in plan.attributes if side == near]
         given = [step for side, step in plan.attributes if side == far]
         self._listing.sweep(
@@ -420,11 +471,11 @@ class RemoteRun(NearMeeting):
         if not plan.is_empty:
             self._storage.learn()
         self._storage.agree(meeting.met.keeps)
-        if (mine or settings) and self._options.keep_undo is not None and cannot_undo(self._root):
+        if (mine or settings or links) and self._options.keep_undo is not None and cannot_undo(self._root):
             self._report(no_undo_notice(self._root))
         keep, fsync = self._options.keep_undo, self._options.fsync
         root = writable(self._root, keep, fsync=fsync, sheds_acls=self._has_acls)
-        progress = StepsProgress(plan.steps, self._report)
+        progress = StepsProgress((*plan.steps, *plan.links), self._report)
         steps = Steps(
             (root, root),
             self._report,
@@ -494,6 +545,12 @@ class RemoteRun(NearMeeting):
                 if given:
                     round_ = yield from self._take_unset(given, steps)
             steps.set_attributes(settings)
+            if self._links is not None:
+                from rdc.uniting.hard_links import files_in_play
+
+                done = [*mine, *(step for _, step in settings), *links]
+                view = trees.views[near]
+                steps.link(near, links, files_in_play(done, self._links.sides[near], view))
             steps.finish()
         steps.close()
         self._storage.finish()
@@ -587,6 +644,7 @@ class RemoteRun(NearMeeting):
         self,
         agreed: Agreed,
         rows: Mapping[bytes, Ancestor],
+        ties: Mapping[bytes, int] | None,
         meeting: Meeting,
         trees: _Trees,
         ancestor: StoredAncestor | None,
@@ -623,7 +681,11 @@ class RemoteRun(NearMeeting):
             attributes = AgreedAttributes(self._sets.kinds, found)
             have = pack_agreed_sets([rows[path].attributes for path in paths])
             yield from send_page(Subject.HAVE, have, round_)
-        data = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing, attributes)
+        if ties is not None:
+            from rdc.uniting.exchanged_sets import pack_ties
+
+            yield from send_page(Subject.TIED, pack_ties(ties), round_)
+        data = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing, attributes, ties)
         pair.prepare(data)
         shared = StoredAncestor(data).shared[:MARK_DIGEST_BYTES]
         page = exchanged.pack_agreed(replace(agreed, shared=shared))
@@ -696,6 +758,11 @@ def _action(step: Step) -> Action:
             return Action(SET, path, b"", row.kind, b"", mode, mtime_ns, 0, 0)
         case Remove(path, row):
             return Action(REMOVE, path, b"", row.kind, b"", row.mode, 0, 0, 0)
+        case Part(path, row, _):
+            return Action(PART, path, b"", FILE, b"", row.mode, row.mtime_ns, 0, 0)
+        case Link(path, source, _, row, replaced, brings):
+            what = LINK if replaced is None else RELINK if brings else TIE
+            return Action(what, path, source, FILE, b"", row.mode, row.mtime_ns, 0, 0)
     raise UsageError("a step of no known kind")
 
 

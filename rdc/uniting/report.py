@@ -20,6 +20,7 @@ _ABOUT = {
     "unit": "both sides changed something in it",
     "mode": "both sides changed its permissions",
     "attributes": "both sides changed its extended attributes",
+    "links": "both sides changed which names are one file with it",
 }
 
 
@@ -180,7 +181,7 @@ def _undecided(event: UniteConflict, prefer: Prefer | None) -> str:
     if prefer in (Prefer.NEWER, Prefer.OLDER):
         return f"; --prefer={prefer.value} does not decide: both have the same modification time"
     if prefer in (Prefer.LARGER, Prefer.SMALLER):
-        comparable = event.about in ("content", "mode") and event.left_size == event.right_size
+        comparable = event.about in ("content", "mode", "links") and event.left_size == event.right_size
         why = "both have the same size" if comparable else "it compares two files"
         return f"; --prefer={prefer.value} does not decide: {why}"
     return ""

@@ -18,7 +18,7 @@ from rdc.model.preserved import nearest_time
 from rdc.progress import Problem, Progressed
 from rdc.tree import filter_list
 from rdc.uniting.ancestor_file import AgreedAttributes, DamagedError, Head
-from rdc.uniting.columns import EMPTY, Common, table_of
+from rdc.uniting.columns import EMPTY, Common, parents, table_of, with_parents
 from rdc.uniting.deciding import Deciding, shared_row
 from rdc.uniting.describe import (
     Listing,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from rdc.uniting.describe import Described
     from rdc.uniting.plan import Plan, Undecided
     from rdc.uniting.records import UniteReporter
+    from rdc.uniting.rows import Node
     from rdc.uniting.state import Base
 
 
@@ -188,6 +189,8 @@ class _Run(Deciding):
         self._filters = filter_list(())
         self._own_sets: tuple[dict[bytes, bytes], dict[bytes, bytes]] = ({}, {})
         """The digests of the sets of each side's entries, by path."""
+        self._has_links = False
+        """True if hard links take part."""
 
     def run(self) -> UniteReport:
         """Run once. Raises RdcError."""
@@ -201,6 +204,7 @@ class _Run(Deciding):
         self._check_ring(states, first=base.ancestors is None)
         self._find_kept()
         self._find_attributes()
+        self._find_links()
         sides = self._listings(states)
         if (
             base.ancestors
@@ -208,6 +212,7 @@ class _Run(Deciding):
             and not base.notice
             and _are_as(sides, base.ancestors)
             and self._attributes_are_as(base)
+            and self._ties_are_as(sides, base)
         ):
             count = base.ancestors[LEFT].count
             self._keep_rules(pairs)
@@ -227,7 +232,7 @@ class _Run(Deciding):
         self._guard(plan, described)
         steps = None
         if self._options.dry_run:
-            for side, step in plan.steps:
+            for side, step in (*plan.steps, *plan.links):
                 self._report(items_of(step, side))
             for side, setting in plan.attributes:
                 if setting.is_told:
@@ -236,7 +241,7 @@ class _Run(Deciding):
             self._keep_rules(pairs)
             for each in decided.sides:
                 each.sweep()
-            steps = self._do(plan, base, pairs)
+            steps = self._do(plan, described.views, base, pairs)
         conflicts = self._name_conflicts(plan)
         unloaded = decided.unloaded
         entries = unloaded + len(plan.settled) + len(plan.kept)
@@ -247,8 +252,10 @@ class _Run(Deciding):
             is_news = ancestors != decided.original or any(
                 ancestor.head.attributes != kinds for ancestor in base.ancestors or () if kinds
             )
+            ties = self._next_ties(plan, ancestors, steps)
+            is_news |= ties is not None and base.ancestors is not None and ties != base.ancestors[LEFT].ties
             if first or is_news or base.plans or base.notice:
-                self._commit(ancestors, decided, base, states, pairs)
+                self._commit(ancestors, ties, decided, base, states, pairs)
             for number, pair in enumerate(pairs):
                 if pair is not None:
                     pair.note_conflicts(conflicts, number)
@@ -265,6 +272,12 @@ class _Run(Deciding):
         if base.ancestors is None and self._sets is None:
             doubts = self._options.checksum or not self._kept.is_plain
         loaded = in_doubt(sides, base.ancestors, everything=doubts)
+        self._links = None
+        if self._has_links:
+            from rdc.uniting.hard_links import Links
+
+            self._links = Links(left.ties if left else {}, (sides[LEFT].ties(), sides[RIGHT].ties()))
+            loaded |= with_parents(parents(self._links.names))
         rows = common.load(loaded)
         for listed in sides:
             listed.load(loaded)
@@ -277,7 +290,15 @@ class _Run(Deciding):
         self._check_emptied(states, common, sides)
         undone = was_undone(self._roots[LEFT], left), was_undone(self._roots[RIGHT], right)
         checksum = self._options.checksum or base.ancestors is not None
-        described = describe(rows, sides, self._filters, checksum=checksum, undone=undone, kept=self._kept)
+        described = describe(
+            rows,
+            sides,
+            self._filters,
+            checksum=checksum,
+            undone=undone,
+            kept=self._kept,
+            links=self._links,
+        )
         rules = self._rules(base.plans, lambda side: states[side].can_rename())
         planning = Planning(described.base, *described.views, rules)
         self._compare(planning.undecided(), sides)
@@ -389,6 +410,24 @@ class _Run(Deciding):
         left = base.ancestors[LEFT]
         return all(are_as(left, self._sets, own) for own in self._own_sets)
 
+    def _find_links(self) -> None:
+        """Find out whether hard links take part."""
+        if not self._options.hard_links:
+            return
+        from rdc.uniting.hard_links import can_have_links, no_links_notice
+
+        self._has_links = all(map(can_have_links, self._roots))
+        if not self._has_links:
+            self._report(no_links_notice())
+
+    def _ties_are_as(self, sides: tuple[Listing, Listing], base: Base) -> bool:
+        """Return whether the hard links of both sides are as what was agreed says."""
+        if not self._has_links:
+            return True
+        return base.ancestors is not None and all(
+            ancestor.has_ties(side.ties()) for side, ancestor in zip(sides, base.ancestors, strict=True)
+        )
+
     def _learn(self) -> bool:
         """Find out what both file systems keep. Return whether that is not what was known: then the trees are
         listed again."""
@@ -469,14 +508,16 @@ class _Run(Deciding):
 
     # Doing it
 
-    def _do(self, plan: Plan, base: Base, pairs: list[PairDirectory | None]) -> Steps:
+    def _do(
+        self, plan: Plan, views: tuple[Node, Node], base: Base, pairs: list[PairDirectory | None]
+    ) -> Steps:
         if plan.journal or not plan.is_empty:
             self._begin(OpenPlan(base.generation, plan.journal, plan.renames), base, pairs)
         left, right = self._storages
         left.agree(right.facts.keeps)
         right.agree(left.facts.keeps)
         keep = self._options.keep_undo
-        for side in {side for side, _ in (*plan.steps, *plan.attributes)}:
+        for side in {side for side, _ in (*plan.steps, *plan.attributes, *plan.links)}:
             if keep is not None and cannot_undo(self._roots[side]):
                 self._report(no_undo_notice(self._roots[side]))
         roots = (
@@ -486,18 +527,29 @@ class _Run(Deciding):
         for root in roots:
             if root.writes.undo is not None:
                 self._stack.callback(root.writes.undo.close)
-        progress = StepsProgress(plan.steps, self._report)
+        progress = StepsProgress((*plan.steps, *plan.links), self._report)
         steps = Steps(
             roots, self._report, self._stop, fsync=self._options.fsync, progress=progress, sets=self._sets
         )
         if not plan.is_empty:
-            steps.run(plan)
+            steps.run(plan, self._files_in_play(plan, views))
         for root in roots:
             if root.writes.undo is not None:
                 root.writes.undo.close()
         for storage in self._storages:
             storage.finish()
         return steps
+
+    def _files_in_play(self, plan: Plan, views: tuple[Node, Node]) -> list[Mapping[bytes, Row]]:
+        if self._links is None:
+            return []
+        from rdc.uniting.hard_links import files_in_play
+
+        every = (*plan.steps, *plan.attributes, *plan.links)
+        return [
+            files_in_play([step for at, step in every if at == side], self._links.sides[side], views[side])
+            for side in (LEFT, RIGHT)
+        ]
 
     def _begin(self, plan: OpenPlan, base: Base, pairs: list[PairDirectory | None]) -> None:
         """Have the journals of both sides on disk. Without an ancestor there is nothing to be in doubt."""
@@ -509,6 +561,7 @@ class _Run(Deciding):
     def _commit(
         self,
         rows: dict[bytes, Ancestor],
+        ties: Mapping[bytes, int] | None,
         decided: _Decided,
         base: Base,
         states: tuple[RootState, RootState],
@@ -539,7 +592,9 @@ class _Run(Deciding):
             ancestor = base.ancestors[side] if base.ancestors else None
             numbers = decided.common.numbers
             listed = decided.sides[side]
-            pair.prepare(encode_next(head, added, decided.loaded, ancestor, numbers, listed, attributes))
+            pair.prepare(
+                encode_next(head, added, decided.loaded, ancestor, numbers, listed, attributes, ties)
+            )
         for state in states if self._edges is not None else ():
             state.note_edges(self._edges or ())
         for pair in (left, right):

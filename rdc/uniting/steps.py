@@ -25,16 +25,16 @@ from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import granularity_of, is_known_time, nearest_time, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed, check_stop
 from rdc.uniting.file_systems import NamesThatAreOne, is_open_to_all, keeps_permissions, lasting, unlike
-from rdc.uniting.plan import Remove, SetFields, Write
+from rdc.uniting.plan import Link, Part, Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
 from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, Row, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Set
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
     from types import TracebackType
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from rdc.files.root.root import Root
     from rdc.model.options import KeepUndo
@@ -102,6 +102,10 @@ def items_of(step: Step, side: int) -> UniteItem:
             return UniteItem(name, action, path, None, row.stamp.size if row.kind == FILE else 0)
         case SetFields(path, _, _, _):
             return UniteItem(name, "metadata", path)
+        case Part(path, _, _):
+            return UniteItem(name, "unlinked", path)
+        case Link(path, source, _, _, _, _):
+            return UniteItem(name, "linked", path, source)
         case Remove(path, _):
             return UniteItem(name, "deleted", path)
 
@@ -109,12 +113,16 @@ def items_of(step: Step, side: int) -> UniteItem:
 def settable(step: Step) -> Step:
     """Return a step with a time that can be set. An ancestor may have a distant one that no entry has any
     more, and then nothing but a stamp is known of it."""
-    if isinstance(step, Write) and not is_known_time(step.row.mtime_ns):
+    if isinstance(step, (Write, Part, Link)) and not is_known_time(step.row.mtime_ns):
         time = packed_time(nearest_time(step.row.mtime_ns))
         return step._replace(row=step.row._replace(mtime_ns=time))
     if isinstance(step, SetFields) and not is_known_time(step.mtime_ns):
         return step._replace(mtime_ns=packed_time(nearest_time(step.mtime_ns)))
     return step
+
+
+Staged: TypeAlias = "Write | CopyHere | Part"
+"""A step whose file is in its place once its group has committed it."""
 
 
 class StepsProgress:
@@ -195,7 +203,7 @@ class Steps:
         """The directories that get attributes, each after its mode."""
         self._modes: list[tuple[int, bytes, int, int | None]] = []
         """Directories that get their modes at the end: side, path, mode, and the mode that was listed."""
-        self._staged: tuple[dict[bytes, Write | CopyHere], dict[bytes, Write | CopyHere]] = ({}, {})
+        self._staged: tuple[dict[bytes, Staged], dict[bytes, Staged]] = ({}, {})
         self._groups = tuple(
             CommitGroup(
                 root,
@@ -207,12 +215,15 @@ class Steps:
             for side, root in enumerate(roots)
         )
 
-    def run(self, plan: Plan) -> None:
-        """Do all steps. Raises RdcError for what ends the run."""
+    def run(self, plan: Plan, files: Sequence[Mapping[bytes, Row]] = ()) -> None:
+        """Do all steps. `files`: as `link` takes them, of each side. Raises RdcError for what ends the
+        run."""
         self.expect(plan.attributes)
         with self:
             self.do(plan.steps)
             self.set_attributes(plan.attributes)
+            for side, some in enumerate(files):
+                self.link(side, [step for at, step in plan.links if at == side], some)
             self.finish()
 
     def expect(self, steps: Iterable[tuple[int, SetAttributes]]) -> None:
@@ -299,6 +310,114 @@ class Steps:
             else:
                 self._set_of(side, step)
 
+    def link(self, side: int, links: Iterable[Link], files: Mapping[bytes, Row]) -> None:
+        """Make the hard links of a side, and look again at names that have new change times by that.
+
+        `files`: as they were listed, by paths after the renames, names of files that steps of the run give
+        or take other names.
+        """
+        links = [step for step in map(settable, links) if isinstance(step, Link)]
+        for step in links:
+            if self._stop is not None and self._stop.is_set():
+                break
+            self._do(side, step)
+        self._flush()
+        listed: dict[bytes, Row | None] = {step.source: step.origin for step in links}
+        listed.update({step.path: None for step in links})
+        listed.update(files)
+        stamps = self.stamps[side]
+        # What a step did to one name of a file, it did to all.
+        changed = {stamps[path].inode: stamps[path] for path in listed if path in stamps}
+        for path, row in listed.items():
+            known = stamps.get(path)
+            if known is None and row is not None:
+                known = changed.get(row.stamp.inode, row.stamp)
+            with suppress(FileError):
+                if not under_any(path, self.failed[side]):
+                    self._look_again(side, path, row, known)
+
+    def _look_again(self, side: int, path: bytes, row: Row | None, known: Stamp | None) -> None:
+        """Note the change time of a file, if nobody but this run has changed it. `row`: as it was listed.
+        `known`: what it is but for that."""
+        root, stamps = self._roots[side], self.stamps[side]
+        if known is None or not known.ctime_ns:
+            return
+        now = root.perform(path, "look at it", stat_entry, reading=True)
+        identity = identity_of(now)
+        found = Stamp(
+            identity.size, now.st_mode & 0o7777, identity.mtime_ns, identity.inode, identity.ctime_ns
+        )
+        found = lasting(found, root.stable)
+        if path in stamps:
+            expected = replace(
+                identity, inode=known.inode, size=known.size, mtime_ns=known.mtime_ns, ctime_ns=known.ctime_ns
+            )
+        elif row is not None and row.listed is not None:
+            expected = row.listed
+        else:
+            return
+        if found._replace(ctime_ns=known.ctime_ns) == known and root.check.is_still(expected, identity):
+            stamps[path] = found
+
+    def _link(self, side: int, step: Link) -> None:
+        from rdc.files.names.entry_names import Linked, link_file
+
+        root, path = self._roots[side], step.path
+        found = root.perform(step.source, "look at it", stat_entry, reading=True)
+        now = identity_of(found)
+        known, origin = self.stamps[side].get(step.source), step.origin
+        meant: Identity | None = None
+        if known is not None:
+            meant = replace(
+                now, inode=known.inode, size=known.size, mtime_ns=known.mtime_ns,
+                ctime_ns=known.ctime_ns or now.ctime_ns,
+            )  # fmt: skip
+        elif origin is not None:
+            meant = origin.listed
+        if meant is None or now.kind != Kind.FILE or not root.check.is_still(meant, now):
+            raise root.another(step.source, found, meant, "make another name of it")
+        expected = step.replaced.listed if step.replaced is not None else None
+        try:
+            outcome = link_file(root, step.source, path, now, replaces=expected)
+        except FileError:
+            # The name that it had meanwhile gave it a new change time.
+            root.check.note_named(now, root.perform(step.source, "look at it", stat_entry, reading=True))
+            raise
+        match outcome:
+            case Linked.CHANGED:
+                raise root.another(step.source, None, now, "make another name of it")
+            case Linked.IMPOSSIBLE:
+                self._copy_instead(side, step, expected)
+            case _:
+                pass
+        self._note(side, path, None, Metadata(step.row.mode, step.row.mtime_ns, 0, 0))
+        there = self.stamps[side][path]
+        if (there.size, there.mtime_ns) != (now.size, now.mtime_ns):
+            self.stamps[side][path] = there._replace(ctime_ns=0)  # somebody wrote to it meanwhile
+
+    def _copy_instead(self, side: int, step: Link, expected: Identity | None) -> None:
+        """Bring the content that no link can bring, and raise FileError: the next run finds it there."""
+        root, path = self._roots[side], step.path
+        if step.brings:
+            # Its mode may be more than its ACL grants, which the next run sets.
+            has_acls = self._sets is not None and self._sets.has_acls
+            row = step.row._replace(mode=step.row.mode & 0o700) if has_acls else step.row
+            with (
+                root.open_read(step.source) as source,
+                Replacement(root, path, expected_size=source.size) as temporary,
+                CommitGroup(root, fsync=self._fsync, on_commit=lambda _: None) as group,
+            ):
+                copy_whole(temporary, source, source.size, cloned=False)
+                source.check_unchanged()
+                group.add(temporary, path, Metadata(row.mode, row.mtime_ns, 0, 0), False, expected)
+        raise root.refused(
+            path,
+            f"make it a hard link to '{printable(step.source)}'",
+            expected="a file system and rights that allow it",
+            found="that it is impossible",
+            advice="it is a file of its own there",
+        )
+
     def _set_of(self, side: int, step: SetAttributes) -> None:
         from rdc.uniting.attributes import set_attributes
 
@@ -313,7 +432,11 @@ class Steps:
             return
         before = known or step.row.stamp
         try:
+            was = root.identity(path) if is_file else None
             mode = set_attributes(root, step, sets, known if is_file else None)
+            if was is not None:
+                # Other names of the file have a new change time, too.
+                root.check.note_named(was, root.perform(path, "look at it", stat_entry, reading=True))
             self._note(side, path, None)
         except FileError as error:
             self.unset[path] = step.before is not None
@@ -352,6 +475,12 @@ class Steps:
                 case Write():
                     if not self._write(side, step):
                         return
+                case Part():
+                    root = self._roots[side]
+                    self._copy(side, step, root, path, path, step.replaced.listed)
+                    return
+                case Link():
+                    self._link(side, step)
                 case SetFields():
                     self._set_fields(side, step)
                 case Remove(_, row):
@@ -381,6 +510,8 @@ class Steps:
         failed, there = self.failed[side], self.failed[1 - side]
         path = step.new if isinstance(step, (Rename, CopyHere)) else step.path
         if failed and (path in failed or _has_above(path, failed)):
+            return True
+        if isinstance(step, Link) and under_any(step.source, failed):
             return True
         return bool(there) and isinstance(step, Write) and (path in there or _has_above(path, there))
 
@@ -488,7 +619,7 @@ class Steps:
     def _copy(
         self,
         side: int,
-        step: Write | CopyHere,
+        step: Staged,
         other: Root,
         old: bytes,
         new: bytes,
@@ -497,6 +628,8 @@ class Steps:
         """Stage a copy of the file at `old` of `other` as `new`. It is done when its group commits it."""
         root, row = self._roots[side], step.row
         listed = self._copies[1 - side].get(old, row.listed) if isinstance(step, Write) else row.listed
+        if isinstance(step, Part):
+            listed = step.replaced.listed
         with other.open_read(old) as source:
             if listed is None or not other.check.is_still(listed, source.identity):
                 raise other.another(old, None, listed, "copy it")
@@ -535,7 +668,7 @@ class Steps:
             self._copies[side][path] = identity
         self.landed(side, step, path, identity)
 
-    def landed(self, side: int, step: Write | CopyHere, path: bytes, identity: Identity | None) -> None:
+    def landed(self, side: int, step: Staged, path: bytes, identity: Identity | None) -> None:
         """Note that a file is in its place. `identity`: what it is there; None: that was not noted."""
         if identity is not None:
             root = self._roots[side]

@@ -38,11 +38,12 @@ def test_the_readme_is_enough(tmp_path: Path) -> None:
         line
         for block in blocks_of(README)
         for line in block.text.splitlines()
-        if block.kind == "sh" and "pip install" in line
+        if block.kind == "sh" and line.startswith("pipx install ")
     )
     fresh = tmp_path / "fresh"
     subprocess.run([sys.executable, "-m", "venv", fresh], check=True)
-    words = [str(fresh / "bin" / "python3"), *shlex.split(command)[1:], "--quiet"]
+    # As pipx does it: pip of an environment of its own.
+    words = [str(fresh / "bin" / "python3"), "-m", "pip", *shlex.split(command)[1:], "--quiet"]
     installed = subprocess.run(
         words, cwd=clone(tmp_path / "clone"), capture_output=True, text=True, check=False
     )

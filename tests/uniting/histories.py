@@ -19,6 +19,8 @@ USERS_STEPS = (
 
 STEPS_WITH_ATTRIBUTES = (*USERS_STEPS, "attributes", "attributes", "attributes", "attributes")
 
+STEPS_WITH_LINKS = (*USERS_STEPS, "tie", "tie", "tie", "tie", "part", "part")
+
 Step = tuple[str, int, int, int]
 
 side = st.integers(0, 1)
@@ -30,6 +32,9 @@ steps = st.tuples(
 users = st.lists(steps, min_size=1, max_size=10)
 users_with_attributes = st.lists(
     st.tuples(st.sampled_from(STEPS_WITH_ATTRIBUTES), side, number, number), min_size=1, max_size=10
+)
+users_with_links = st.lists(
+    st.tuples(st.sampled_from(STEPS_WITH_LINKS), side, number, number), min_size=1, max_size=10
 )
 
 
@@ -68,6 +73,10 @@ def take_step(world: World, step: Step) -> None:
             world.change(at, path, mode=(0o600, 0o644, 0o755)[other % 3])
         case "attributes":
             world.attribute(at, path, world.tick() if other % 4 else 0)
+        case "tie":
+            world.tie(at, there[other % len(there)] if other % 2 else new, path)
+        case "part":
+            world.part(at, path)
         case "same":
             # Both users write the same, at other times.
             content = b"both %d" % world.tick()

@@ -82,8 +82,8 @@ def during(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Act between the plan and its first step."""
     whole = Steps.run
 
-    def run(self: Steps, plan: Any) -> None:
+    def run(self: Steps, plan: Any, files: Any = ()) -> None:
         act()
-        whole(self, plan)
+        whole(self, plan, files)
 
     monkeypatch.setattr(Steps, "run", run)

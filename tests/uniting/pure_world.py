@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from rdc.lean.records import replace as with_fields
 from rdc.model.preserved import ACCESS_ACL, AttributeKinds, Attributes, mode_with_acl
 from rdc.uniting.attributes import AttributeSets
+from rdc.uniting.hard_links import Links
 from rdc.uniting.plan import (
     Intent,
+    Link,
+    Part,
     Plan,
     Remove,
     Rules,
@@ -36,6 +39,7 @@ from rdc.uniting.rows import (
     is_below,
     tree_of,
 )
+from rdc.uniting.ties import grouped, next_ties
 from tests.uniting.acls import acl, with_mode
 
 KINDS = {"d": DIRECTORY, "f": FILE, "l": SYMLINK}
@@ -99,6 +103,10 @@ class World:
     """True if extended attributes take part in runs."""
     has_acls: bool = False
     """True if some of them are access ACLs, of which the mode is a part."""
+    has_links: bool = False
+    """True if hard links take part in runs. Inode numbers do not lie then."""
+    ties: dict[bytes, int] = field(default_factory=dict)
+    """The names that share a file in the ancestor."""
     sets: AttributeSets = field(default_factory=all_sets)
     disks: tuple[Disk, Disk] = field(default_factory=lambda: ({}, {}))
     base: dict[bytes, Ancestor] = field(default_factory=dict)
@@ -133,7 +141,7 @@ class World:
         return not parent(path) or (parent(path) in disk and disk[parent(path)].kind == DIRECTORY)
 
     def write(self, side: int, path: bytes, content: bytes, *, mtime: int | None = None) -> None:
-        disk, old = self.disks[side], self.disks[side].get(path)
+        old = self.disks[side].get(path)
         if not self.may_make(side, path) or (old is not None and old.kind == DIRECTORY):
             return
         now = self.tick()
@@ -141,7 +149,7 @@ class World:
         inode = old.inode if old is not None and is_same else self.inode()
         attributes = old.attributes if old is not None and is_same else b""
         time = now if mtime is None else mtime
-        disk[path] = Thing(FILE, content, old.mode if old else 0o644, time, inode, now, attributes)
+        self.put(side, path, Thing(FILE, content, old.mode if old else 0o644, time, inode, now, attributes))
 
     def link(self, side: int, path: bytes, target: bytes) -> None:
         old = self.disks[side].get(path)
@@ -162,8 +170,7 @@ class World:
             digest = self.sets.add(tuple(sorted(attributes.items())))
         mode = thing.mode if mode is None else mode
         mtime = thing.mtime if mtime is None or thing.kind == DIRECTORY else mtime
-        changed = replace(thing, mode=mode, mtime=mtime, ctime=self.tick(), attributes=digest)
-        self.disks[side][path] = changed
+        self.put(side, path, replace(thing, mode=mode, mtime=mtime, ctime=self.tick(), attributes=digest))
 
     def attribute(self, side: int, path: bytes, number: int) -> None:
         """Give an entry another set of extended attributes."""
@@ -172,7 +179,51 @@ class World:
             found = with_acl_of(number, thing.kind) if self.has_acls else attributes_of(number)
             digest = self.sets.add(found)
             mode = self.mode_with(thing.mode, digest)
-            self.disks[side][path] = replace(thing, mode=mode, attributes=digest, ctime=self.tick())
+            self.put(side, path, replace(thing, mode=mode, attributes=digest, ctime=self.tick()))
+
+    def put(self, side: int, path: bytes, thing: Thing) -> None:
+        """Have a name, and all others of its file, show what the file is now."""
+        disk = self.disks[side]
+        disk[path] = thing
+        for other in self.names(side, thing):
+            disk[other] = thing
+
+    def names(self, side: int, thing: Thing) -> list[bytes]:
+        """The names of a file."""
+        if not self.has_links or thing.kind != FILE:
+            return []
+        some = self.disks[side].items()
+        return [path for path, other in some if (other.kind, other.inode) == (FILE, thing.inode)]
+
+    def tie(self, side: int, path: bytes, other: bytes) -> None:
+        """Make `path` a further name of the file at `other`."""
+        disk, old = self.disks[side], self.disks[side].get(path)
+        if other not in disk or disk[other].kind != FILE or not self.may_make(side, path):
+            return
+        if path != other and (old is None or old.kind != DIRECTORY):
+            self.unlink(side, path)
+            self.put(side, path, replace(disk[other], ctime=self.tick()))
+
+    def part(self, side: int, path: bytes) -> None:
+        """Give a name a file of its own with the same content."""
+        thing = self.disks[side].get(path)
+        if thing is not None and len(self.names(side, thing)) > 1:
+            self.unlink(side, path)
+            self.disks[side][path] = replace(thing, inode=self.inode(), ctime=self.tick())
+
+    def unlink(self, side: int, path: bytes) -> None:
+        """Take a name away, of which other names of its file have a new change time."""
+        thing = self.disks[side].pop(path, None)
+        for other in self.names(side, thing) if thing is not None else ():
+            self.disks[side][other] = replace(self.disks[side][other], ctime=self.tick())
+
+    def ties_at(self, side: int) -> dict[bytes, int]:
+        """The names that share a file at a side."""
+        files: dict[int, list[bytes]] = {}
+        for path, thing in self.disks[side].items():
+            if thing.kind == FILE and self.has_links:
+                files.setdefault(thing.inode, []).append(path)
+        return grouped(files.values())
 
     def acl_of(self, digest: bytes) -> bytes | None:
         """The access ACL of a set."""
@@ -185,7 +236,7 @@ class World:
 
     def remove(self, side: int, path: bytes) -> None:
         for each in under(self.disks[side], path):
-            del self.disks[side][each]
+            self.unlink(side, each)
 
     def move(self, side: int, old: bytes, new: bytes) -> None:
         disk = self.disks[side]
@@ -198,21 +249,25 @@ class World:
         for each in under(disk, old):
             target = new + each[len(old) :]
             thing = disk.pop(each)
-            disk[target] = replace(thing, ctime=self.tick()) if each == old else thing
+            disk[target] = thing
+            if each == old:
+                self.put(side, target, replace(thing, ctime=self.tick()))
             self.common[target] = self.common.get(target, set()) | self.common.get(each, set())
 
     # Runs
 
-    def row(self, thing: Thing) -> Row:
+    def row(self, thing: Thing, is_linked: bool) -> Row:
         return Row(
-            thing.kind, thing.content, thing.mode, thing.mtime, thing.inode,
-            None, thing.stamp, Doubt.NONE, False, thing.attributes,
+            thing.kind, thing.content, thing.mode, thing.mtime, 0 if is_linked else thing.inode,
+            None, thing.stamp, Doubt.NONE, is_linked, thing.attributes,
         )  # fmt: skip
 
     def plan(self, *, exchanged: bool = False, rules: Rules | None = None) -> Plan:
         """The plan, made with the sides exchanged if wanted. Steps then name the other side."""
+        ties = [self.ties_at(side) for side in (LEFT, RIGHT)]
         views = [
-            {path: self.row(thing) for path, thing in self.disks[side].items()} for side in (LEFT, RIGHT)
+            {path: self.row(thing, path in ties[side]) for path, thing in self.disks[side].items()}
+            for side in (LEFT, RIGHT)
         ]
         base = dict(self.base)
         unfinished: dict[bytes, tuple[Intent, ...]] = {}
@@ -225,6 +280,7 @@ class World:
                     unfinished[path] = (*unfinished.get(path, ()), turned)
         if exchanged:
             views.reverse()
+            ties.reverse()
             base = {path: row._replace(stamps=row.stamps[::-1]) for path, row in base.items()}
         rules = with_fields(
             rules or Rules(),
@@ -232,6 +288,7 @@ class World:
             begun=frozenset(begun),
             attributes=self.has_attributes,
             guard=self.sets.guard if self.has_acls else None,
+            tie=Links(self.ties, (ties[0], ties[1])).tie if self.has_links else None,
         )
         self.trees = (tree_of(base), tree_of(views[0]), tree_of(views[1]))
         return make_plan(*self.trees, rules)
@@ -244,7 +301,7 @@ class World:
         intents = {path: intent[::-1] if exchanged else intent for path, intent in plan.journal.items()}
         self.plans.append((self.generation, intents, plan.renames))
         self.check_granted(plan)
-        for number, (side, step) in enumerate((*plan.steps, *plan.attributes)):
+        for number, (side, step) in enumerate((*plan.steps, *plan.attributes, *plan.links)):
             if number == stop:
                 return plan
             self.do(side ^ flip, step, allowed=rules is not None)
@@ -262,6 +319,9 @@ class World:
         for path, kept in plan.kept.items():
             assert path not in self.base, path
             self.base[path] = kept if not exchanged else kept._replace(stamps=kept.stamps[::-1])
+        if plan.tied is not None:
+            files = {path for path, row in self.base.items() if row.kind == FILE}
+            self.ties = next_ties(plan.tied, files, lambda _: False)
         return plan
 
     def check_granted(self, plan: Plan) -> None:
@@ -274,6 +334,8 @@ class World:
                 assert may is None or not step.row.mode & 0o77 & ~may, step
 
     def check_gone(self, side: int, path: bytes, thing: Thing) -> None:
+        if len(self.names(side, thing)) > 1:
+            return  # the content stays
         if thing.kind != DIRECTORY and (thing.kind, thing.content) not in self.common.get(path, ()):
             self.lost.append(f"{'left' if side == LEFT else 'right'}: {path!r} {thing.content!r}")
 
@@ -302,24 +364,46 @@ class World:
                 # A file has its attributes before it has its name.
                 attributes = row.attributes if row.kind == FILE else b""
                 mode = self.mode_with(row.mode, attributes)
+                self.unlink(side, path)
                 disk[path] = Thing(
                     row.kind, row.content, mode, row.mtime_ns, self.inode(), self.tick(), attributes
                 )
             case SetFields(path, row, mode, mtime_ns):
                 assert disk[path].kind == row.kind, (step, disk)
                 assert mode == disk[path].mode or self.acl_of(disk[path].attributes) is None, (step, disk)
-                disk[path] = replace(disk[path], mode=mode, mtime=mtime_ns, ctime=self.tick())
+                self.put(side, path, replace(disk[path], mode=mode, mtime=mtime_ns, ctime=self.tick()))
             case SetAttributes(path, row, before, wanted, mode, _, _):
                 assert disk[path].kind == row.kind, (step, disk)
                 assert before is None or disk[path].attributes == before, (step, disk)
                 had = self.acl_of(disk[path].attributes) is not None
                 mode = self.mode_with(mode if had else disk[path].mode, wanted)
-                disk[path] = replace(disk[path], mode=mode, attributes=wanted, ctime=self.tick())
+                self.put(side, path, replace(disk[path], mode=mode, attributes=wanted, ctime=self.tick()))
+            case Part(path, row, replaced):
+                assert disk[path].content == replaced.content, (step, disk)
+                mode = self.mode_with(row.mode, row.attributes)
+                self.unlink(side, path)
+                disk[path] = Thing(
+                    FILE, replaced.content, mode, row.mtime_ns, self.inode(), self.tick(), row.attributes
+                )
+            case Link(path, source, origin, row, replaced, brings):
+                found = disk[source]
+                assert self.may_make(side, path), (step, disk)
+                assert (found.mode, found.mtime, found.attributes) == (row.mode, row.mtime_ns, row.attributes)
+                assert origin is None or found.content == origin.content, (step, disk)
+                assert replaced is not None or (brings and path not in disk), (step, disk)
+                if replaced is not None:
+                    assert disk[path].content == replaced.content, (step, disk)
+                    assert brings == (found.content != replaced.content), (step, disk)
+                    if not allowed:
+                        self.check_gone(side, path, disk[path])
+                assert found.content == (other[path].content if brings else disk[path].content), (step, disk)
+                self.unlink(side, path)
+                self.put(side, path, replace(found, ctime=self.tick()))
             case Remove(path, row):
                 assert under(disk, path) == [path], (step, disk)
                 assert (disk[path].kind, disk[path].content) == (row.kind, row.content), (step, disk)
                 if not allowed:
                     self.check_gone(side, path, disk[path])
-                del disk[path]
+                self.unlink(side, path)
             case _:
                 raise AssertionError(step)

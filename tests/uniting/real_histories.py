@@ -18,8 +18,15 @@ from rdc.lean.records import replace
 from rdc.session.runtime.commands import Conversation
 from rdc.uniting.plan import Rules
 from rdc.uniting.records import UniteItem
-from rdc.uniting.rows import FILE, LEFT, RIGHT, SYMLINK, Ancestor
-from tests.uniting.histories import PATHS, STEPS_WITH_ATTRIBUTES, USERS_STEPS, populate, take_step
+from rdc.uniting.rows import FILE, LEFT, RIGHT, SYMLINK, Ancestor, is_below
+from tests.uniting.histories import (
+    PATHS,
+    STEPS_WITH_ATTRIBUTES,
+    STEPS_WITH_LINKS,
+    USERS_STEPS,
+    populate,
+    take_step,
+)
 from tests.uniting.real_world import (
     QUICK,
     RealWorld,
@@ -31,24 +38,32 @@ from tests.uniting.real_world import (
     problems_of,
     shown,
     snapshot,
+    ties_in,
 )
 from tests.uniting.remote_runs import Wrap
 
 
 def users_steps(rng: random.Random, world: RealWorld, most: int = 8) -> None:
     for _ in range(rng.randint(1, most)):
-        what = STEPS_WITH_ATTRIBUTES if world.has_attributes else USERS_STEPS
+        what: tuple[str, ...] = STEPS_WITH_ATTRIBUTES if world.has_attributes else USERS_STEPS
+        what += STEPS_WITH_LINKS if world.has_links else ()
         step = rng.choice(what), rng.randrange(2), rng.randrange(len(PATHS)), rng.randrange(len(PATHS))
         take_step(world, step)
 
 
 def history_beside_memory(
-    seed: int, top: Path, *, remote: bool = False, has_attributes: bool = False, has_acls: bool = False
+    seed: int,
+    top: Path,
+    *,
+    remote: bool = False,
+    has_attributes: bool = False,
+    has_acls: bool = False,
+    has_links: bool = False,
 ) -> None:
     """Check that real runs do what the plan in memory does, and that a second run writes nothing."""
     rng = random.Random(seed)
     others = random.Random(~seed) if remote else None
-    world = RealWorld(top, others, has_attributes=has_attributes, has_acls=has_acls)
+    world = RealWorld(top, others, has_attributes=has_attributes, has_acls=has_acls, has_links=has_links)
     populate(world)
     world.run_real(replace(QUICK, checksum=True))
     for _ in range(4):
@@ -63,6 +78,8 @@ def history_beside_memory(
             things = world.disks[side].items()
             sets = {path: thing.attributes for path, thing in things if thing.attributes}
             assert attributes_in(world.tops[side]) == sets
+            if has_links:
+                assert ties_in(world.tops[side]) == world.ties_at(side)
         assert conflicts_of(events) == {each[:2] for each in plan.conflicts}
         world.run_real()  # what the last one read, this one knows
         before = [every_stat(top) for top in world.tops]
@@ -248,6 +265,7 @@ def history_with_kills(
     remote: bool = False,
     has_attributes: bool = False,
     has_acls: bool = False,
+    has_links: bool = False,
     kill: Kill = killed_run,
 ) -> None:
     """Check that no content is lost that both sides did not have in common, or that no user dismissed.
@@ -257,7 +275,14 @@ def history_with_kills(
     """
     rng = random.Random(seed)
     others = random.Random(~seed) if remote else None
-    world = RealWorld(top, others, has_times=loses, has_attributes=has_attributes, has_acls=has_acls)
+    world = RealWorld(
+        top,
+        others,
+        has_times=loses,
+        has_attributes=has_attributes,
+        has_acls=has_acls,
+        has_links=has_links,
+    )
     populate(world)
     world.run_real()
     lives = Lives(world)
@@ -276,6 +301,12 @@ def history_with_kills(
     _, events = world.run_real()
     lives.check()
     names = {path for path, _ in conflicts_of(events)}
+    for ties in map(ties_in, world.tops) if has_links else ():
+        # Nothing is done to a file that has a name in conflict.
+        numbers = {
+            number for path, number in ties.items() if any(path == at or is_below(path, at) for at in names)
+        }
+        names |= {path for path, number in ties.items() if number in numbers}
     left, right = (
         {
             path: (row, sets.get(path))
@@ -286,6 +317,8 @@ def history_with_kills(
     )
     assert left == right
     assert not problems_of(events)
+    if has_links and not names:
+        assert ties_in(world.tops[LEFT]) == ties_in(world.tops[RIGHT])
 
 
 def adopt(world: RealWorld) -> None:

@@ -15,6 +15,7 @@ from rdc.uniting.attributes import AttributeSets
 from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UniteReport
 from rdc.uniting.rows import DIRECTORY, FILE, LEFT, RIGHT, SYMLINK
 from rdc.uniting.run import unite
+from rdc.uniting.ties import grouped
 from tests.uniting.pure_world import Disk, World, all_sets
 from tests.uniting.remote_runs import Wrap, unite_in_turns
 
@@ -60,6 +61,15 @@ def attributes_in(top: Path, sets: AttributeSets | None = None) -> dict[bytes, b
     return found
 
 
+def ties_in(top: Path) -> dict[bytes, int]:
+    """The names below a directory that share a file."""
+    files: dict[int, list[bytes]] = {}
+    for path, (kind, _, _) in snapshot(top).items():
+        if kind == FILE:
+            files.setdefault(os.lstat(os.path.join(os.fsencode(top), path)).st_ino, []).append(path)
+    return grouped(files.values())
+
+
 def every_stat(top: Path) -> dict[str, tuple[int, ...]]:
     """What tells whether anything was written below a directory, the state included."""
     found: dict[str, tuple[int, ...]] = {}
@@ -82,9 +92,12 @@ class RealWorld(World):
         has_times: bool = False,
         has_attributes: bool = False,
         has_acls: bool = False,
+        has_links: bool = False,
     ) -> None:
         """`remote`: runs are as between two machines, and it chooses which side dials."""
-        super().__init__(has_times=has_times, has_attributes=has_attributes, has_acls=has_acls)
+        super().__init__(
+            has_times=has_times, has_attributes=has_attributes, has_acls=has_acls, has_links=has_links
+        )
         self.remote = remote
         self.tops = (top / "left", top / "right")
         for each in self.tops:
@@ -163,6 +176,27 @@ class RealWorld(World):
             os.rename(self.at(side, old), self.at(side, new))
             self.refresh()
 
+    def tie(self, side: int, path: bytes, other: bytes) -> None:
+        before = dict(self.disks[side])
+        super().tie(side, path, other)
+        if self.disks[side] != before:
+            real = self.at(side, path)
+            if os.path.lexists(real) and os.lstat(real).st_ino != os.lstat(self.at(side, other)).st_ino:
+                os.unlink(real)
+            if not os.path.lexists(real):
+                os.link(self.at(side, other), real)
+            self.refresh()
+
+    def part(self, side: int, path: bytes) -> None:
+        before = dict(self.disks[side])
+        super().part(side, path)
+        if self.disks[side] != before:
+            real = Path(os.fsdecode(self.at(side, path)))
+            aside = real.with_name("aside")
+            shutil.copy2(real, aside)
+            aside.replace(real)
+            self.refresh()
+
     def refresh(self) -> None:
         """Give the entries in memory the inode numbers of those on disk, and the ancestor as well."""
         for side, disk in enumerate(self.disks):
@@ -195,7 +229,9 @@ class RealWorld(World):
         wrap: Wrap | None = None,
     ) -> UniteReport:
         left, right = self.tops[::-1] if exchanged else self.tops
-        options = with_fields(options, xattrs=self.has_attributes, acls=self.has_acls)
+        options = with_fields(
+            options, xattrs=self.has_attributes, acls=self.has_acls, hard_links=self.has_links
+        )
         if self.remote is None:
             return unite(os.fsencode(left), os.fsencode(right), options, report)
         near = self.remote.randrange(2)

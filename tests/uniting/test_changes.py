@@ -16,7 +16,7 @@ from rdc import (
     Prefer,
 )
 from rdc.files.root.root import Root
-from rdc.uniting.plan import _Merge
+from rdc.uniting.plan import Merge
 from rdc.uniting.rows import TICK_NS, clock_of
 from tests.uniting.pairs import QUICK, Pair
 from tests.uniting.real_world import every_stat
@@ -175,13 +175,13 @@ def test_a_run_without_changes_takes_no_step_for_each_entry(
 
 def test_a_run_without_conflicts_decides_each_path_once(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
-    visit = _Merge._visit
+    visit = Merge._visit
 
-    def counted(self: _Merge, path: bytes, *nodes: Any) -> bool:
+    def counted(self: Merge, path: bytes, *nodes: Any) -> bool:
         seen.append(path)
         return visit(self, path, *nodes)
 
-    monkeypatch.setattr(_Merge, "_visit", counted)
+    monkeypatch.setattr(Merge, "_visit", counted)
     for name in ("a", "d/b", "d/e/c"):
         pair.both(name, "text")
         os.chmod(pair.left / name, 0o600)

@@ -148,7 +148,7 @@ def test_both_versions_get_names_and_no_copy_of_a_copy(torn: Pair) -> None:
 def test_a_kill_after_a_version_got_its_name_moves_nothing_else(
     torn: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def only_the_rename(self: Steps, plan: Plan) -> None:
+    def only_the_rename(self: Steps, plan: Plan, _files: object) -> None:
         (rename,) = (each for each in plan.steps if isinstance(each[1], Rename))
         self._do(*rename)
         raise KeyboardInterrupt

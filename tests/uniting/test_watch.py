@@ -44,6 +44,27 @@ def watching(line: Line | None, tmp_path: Path) -> UniteWatching:
     return UniteWatching(left, right, place=tmp_path, line=line)
 
 
+def test_hard_links_are_followed(line: Line | None, tmp_path: Path) -> None:
+    left, right = tmp_path / "left", tmp_path / "far" / "right"
+    for top in (left, right):
+        top.mkdir()
+    (left / "old").write_text("old")
+    watching = UniteWatching(left, right, "--hard-links", place=tmp_path, line=line)
+
+    def are_one(top: Path) -> bool:
+        return (top / "tied").exists() and (top / "tied").samefile(top / "old")
+
+    with watching.running():
+        watching.wait_texts("old", "old")
+        os.link(left / "old", left / "tied")
+        eventually(lambda: are_one(right), lambda: watching.story)
+        (right / "tied").unlink()
+        (right / "tied").write_text("a file of its own")
+        watching.wait_texts("tied", "a file of its own")
+        assert not are_one(left)
+        assert not are_one(right)
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_both_sides_are_followed_conflicts_named_once_and_the_end_is_clean(

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, same_entry
-from rdc.files.base.metadata import Expected, identity_of, stat_entry
+from rdc.files.base.metadata import EntryCheck, Expected, identity_of, stat_entry
 from rdc.files.base.paths import PARTS_NAME, is_reserved, is_temporary
 from rdc.files.base.syscalls import share_of_descriptors
 from rdc.files.base.taking_names import flush, is_refused, sync_directory, sync_file_systems
@@ -730,7 +730,7 @@ def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
             if root.writes.undo is not None and is_temporary(name):
                 root.writes.undo.entering(path, directory.fd)
             try:
-                removed += _sweep_one(name, directory.fd)
+                removed += _sweep_one(name, directory.fd, root.check)
             except OSError:
                 continue
     return removed
@@ -775,8 +775,9 @@ def _remove_directory(name: bytes, directory: int) -> None:
         os.rmdir(name, dir_fd=directory)
 
 
-def _sweep_one(name: bytes, directory: int) -> bool:
-    """Remove one stale temporary; return whether it was removed. Raises OSError if it stays."""
+def _sweep_one(name: bytes, directory: int, check: EntryCheck) -> bool:
+    """Remove one stale temporary; return whether it was removed. `check` hears of a file that keeps other
+    names. Raises OSError if it stays."""
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not is_own_temporary(name, found, os.fstat(directory)):
         return False
@@ -800,6 +801,8 @@ def _sweep_one(name: bytes, directory: int) -> bool:
         if not (same_entry(now, opened) and is_own_temporary(name, opened, os.fstat(directory))):
             return False
         os.unlink(name, dir_fd=directory)
+        if opened.st_nlink > 1:
+            check.note_named(identity_of(opened), os.fstat(fd))
         return True
     finally:
         os.close(fd)

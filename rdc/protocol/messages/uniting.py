@@ -129,12 +129,17 @@ class Subject(IntEnum):
     """Answerer, after GIVE and right after OUTCOME: which of them it did not set."""
     HAVE = 22
     """Dialler, right before AGREE where extended attributes take part: those that both sides have."""
+    LINKS = 23
+    """Answerer, after ROWS and SETS where hard links may take part: those of its tree."""
+    TIED = 24
+    """Dialler, right before AGREE where hard links take part: those that both sides have."""
 
 
 BY_DIALLER = frozenset(
     {
         *(Subject.TELL, Subject.CONTENTS, Subject.STEPS, Subject.AGREE, Subject.CLOSE, Subject.TRY),
         *(Subject.MEET, Subject.WATCH, Subject.EDGES, Subject.READ, Subject.GIVE, Subject.HAVE),
+        Subject.TIED,
     }
 )
 

@@ -334,9 +334,9 @@ RULE_PARTS = "rule_parts"
 """The name that an Open needs if its filter rules follow it as Rules messages. It has no value."""
 
 
-UNITED_XATTRS, UNITED_ACLS = "united_xattrs", "united_acls"
-"""The names that an Open needs if extended attributes or ACLs take part where trees are united. They have no
-value."""
+UNITED_XATTRS, UNITED_ACLS, UNITED_LINKS = "united_xattrs", "united_acls", "united_links"
+"""The names that an Open needs if extended attributes, ACLs or hard links take part where trees are united.
+They have no value."""
 
 
 class NamedValues(Record):

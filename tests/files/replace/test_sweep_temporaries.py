@@ -38,6 +38,18 @@ def test_a_sweep_takes_what_is_stale_and_nothing_else(root: Root, tmp_path: Path
     assert root.list(b"").names == (b"file",)
 
 
+def test_a_file_that_loses_a_temporary_name_is_still_the_one_listed(root: Root, tmp_path: Path) -> None:
+    """A kill may leave a link without its name. Its file is known by its other names."""
+    (tmp_path / "file").write_bytes(b"text")
+    left = tmp_path / os.fsdecode(temporary_name(b"file"))
+    left.hardlink_to(tmp_path / "file")
+    listed = root.identity(b"file")
+    assert sweep_temporaries(root, b"", [os.fsencode(left.name)]) == 1
+    now = root.identity(b"file")
+    assert now.ctime_ns != listed.ctime_ns
+    assert root.check.is_still(listed, now)
+
+
 def test_what_a_killed_trial_left_goes_once_nobody_has_it(root: Root, tmp_path: Path) -> None:
     """And nothing goes that no trial makes, or that a trial is at work in."""
     left, others, large, live = (tmp_path / os.fsdecode(temporary_name(b"trial")) for _ in range(4))

@@ -220,6 +220,7 @@ complete -c rdc -n '__fish_seen_subcommand_from unite' -s c -l checksum -d 'comp
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l unit -x -d 'handle directories of this NAME as one (.git always is); repeatable'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -s X -l xattrs -d 'sync extended attributes (user.*), too'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -s A -l acls -d 'sync POSIX ACLs, too'
+complete -c rdc -n '__fish_seen_subcommand_from unite' -s H -l hard-links -d 'sync hard links, too: names of one file stay one file'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l no-fsync -d 'do not fsync: faster, but a power failure may lose what this run wrote'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l watch -d 'keep running: sync again after each change, until Ctrl-C or SIGTERM'
 complete -c rdc -n '__fish_seen_subcommand_from unite' -l rescan -x -d 'with --watch: run at least every SECONDS (default: 600; 0: only after events)'

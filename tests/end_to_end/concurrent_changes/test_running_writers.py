@@ -46,8 +46,9 @@ def make_trees(place: Path, rng: random.Random, state: str) -> list[str]:
         os.utime(wanted, ns=(stamp, stamp))
         if state != "new":
             held.write_bytes(rng.randbytes(50) + content[50:] if state == "changed" else content)
-        if state in ("equal", "other modes"):
-            os.utime(held, ns=(stamp, stamp))
+            # Never the time at which it is made: a writer that begins in the same tick would give its file that.
+            time_held = stamp if state in ("equal", "other modes") else stamp + 1_000_000_000
+            os.utime(held, ns=(time_held, time_held))
         if state == "other modes":
             held.chmod(0o600)
     return names

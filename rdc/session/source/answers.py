@@ -313,6 +313,12 @@ class FileAnswers:
         if likely is not None:
             yield Send(likely, round_)
 
+    def forget_told(self) -> None:
+        """Note that the destination drops what came of blocks unasked, as it does with a tree that it asks to
+        be listed again."""
+        if self._bundles is not None:
+            self._bundles.forget_told()
+
     def answer(self, message: messages.Message, round_: int) -> Conversation[None]:
         """Answer one request. Raises ProtocolError for messages that are no request about files."""
         send = self._senders.get(type(message))

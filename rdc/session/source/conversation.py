@@ -218,6 +218,8 @@ class Source:
         elif isinstance(message, RowsRequest):
             yield from self._description.send_rows(message, round_)
         elif isinstance(message, Describe) and message.whole:
+            if self._answers is not None:
+                self._answers.forget_told()
             yield from self._description.send_listing(round_, self._poll)
         elif isinstance(message, Landed):
             yield from self._remove(message, round_)

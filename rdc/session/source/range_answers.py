@@ -337,6 +337,10 @@ class BundleAnswers:
             at += length
         return LikelyBlocks(tuple(sorted(self._told)), b"".join(prints))
 
+    def forget_told(self) -> None:
+        """Forget what `tell_blocks` told: from now on answers have the fingerprints of all files."""
+        self._told = frozenset()
+
     def describe(self, request: BundleRequest, manifest: Manifest) -> BundleAnswer:
         """Read, sign and remember a bundle. Raises ProtocolError for a wrong number, entries that are no
         regular files, and sizes that no bundle may have."""

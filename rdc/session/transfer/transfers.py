@@ -276,11 +276,11 @@ class Transfers:
                 self.deltas().add(file)
             self.deltas().described(trees, width)
         if blocks is not None:
+            # All are noted, those that have no way yet as well: the source repeats none in an answer.
+            self.bundles().described(blocks)
             chosen = self._release(set(blocks.files))
-            if chosen:
-                self.bundles().described(blocks)
-                for file, size in zip(chosen, self._context.manifest.sizes_of(chosen), strict=True):
-                    self.bundles().add(file, size)
+            for file, size in zip(chosen, self._context.manifest.sizes_of(chosen), strict=True):
+                self.bundles().add(file, size)
 
     def _release(self, files: AbstractSet[int]) -> list[int]:
         """Take back those of `files` whose way is not chosen yet."""

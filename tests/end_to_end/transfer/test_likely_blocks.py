@@ -16,6 +16,7 @@ from rdc.session.destination.comparison import ManifestComparison
 from rdc.session.runtime.commands import Send
 from rdc.session.source import answers as file_answers_module
 from rdc.session.source.tree_description import LIKELY_SHARE, Description, LikelyFiles
+from rdc.session.transfer.content_checks import ContentChecks
 from tests.support.running.delta_sync import counts, edited, text
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.trees.trees import LONG_AGO, File, describe, litter, read_tree, tree, write_tree
@@ -208,3 +209,17 @@ def test_blocks_that_do_not_fit_the_files_end_the_session(
     with pytest.raises((ProtocolError, RuntimeError)):
         sync_in_turns(source, destination)
     assert read_tree(destination) == before
+
+
+@DIALLERS
+def test_blocks_of_files_whose_contents_are_being_checked(
+    dialler: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bundles are then asked for after the checks, and their answers have no fingerprints either."""
+    monkeypatch.setattr(ContentChecks, "release", lambda *_: [])
+    same_size = {name: File(b"#" + text(i, 1_499 + 40 * i), mtime_ns=LATER) for i, name in enumerate(OLD)}
+    source, destination = places(tmp_path, {**OLD, **{name: same_size[name] for name in CHANGED}})
+    run = sync_in_turns(source, destination, dialler=dialler)
+    check(source, destination)
+    assert counts(run)["LikelyBlocks"] == 1
+    assert counts(run)["BundleRequest"] >= 1

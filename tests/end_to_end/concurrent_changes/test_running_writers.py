@@ -46,7 +46,7 @@ def make_trees(place: Path, rng: random.Random, state: str) -> list[str]:
         os.utime(wanted, ns=(stamp, stamp))
         if state != "new":
             held.write_bytes(rng.randbytes(50) + content[50:] if state == "changed" else content)
-            # Never the time at which it is made: a writer that begins in the same tick would give its file that.
+            # Never the time at which it is made, which a writer of that tick gives its file, too.
             time_held = stamp if state in ("equal", "other modes") else stamp + 1_000_000_000
             os.utime(held, ns=(time_held, time_held))
         if state == "other modes":

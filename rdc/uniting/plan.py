@@ -880,8 +880,7 @@ class Merge:
                 if before.content != after.content:
                     self._write(loser, where, after._replace(mode=mode), before, returns=False)
                 else:
-                    alike = kept.alike(before.mtime_ns, after.mtime_ns)
-                    time = before.mtime_ns if alike else after.mtime_ns
+                    time = before.mtime_ns if kept.alike(before.mtime_ns, after.mtime_ns) else after.mtime_ns
                     self._set(where, loser, before, mode, time, after.attributes)
                 self._settle(where, after, after.mode, after.mtime_ns, self._agreed(after))
                 todo += [(where + b"/" + name, _kid(old, name), _kid(new, name)) for name in _names(old, new)]

@@ -11,7 +11,7 @@ import pytest
 
 from rdc.errors import ExitCode
 from tests.support.running.churn import Churn
-from tests.support.running.watching import DaemonLine, ShellLine, Watching, small_tree
+from tests.support.running.watching import DaemonLine, ShellLine, Watching, eventually, small_tree
 
 LINES = ["to a daemon", "from a daemon", "from a shell"]
 
@@ -47,7 +47,11 @@ def test_churn_ends_in_equal_trees(watching: Watching) -> None:
         Churn(watching.source, 1).run(150)
         watching.wait_equal()
         # The trees are equal before the turn that made them so is told of.
-        watching.wait("in_step", 1)
+        files = sum(path.is_file() and not path.is_symlink() for path in watching.source.rglob("*"))
+        eventually(
+            lambda: len(told := watching.named("in_step")) > 1 and told[-1]["files"] == files,
+            lambda: f"{files} files: {watching.story}",
+        )
         assert not watching.named("error"), str(watching.named("error"))
         assert watching.named("disconnected") == []
         assert watching.stop() == 0
@@ -56,7 +60,6 @@ def test_churn_ends_in_equal_trees(watching: Watching) -> None:
     assert last["event"] == "stopped"
     assert last["turns"] == len(turns) > 1
     assert [event["whole"] for event in turns].count(True) == 1
-    files = sum(path.is_file() and not path.is_symlink() for path in watching.source.rglob("*"))
     assert turns[-1]["files"] == files
     assert sum(turn["changed"] for turn in turns) == last["changed"] > 20
     assert last["bytes_sent"] + last["bytes_received"] >= sum(

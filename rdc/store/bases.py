@@ -48,8 +48,8 @@ SKIPPING = 4
 of a database decodes 4.5 times its bytes, not 6.8 times, and the 20 days take a tenth more bytes."""
 
 STEPPING = 10
-"""The same in a published store, where only each tenth generation skips: whoever follows it fetches what lies
-below that one, which cannot be avoided for ever as no chain is longer than DEPTH_MOST."""
+"""The base of these digits in a published store, where only each tenth generation skips: whoever follows it
+fetches what lies below that one, which cannot be avoided for ever as no chain is longer than DEPTH_MOST."""
 
 _WHOLE_SHARE, _WHOLE_BYTES = 1.25, 32 << 10
 """Candidates with at most this share of the content's bytes and that many more are all taken. Most files have
@@ -97,9 +97,9 @@ class Bases(Record):
 
     keys: tuple[bytes, ...]
     generation: int
-    """Of the delta."""
+    """The generation of the delta."""
     depth: int
-    """Of the delta."""
+    """The depth of the delta: how many others it needs, one after another."""
 
 
 class _Candidate(Record):

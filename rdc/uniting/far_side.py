@@ -403,7 +403,7 @@ class _FarSide:
         agreed = self._ancestor.attributes(self._sets.kinds) if self._sets is not None else None
         self._common = Common((table, table), agreed)
         doubts = bool(self._plans or generation in meet.plans or related.notice)
-        # What it can have no hard links of has to be told, too.
+        # A file system without hard links has to be told of, too.
         as_before = not self._invited.hard_links or self._ties == self._ancestor.ties
         as_before = as_before and self._attributes_are_as(self._ancestor)
         if not doubts and self._listed.is_as(self._ancestor) and as_before:

@@ -1,4 +1,4 @@
-"""What a plan does about hard links: it decides which names are one file once the run is done, and replaces
+"""The hard links of a plan: it decides which names are one file once the run is done, and replaces
 steps by those that make it so. Pure but for two questions about a file system.
 
 Loaded by runs that were asked for them. Contents, permissions, times and attributes are decided before, path
@@ -286,7 +286,7 @@ class _SideTying:
 
     def run(self) -> None:
         """Replace steps of the side by those that make its links."""
-        # What is decided of a name apart from a conflict is to differ from the names in it.
+        # The file of a name in conflict is left to that name: the decided names go to other files.
         taken: set[object] = {
             self._files[path]
             for path in self._tying.open

@@ -143,7 +143,7 @@ class NearMeeting(Deciding):
         self._own_ties: dict[bytes, int] | None = None
         """This side's names that share a file; None: hard links take no part."""
         self._far_ties: dict[bytes, int] | None = None
-        """Those of the other side; None: it can have none, or has not told them."""
+        """The other side's names that share a file; None: it can have none, or has not told them."""
         self._secret = os.urandom(16)
         self._has_begun = False
         self._edges: frozenset[bytes] | None = None

@@ -120,7 +120,7 @@ class RootState:
         self.id: bytes | None = None
         """None: the root has none yet, or it is a copy of another one."""
         self.damage = ""
-        """What is wrong with the file of the id, which costs the pair its ancestor; "" if nothing is."""
+        """The fault of the file of the id, by which the pair loses its ancestor; "" for none."""
         self.clock = PROCESS_CLOCK
         """The clock of the file system, once the lock is taken."""
         try:

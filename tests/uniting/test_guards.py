@@ -192,7 +192,7 @@ def test_a_file_system_that_fails_statfs_is_written_to(pair: Pair, monkeypatch: 
         raise OSError(5, "Input/output error")
 
     room(monkeypatch, 0, 0, {})
-    monkeypatch.setattr(guards.os, "fstatvfs", failing)  # type: ignore[attr-defined]
+    monkeypatch.setattr(guards.os, "fstatvfs", failing)  # type: ignore[attr-defined] # the stand-in of `room`
     (pair.left / "new").write_bytes(b"new")
     assert pair.unite().exit is ExitCode.OK
     assert pair.texts("new") == ["new", "new"]

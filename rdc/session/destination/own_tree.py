@@ -244,9 +244,9 @@ class LikelyFiles(Record):
     """Files that the source describes unasked."""
 
     trees: tuple[int, ...] = ()
-    """Those whose trees come."""
+    """The files whose trees come."""
     blocks: LikelyBlocks | None = None
-    """Those whose blocks came."""
+    """The message with the blocks of files, if one came."""
 
 
 def receive_likely(events: EventRelay) -> Conversation[LikelyFiles]:

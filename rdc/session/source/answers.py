@@ -314,8 +314,8 @@ class FileAnswers:
             yield Send(likely, round_)
 
     def forget_told(self) -> None:
-        """Note that the destination drops what came of blocks unasked, as it does with a tree that it asks to
-        be listed again."""
+        """Note that the destination dropped the blocks that were sent unasked. It does so when it asks for
+        the whole listing again."""
         if self._bundles is not None:
             self._bundles.forget_told()
 

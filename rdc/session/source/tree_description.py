@@ -329,9 +329,9 @@ class LikelyFiles(Record):
     """Files that the destination is expected to ask for next."""
 
     trees: tuple[int, ...] = ()
-    """Those whose trees are sent."""
+    """The files whose trees are sent."""
     blocks: tuple[int, ...] = ()
-    """Those whose blocks are described, to be compared in bundles."""
+    """The files whose blocks are described, to be compared in bundles."""
 
 
 class Description:
@@ -546,8 +546,8 @@ class Description:
         """Return files among the rows that were sent whose mtime is later than `newest`, the newest that the
         destination has there; None if they are too many. The smallest ones have no trees: they come whole.
 
-        `blocks`: the destination takes the blocks of files, which are then so many that it compares them in
-        bundles."""
+        `blocks`: the destination accepts blocks of files. They are chosen only where there are so many files
+        that it compares them in bundles."""
         found: dict[int, int] = {}
         at_source, manifest = self._preserved.at_source, self.manifest
         most = LIKELY_FILES + BUNDLE_FILES

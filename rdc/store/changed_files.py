@@ -45,7 +45,7 @@ BATCH_BYTES = 8 << 20
 BATCH_FILES = 4096
 
 SIMILAR_BYTES = 2 << 10
-"""Bytes of a new file for which a similar one of the last snapshot is looked for."""
+"""Bytes of a new file for which a similar one of the old tree is looked for."""
 
 SIMILAR_MATCHES = 4
 """Equal traits of 12 that make a file similar enough to be worth a try."""
@@ -110,7 +110,7 @@ class WaitingDirectory:
 
     def __init__(self, walked: WalkedDirectory, groups: dict[int, int], old: DirectoryRows | None) -> None:
         """Take `groups`: the number of the group of hard links of each row that is in one. `old`: the
-        directory at this path in the last snapshot."""
+        directory at this path in the tree that the put walks beside."""
         self.walked = walked
         self.names = strings(walked.listing.names)
         self.columns = identity_columns(walked)
@@ -160,15 +160,21 @@ class ChangedFiles:
         self._check_stop = check_stop
         self._deltas = deltas
         self._similar: _SimilarFiles | None = None
+        self._stands_in = False
         self._batch: list[tuple[WaitingDirectory, int]] = []
         self._batch_bytes = 0
         self._linked: dict[int, FileRef] = {}
         """Contents of files with several names, by their group."""
         self.files_read = self.bytes_read = 0
 
-    def take_old(self, tree: SnapshotTree) -> None:
-        """Look for similar files in this tree."""
+    def take_old(self, tree: SnapshotTree, *, stands_in: bool) -> None:
+        """Look for similar files in this tree.
+
+        `stands_in`: it is the last state of the same directory, so the snapshot may have its row of a file
+        that cannot be read.
+        """
         self._similar = _SimilarFiles(tree)
+        self._stands_in = stands_in
 
     def queue(self, waiting: WaitingDirectory) -> None:
         """Queue the files with content of a directory that have no ref yet."""
@@ -336,7 +342,7 @@ class ChangedFiles:
     def _fail(self, waiting: WaitingDirectory, row: int, error: RdcError) -> None:
         """Report a file that cannot be read, and take its row of the last snapshot or leave it out."""
         path = join(waiting.path, waiting.names[row])
-        ref = _old_ref(waiting, row)
+        ref = _old_ref(waiting, row) if self._stands_in else None
         waiting.is_as_walked = False
         if ref is None or waiting.old is None or self._root.kind(path) is not Kind.FILE:
             waiting.left_out.add(row)
@@ -384,7 +390,7 @@ def _state(waiting: WaitingDirectory, row: int) -> tuple[int, int, int, int, int
 
 
 def _old_ref(waiting: WaitingDirectory, row: int) -> FileRef | None:
-    """Return the content of the file that the last snapshot has in this row's place."""
+    """Return the content of the file that the old tree has in this row's place."""
     old = waiting.old
     if old is None:
         return None
@@ -402,7 +408,7 @@ def _kept_traits(traits: bytes, size: int) -> bytes:
 
 
 class _SimilarFiles:
-    """The files of the last snapshot by their traits. Its tree is read when the first is asked for."""
+    """The files of the old tree by their traits. It is read when the first is asked for."""
 
     def __init__(self, tree: SnapshotTree) -> None:
         self._tree = tree

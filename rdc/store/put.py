@@ -1,5 +1,8 @@
 """`rdc store put`: walk a directory beside the newest snapshot of its series, and store what is new.
 
+The first snapshot of a series is walked beside one of another series, for its content alone: releases are
+often put under names of their own.
+
 A directory is not looked at further if its entries have the inodes, times and sizes that the last put saw
 (rdc.store.notes). In the others, a file is not read if its size and mtime are those of the last snapshot and
 the catalog still knows its root. Everything else is read, cut and looked up (rdc.store.changed_files).
@@ -38,7 +41,7 @@ from rdc.store.place import PackStore, make_store
 from rdc.store.publish import is_published, publish
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions, StoreReport
-from rdc.store.snapshot_tree import SnapshotTree
+from rdc.store.snapshot_tree import SnapshotTree, top_names
 from rdc.store.snapshots import Snapshot, check_series
 from rdc.store.tree_rows import (
     LIST_PARAMS,
@@ -61,6 +64,9 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter, StopSignal
 
 EMPTY = StreamRef(0, 0, b"")
+
+OTHER_SERIES = 16
+"""Series whose newest snapshots are looked at before the first snapshot of another one."""
 
 
 def put(
@@ -164,6 +170,8 @@ class _Put:
             if own:
                 self._check_emptied(own[-1])
                 self._take_old(own[-1])
+            else:
+                self._take_alike(readable.snapshots)
             before = self._errors
             self._walk()
             tree = self._put_tree()
@@ -208,13 +216,8 @@ class _Put:
         """
         if self._options.force_empty or not last.entries:
             return
-        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._root.fileno())
-        try:
-            with os.scandir(fd) as entries:
-                if next(entries, None) is not None:
-                    return
-        finally:
-            os.close(fd)
+        if self._top_names():
+            return
         had = "1 entry" if last.entries == 1 else f"{last.entries:,} entries"
         raise FileError(
             self._root.label,
@@ -223,6 +226,17 @@ class _Put:
             code=ExitCode.FILE_IO,
         )
 
+    def _top_names(self) -> set[bytes]:
+        """Return the names in the directory. Raises FileError."""
+        try:
+            fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._root.fileno())
+            try:
+                return {*map(os.fsencode, os.listdir(fd))}
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self._root.failure(error, b"", "list") from error
+
     def _take_old(self, snapshot: Snapshot) -> None:
         """Walk beside the tree of this snapshot, unless it is damaged: then everything is read again."""
         try:
@@ -230,9 +244,29 @@ class _Put:
         except FileError as error:
             self._problem(Problem(error.code, error.path_bytes, f"{error}; every file is read again"))
         else:
-            self._changed.take_old(self._old)
+            self._changed.take_old(self._old, stands_in=True)
             if not self._options.heal:
                 self._seen.take(snapshot)
+
+    def _take_alike(self, snapshots: Sequence[Snapshot]) -> None:
+        """Walk beside a tree of another series, whose top directory has the most names of this one.
+
+        What was not changed since is found by the catalog, so it is content of this directory as well. No
+        other row of that tree gets into the snapshot. Of damaged ones, `verify` tells.
+        """
+        newest = {snapshot.series: snapshot for snapshot in snapshots}
+        names = self._top_names()
+        found: list[tuple[int, int, SnapshotTree]] = []
+        for snapshot in sorted(newest.values(), key=lambda one: -one.number)[:OTHER_SERIES]:
+            try:
+                shared = len(names.intersection(top_names(self._reader, snapshot)))
+                if not found or shared > found[0][0]:
+                    found = [(shared, snapshot.number, SnapshotTree(self._reader, snapshot))]
+            except FileError:
+                continue
+        if found:
+            self._old = found[0][2]
+            self._changed.take_old(self._old, stands_in=False)
 
     def _report(self, number: int, series: bytes) -> StoreReport:
         return StoreReport(
@@ -430,7 +464,7 @@ class _Put:
         )
 
     def _put_tree(self) -> StreamRef:
-        """Store the tree, against that of the last snapshot."""
+        """Store the tree, against the old one."""
         old = self._old
         if old is not None and not self._tree and self._waiting == [_Unchanged(0, len(old))]:
             self._seen.keep(0, len(old))

@@ -13,6 +13,7 @@ from blake3 import blake3
 from rdc.errors import FileError
 from rdc.lean.typed import TypeVar
 from rdc.limits import PATH_BYTES
+from rdc.model.entries import strings
 from rdc.store.directory import KEY_BYTES
 from rdc.store.pack_file import damaged
 from rdc.store.reader import check_list
@@ -319,6 +320,26 @@ class SnapshotTree:
     def _damaged(self, found: str) -> FileError:
         shown = self.reader.store.shown(b"snapshots/%d" % self.snapshot.number)
         return damaged(shown, "the directories of a tree", found)
+
+
+def top_names(reader: StoreReader, snapshot: Snapshot) -> tuple[bytes, ...]:
+    """Return the names in the top directory of a snapshot, without opening its whole tree.
+
+    Raises FileError if it is damaged.
+    """
+    stream = StoredStream(reader, snapshot.tree)
+    if not stream.size:
+        return ()
+    shown = reader.store.shown(b"snapshots/%d" % snapshot.number)
+    if stream.size < _PATH_AT:
+        raise damaged(shown, "a top directory", f"{stream.size} bytes")
+    (length,) = LENGTH.unpack(stream.pread(0, LENGTH.size))
+    if length > min(RECORD_BYTES, stream.size - LENGTH.size):
+        raise damaged(shown, "a top directory", f"a record of {length} bytes")
+    try:
+        return tuple(strings(decode_rows(stream.pread(LENGTH.size, length)).listing.names))
+    except ValueError as error:
+        raise damaged(shown, "a top directory", str(error)) from error
 
 
 def _leads_out(path: bytes) -> bool:

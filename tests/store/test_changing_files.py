@@ -12,6 +12,7 @@ import pytest
 import rdc
 from rdc.errors import ExitCode, FileChangedError
 from rdc.files.root.source_file import SourceFile
+from rdc.store.records import StoreOptions
 from rdc.store.writer import StoreWriter
 from tests.support.store.stores import Problems, put_tree, read_alone
 
@@ -79,6 +80,20 @@ def test_a_file_that_keeps_changing_keeps_the_last_snapshots_row(
     read_alone(tmp_path / "st", 2, tmp_path / "out")
     assert (tmp_path / "out" / "large").read_bytes() == LARGE
     assert (tmp_path / "out" / "large").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_a_file_that_keeps_changing_does_not_take_the_row_of_another_series(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = Problems()
+    put_tree(source, tmp_path / "st", StoreOptions(name="another"))
+    (source / "large").write_bytes(LARGE[::-1] + b"longer")
+    changing(monkeypatch, 99)
+    report = put_tree(source, tmp_path / "st", problems=problems)
+    assert report.exit is ExitCode.VANISHED
+    assert problems.texts == ["large: changed while it was read; it is not in the snapshot"]
+    read_alone(tmp_path / "st", 2, tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == ["other"]
 
 
 def after_listing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:

@@ -17,13 +17,14 @@ from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
-from rdc.store.directory import split_keys
+from rdc.store.directory import KEY_BYTES, split_keys
 from rdc.store.place import PackStore
 from rdc.store.put import put
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions
 from rdc.store.snapshot_tree import SnapshotTree
-from tests.support.store.stores import Problems, put_tree, read_alone, state_of
+from rdc.store.tree_rows import StreamRef
+from tests.support.store.stores import Problems, put_tree, read_alone, state_of, write_snapshot
 
 NOISE = random.Random(5).randbytes(9_000_000)
 TEXT = b"".join(b"line %d of a text\n" % number for number in range(20_000))
@@ -45,6 +46,14 @@ def restored(store: Path, number: int, tmp_path: Path) -> dict[str, object]:
     destination = tmp_path / f"restored-{number}"
     read_alone(store, number, destination)
     return state_of(destination)
+
+
+def scatter(path: Path) -> None:
+    """Change a file everywhere, so that each of its chunks is another."""
+    scattered = bytearray(path.read_bytes())
+    for at in range(0, len(scattered), 600_000):
+        scattered[at] ^= 1
+    path.write_bytes(scattered)
 
 
 def test_a_directory_that_lost_all_its_entries_is_not_mounted(source: Path, tmp_path: Path) -> None:
@@ -172,11 +181,8 @@ def test_a_small_change_is_stored_as_a_delta(source: Path, tmp_path: Path) -> No
 def test_a_renamed_and_changed_file_finds_the_old_one(source: Path, tmp_path: Path) -> None:
     store = tmp_path / "st"
     put_tree(source, store)
-    (source / "docs" / "deep" / "noise").unlink()
-    scattered = bytearray(NOISE)
-    for at in range(0, len(scattered), 600_000):
-        scattered[at] ^= 1
-    (source / "elsewhere").write_bytes(scattered)
+    os.rename(source / "docs" / "deep" / "noise", source / "elsewhere")
+    scatter(source / "elsewhere")
     report = put_tree(source, store)
     assert report.stored < 30_000
 
@@ -242,6 +248,41 @@ def test_series_have_their_own_newest_tree_and_share_chunks(source: Path, tmp_pa
     report = put_tree(source, store, StoreOptions(name="two"))
     assert report.number == 2
     assert report.stored == 0
+
+
+def test_releases_under_names_of_their_own_are_deltas(source: Path, tmp_path: Path) -> None:
+    one_series, two_series = tmp_path / "one", tmp_path / "two"
+    put_tree(source, one_series)
+    put_tree(source, two_series, StoreOptions(name="v1"))
+    scatter(source / "docs" / "deep" / "noise")
+    os.rename(source / "docs" / "text", source / "docs" / "renamed")
+    report = put_tree(source, two_series, StoreOptions(name="v2"))
+    assert report.stored < 30_000
+    assert abs(report.stored - put_tree(source, one_series).stored) < 200
+    assert restored(two_series, 2, tmp_path) == state_of(source)
+
+
+def test_the_first_snapshot_of_a_series_is_put_beside_the_series_with_the_most_of_its_names(
+    source: Path, tmp_path: Path
+) -> None:
+    store, unlike = tmp_path / "st", tmp_path / "unlike"
+    unlike.mkdir()
+    (unlike / "docs").mkdir()
+    (unlike / "docs" / "text").write_bytes(random.Random(1).randbytes(100_000))
+    put_tree(source, store, StoreOptions(name="alike"))
+    put_tree(unlike, store, StoreOptions(name="unlike"))
+    scatter(source / "docs" / "deep" / "noise")
+    assert put_tree(source, store, StoreOptions(name="new")).stored < 30_000
+    assert restored(store, 3, tmp_path) == state_of(source)
+
+
+def test_a_damaged_tree_of_another_series_is_nothing_to_walk_beside(source: Path, tmp_path: Path) -> None:
+    store, problems = tmp_path / "st", Problems()
+    put_tree(source, store, StoreOptions(name="one"))
+    write_snapshot(store, 2, StreamRef(7, 0, bytes(KEY_BYTES)))
+    report = put_tree(source, store, StoreOptions(name="three"), problems)
+    assert (report.exit, problems.texts, report.stored) == (ExitCode.OK, [], 0)
+    assert restored(store, report.number, tmp_path) == state_of(source)
 
 
 @pytest.mark.parametrize("name", ["", "17", "latest", "2026-11-28", "a/b", "."])

@@ -92,10 +92,18 @@ def identity_columns(walked: WalkedDirectory) -> IdentityColumns:
     )
 
 
+class OldFile(Record):
+    """A file with content of the tree that a put walks beside."""
+
+    row: int
+    ref: FileRef
+
+
 class WaitingDirectory:
     """A walked directory whose files are being read."""
 
     __slots__ = (
+        "_old_files",
         "attributes",
         "columns",
         "groups",
@@ -116,6 +124,7 @@ class WaitingDirectory:
         self.columns = identity_columns(walked)
         self.groups = groups
         self.old = old
+        self._old_files: dict[bytes, OldFile] | None = None
         self.attributes: dict[int, bytes] = {}
         """The packed extended attributes of each row that has any."""
         self.refs: dict[int, FileRef] = {}
@@ -129,6 +138,20 @@ class WaitingDirectory:
     @property
     def path(self) -> bytes:
         return self.walked.path
+
+    def old_file(self, row: int) -> OldFile | None:
+        """Return the file with content that the old tree has in this row's place; None if it has none.
+
+        All names are looked up at once: each file of a directory of many may ask.
+        """
+        found = self._old_files
+        if found is None:
+            found = self._old_files = {}
+            if self.old is not None and self.old.files:
+                names, files = strings(self.old.listing.names), self.old.files
+                for at, number in self.old.file_numbers().items():
+                    found[names[at]] = OldFile(at, files[number])
+        return found.get(self.names[row])
 
     def restate(self) -> Listing:
         """Return the columns of the rows, to be changed."""
@@ -331,7 +354,8 @@ class ChangedFiles:
         """Return the keys of the file that was at this path, or of the most similar one."""
         if self._similar is None or not self._deltas:
             return ()
-        ref = _old_ref(waiting, row)
+        old = waiting.old_file(row)
+        ref = None if old is None else old.ref
         if ref is None and size >= SIMILAR_BYTES and traits not in (b"", NO_TRAITS):
             ref = self._similar.find(traits, size)
         if ref is None:
@@ -342,24 +366,23 @@ class ChangedFiles:
     def _fail(self, waiting: WaitingDirectory, row: int, error: RdcError) -> None:
         """Report a file that cannot be read, and take its row of the last snapshot or leave it out."""
         path = join(waiting.path, waiting.names[row])
-        ref = _old_ref(waiting, row) if self._stands_in else None
+        old = waiting.old_file(row) if self._stands_in else None
         waiting.is_as_walked = False
-        if ref is None or waiting.old is None or self._root.kind(path) is not Kind.FILE:
+        if old is None or waiting.old is None or self._root.kind(path) is not Kind.FILE:
             waiting.left_out.add(row)
             said = "it is not in the snapshot"
         else:
-            listing, old = waiting.restate(), waiting.old.listing.unpacked()
-            known = old.names.index(waiting.names[row])
+            listing, last = waiting.restate(), waiting.old.listing.rows([old.row]).unpacked()
             for column, other in (
-                (listing.sizes, old.sizes),
-                (listing.mtimes, old.mtimes),
-                (listing.modes, old.modes),
-                (listing.uids, old.uids),
-                (listing.gids, old.gids),
+                (listing.sizes, last.sizes),
+                (listing.mtimes, last.mtimes),
+                (listing.modes, last.modes),
+                (listing.uids, last.uids),
+                (listing.gids, last.gids),
             ):
-                column[row] = other[known]
+                column[row] = other[0]
             waiting.groups.pop(row, None)
-            waiting.refs[row] = ref
+            waiting.refs[row] = old.ref
             said = "the snapshot has it as the last one does"
         self._reporter(Problem(error.code, path, f"{error}; {said}"))
 
@@ -387,19 +410,6 @@ def _state(waiting: WaitingDirectory, row: int) -> tuple[int, int, int, int, int
         int.from_bytes(listing.uids[4 * row : 4 * row + 4], "little"),
         int.from_bytes(listing.gids[4 * row : 4 * row + 4], "little"),
     )
-
-
-def _old_ref(waiting: WaitingDirectory, row: int) -> FileRef | None:
-    """Return the content of the file that the old tree has in this row's place."""
-    old = waiting.old
-    if old is None:
-        return None
-    try:
-        known = strings(old.listing.names).index(waiting.names[row])
-    except ValueError:
-        return None
-    number = old.file_numbers().get(known)
-    return None if number is None else old.files[number]
 
 
 def _kept_traits(traits: bytes, size: int) -> bytes:

@@ -26,6 +26,10 @@ DELTA_SHARE = 0.6
 """A delta is kept if it has at most this share of the bytes that its chunks take without a base. It makes
 them depend on others and costs the reader a second frame."""
 
+ROW_BYTES = 24
+"""Bytes that a delta takes in the directory of its pack: the key of a base, and its columns when compressed.
+Chunks without a base share a frame with others."""
+
 STORED_SHARE = 0.97
 """A frame whose sample compresses to more than this share is stored as it is: compressing random bytes takes
 as long as hashing and cutting them together."""
@@ -73,10 +77,11 @@ def _smallest(content: bytes, prefix: bytes, level: int) -> StoredFrame:
     if not prefix:
         return _alone(content, level)
     delta = _compressed(content, prefix, level)
-    if len(delta) * 8 > len(content):
+    cost = len(delta) + ROW_BYTES
+    if cost * 8 > len(content):
         # A smaller delta beats any plain form of ordinary data, so that one is not made.
         plain = _alone(content, level)
-        if len(delta) > DELTA_SHARE * len(plain.data):
+        if cost > DELTA_SHARE * len(plain.data):
             return plain
     return StoredFrame(FrameKind.DELTA, delta)
 

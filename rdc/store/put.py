@@ -26,7 +26,7 @@ from rdc.files.base.store_guard import store_above
 from rdc.files.facts.xattrs import attribute_kinds_of, read_directory_attributes, read_entry_attributes
 from rdc.files.root.root import Root
 from rdc.lean.records import Record, replace
-from rdc.model.entries import NODES, Kind, little_endian, little_endian_integers, strings
+from rdc.model.entries import NODES, Kind, little_endian, little_endian_integers
 from rdc.model.preserved import AttributeKinds, pack_attributes
 from rdc.progress import Problem
 from rdc.store.changed_files import (
@@ -496,15 +496,11 @@ def _candidates(waiting: WaitingDirectory) -> dict[int, FileRef]:
     old = waiting.old
     if old is None or not old.files:
         return found
-    rows = {name: row for row, name in enumerate(strings(old.listing.names))}
-    numbers = old.file_numbers()
-    names, sizes, mtimes = waiting.names, waiting.columns.sizes, waiting.columns.mtimes
+    sizes, mtimes = waiting.columns.sizes, waiting.columns.mtimes
     old_sizes = little_endian_integers("Q", old.listing.sizes)
     old_times = little_endian_integers("q", old.listing.mtimes)
     for row in waiting.walked.listing.rows_of(Kind.FILE):
-        known = rows.get(names[row])
-        if known is None or (number := numbers.get(known)) is None:
-            continue
-        if (sizes[row], mtimes[row]) == (old_sizes[known], old_times[known]):
-            found[row] = old.files[number]
+        known = waiting.old_file(row)
+        if known is not None and (sizes[row], mtimes[row]) == (old_sizes[known.row], old_times[known.row]):
+            found[row] = known.ref
     return found

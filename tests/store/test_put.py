@@ -23,7 +23,7 @@ from rdc.store.put import put
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions
 from rdc.store.snapshot_tree import SnapshotTree
-from rdc.store.tree_rows import StreamRef
+from rdc.store.tree_rows import DirectoryRows, StreamRef
 from tests.support.store.stores import Problems, put_tree, read_alone, state_of, write_snapshot
 
 NOISE = random.Random(5).randbytes(9_000_000)
@@ -176,6 +176,34 @@ def test_a_small_change_is_stored_as_a_delta(source: Path, tmp_path: Path) -> No
     assert report.stored < 4000
     off = put_tree(source, tmp_path / "other", StoreOptions(name="tree", deltas=False))
     assert off.deltas == 0
+
+
+def test_a_directory_of_changed_files_is_looked_up_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, store = tmp_path / "tree", tmp_path / "st"
+    source.mkdir()
+    for number in range(500):
+        (source / f"{number}").write_bytes(b"%d " % number * 60)
+    put_tree(source, store)
+    for number in range(500):
+        (source / f"{number}").write_bytes(b"%d " % number * 60 + b"more")
+    looked = []
+    look = DirectoryRows.file_numbers
+
+    def count(self: DirectoryRows) -> dict[int, int]:
+        looked.append(self.path)
+        return look(self)
+
+    monkeypatch.setattr(DirectoryRows, "file_numbers", count)
+    report = put_tree(source, store)
+    assert report.files_read == 500
+    assert looked == [b""]
+    # Each would be smaller as a delta, but for what its frame takes in the directory.
+    monkeypatch.undo()
+    whole = tmp_path / "whole"
+    put_tree(source, whole, StoreOptions(name="tree", deltas=False))
+    assert report.stored < pack_bytes(whole)
 
 
 def test_a_renamed_and_changed_file_finds_the_old_one(source: Path, tmp_path: Path) -> None:

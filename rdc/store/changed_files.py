@@ -103,7 +103,8 @@ class WaitingDirectory:
     """A walked directory whose files are being read."""
 
     __slots__ = (
-        "_old_files",
+        "_old_numbers",
+        "_old_rows",
         "attributes",
         "columns",
         "groups",
@@ -124,7 +125,8 @@ class WaitingDirectory:
         self.columns = identity_columns(walked)
         self.groups = groups
         self.old = old
-        self._old_files: dict[bytes, OldFile] | None = None
+        self._old_numbers: dict[bytes, int] | None = None
+        self._old_rows: list[int] = []
         self.attributes: dict[int, bytes] = {}
         """The packed extended attributes of each row that has any."""
         self.refs: dict[int, FileRef] = {}
@@ -144,14 +146,14 @@ class WaitingDirectory:
 
         All names are looked up at once: each file of a directory of many may ask.
         """
-        found = self._old_files
-        if found is None:
-            found = self._old_files = {}
-            if self.old is not None and self.old.files:
-                names, files = strings(self.old.listing.names), self.old.files
-                for at, number in self.old.file_numbers().items():
-                    found[names[at]] = OldFile(at, files[number])
-        return found.get(self.names[row])
+        if self.old is None:
+            return None
+        if self._old_numbers is None:
+            names = strings(self.old.listing.names)
+            self._old_rows = [*self.old.file_numbers()]
+            self._old_numbers = {names[at]: number for number, at in enumerate(self._old_rows)}
+        number = self._old_numbers.get(self.names[row])
+        return None if number is None else OldFile(self._old_rows[number], self.old.files[number])
 
     def restate(self) -> Listing:
         """Return the columns of the rows, to be changed."""

@@ -47,6 +47,7 @@ from rdc.store.tree_rows import (
     LIST_PARAMS,
     DirectoryRows,
     FileRef,
+    StoredFiles,
     StreamRef,
     check_record,
     encode_rows,
@@ -460,7 +461,7 @@ class _Put:
             link_groups([groups.get(row, 0) for row in kept]) if groups else b"",
             sets,
             attributes,
-            tuple([refs[row] for row in kept if row in refs]) if refs else (),
+            StoredFiles.of([refs[row] for row in kept if row in refs]),
         )
 
     def _put_tree(self) -> StreamRef:

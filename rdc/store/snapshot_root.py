@@ -35,7 +35,7 @@ from rdc.model.entries import (
     strings,
 )
 from rdc.model.preserved import PLAIN, AttributeKinds, unpack_attributes
-from rdc.store.directory import KEY_BYTES, split_keys
+from rdc.store.directory import split_keys
 from rdc.store.pack_file import damaged
 from rdc.store.place import PackStore, read_head
 from rdc.store.reader import StoreReader
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from rdc.files.root.policies import ReadPolicy
     from rdc.model.preserved import Attributes, FileSystemFacts
     from rdc.store.snapshots import ListedSnapshot
-    from rdc.store.tree_rows import DirectoryRows, FileRef, StreamRef
+    from rdc.store.tree_rows import DirectoryRows, FileRef
 
 T = TypeVar("T")
 
@@ -272,27 +272,23 @@ class SnapshotRoot(Root):
     def contents_of(self, shown: _Shown, names: Sequence[bytes]) -> bytes | None:
         """Return the contents of small files of one directory, joined; None if something is wrong with any of
         them, or one is not small."""
-        kinds, keys = shown.rows.listing.kinds, list[bytes]()
-        refs: list[StreamRef] = []
-        for name in names:
-            row = shown.numbers.get(name)
-            if row is None or kinds[row] != Kind.FILE:
-                return None
-            if (number := shown.files.get(row)) is not None:
-                ref = shown.rows.files[number].content
-                if ref.level:
-                    return None
-                refs.append(ref)
-                keys.append(ref.keys)
+        kinds, files = shown.rows.listing.kinds, shown.rows.files
+        rows = [shown.numbers.get(name, -1) for name in names]
+        if any(row < 0 or kinds[row] != Kind.FILE for row in rows):
+            return None
+        numbers = [number for row in rows if (number := shown.files.get(row)) is not None]
+        if any(files.levels[number] for number in numbers):
+            return None
         try:
-            parts = self._tree.reader.read_many(b"".join(keys))
+            parts = self._tree.reader.read_many(b"".join([files.keys(number) for number in numbers]))
         except FileError:
             return None
-        lengths = iter(map(len, parts))
-        if any(sum(islice(lengths, len(ref.keys) // KEY_BYTES)) != ref.size for ref in refs):
+        lengths, sizes = iter(map(len, parts)), [files.sizes[number] for number in numbers]
+        counts = [files.counts[number] for number in numbers]
+        if any(sum(islice(lengths, count)) != size for count, size in zip(counts, sizes, strict=True)):
             return None
         if self.reads.rate is not None:
-            self.reads.rate.take(sum([ref.size for ref in refs]))
+            self.reads.rate.take(sum(sizes))
         return b"".join(parts)
 
     def _of_entry(self, path: bytes, error: FileError) -> FileError:

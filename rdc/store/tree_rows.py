@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from itertools import accumulate
 
 from rdc.chunking import ChunkParams
 from rdc.errors import FileError, printable
@@ -29,7 +30,7 @@ from rdc.store.directory import KEY_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 STREAM_LEVELS = 4
 """Most levels of a stream. Level 0 names the chunks of the content. Each further one names the chunks of the
@@ -83,6 +84,65 @@ class FileRef(Record):
     content: StreamRef
 
 
+class StoredFiles:
+    """The FileRefs of a directory as columns. Each is made when it is asked for: most readers need few."""
+
+    __slots__ = ("_offsets", "counts", "levels", "roots_and_keys", "sizes", "traits")
+
+    def __init__(
+        self, sizes: Sequence[int], traits: bytes, levels: bytes, counts: array[int], roots_and_keys: bytes
+    ) -> None:
+        """Take the columns of a record; `counts` are those of keys. Raises ValueError if no stream has such
+        a reference."""
+        if max(sizes, default=0) > STREAM_BYTES:
+            raise ValueError(f"expected a stream of at most {STREAM_BYTES} bytes, found {max(sizes)}")
+        if max(levels, default=0) >= STREAM_LEVELS or not all(counts):
+            raise ValueError("expected the levels and the numbers of keys of streams, found others")
+        self.sizes = sizes
+        self.levels = levels
+        self.traits = traits
+        self.counts = counts
+        self.roots_and_keys = roots_and_keys
+        widths = [DIGEST_BYTES + KEY_BYTES * count for count in counts]
+        self._offsets = array("Q", accumulate(widths, initial=0))
+
+    @classmethod
+    def of(cls, files: Sequence[FileRef]) -> StoredFiles:
+        """Return the columns of some FileRefs."""
+        contents = [file.content for file in files]
+        return cls(
+            [one.size for one in contents],
+            b"".join([file.traits for file in files]),
+            bytes([one.level for one in contents]),
+            array("I", [len(one.keys) // KEY_BYTES for one in contents]),
+            b"".join([file.root + file.content.keys for file in files]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, number: int) -> FileRef:
+        at = self._offsets[number]
+        return FileRef(
+            self.roots_and_keys[at : at + DIGEST_BYTES],
+            self.traits[TRAITS_BYTES * number : TRAITS_BYTES * (number + 1)],
+            StreamRef(self.sizes[number], self.levels[number], self.keys(number)),
+        )
+
+    def __iter__(self) -> Iterator[FileRef]:
+        return map(self.__getitem__, range(len(self)))
+
+    def keys(self, number: int) -> bytes:
+        """Return the keys of one file's content, or of its list of keys if its level is not 0."""
+        return self.roots_and_keys[self._offsets[number] + DIGEST_BYTES : self._offsets[number + 1]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredFiles) and [*self] == [*other]
+
+    def __hash__(self) -> int:
+        return hash(self.roots_and_keys)
+
+
 class FileTraits(Record):
     """The columns that a search for similar files needs of one directory: a value for each file with
     content."""
@@ -104,7 +164,7 @@ class DirectoryRows(Record):
     """The packed sets of extended attributes that rows of this directory have."""
     attribute_numbers: bytes
     """u32 a row: 0 for none, else one more than the number of its set. Empty without sets."""
-    files: tuple[FileRef, ...]
+    files: StoredFiles
     """The content of each regular file that has any, in row order."""
 
     def file_numbers(self) -> dict[int, int]:
@@ -151,10 +211,10 @@ def encode_rows(rows: DirectoryRows) -> bytes:
             rows.groups,
             sets,
             rows.attribute_numbers,
-            b"".join([file.traits for file in files]),
-            bytes([file.content.level for file in files]),
-            little_endian(array("I", [len(file.content.keys) // KEY_BYTES for file in files])),
-            b"".join([file.root + file.content.keys for file in files]),
+            files.traits,
+            files.levels,
+            little_endian(files.counts),
+            files.roots_and_keys,
             distant_times(listing.mtimes),
         )
     )
@@ -297,20 +357,16 @@ def _attribute_sets(data: bytes, count: int) -> tuple[bytes, ...]:
     return tuple(sets)
 
 
-def _files(parts: Parts, count: int, listing: PackedListing) -> tuple[FileRef, ...]:
+def _files(parts: Parts, count: int, listing: PackedListing) -> StoredFiles:
     all_sizes = little_endian_integers("Q", listing.sizes)
     sizes = [size for row in listing.rows_of(Kind.FILE) if (size := all_sizes[row])]
     if len(sizes) != count:
         raise ValueError(f"expected the contents of {len(sizes)} files, found {count}")
     traits, levels = parts.take(TRAITS_BYTES * count), parts.take(count)
     counts = little_endian_integers("I", parts.take(4 * count))
-    found = []
-    for number, size in enumerate(sizes):
-        root = parts.take(DIGEST_BYTES)
-        ref = StreamRef(size, levels[number], parts.take(KEY_BYTES * counts[number]))
-        check_ref(ref)
-        found.append(FileRef(root, traits[TRAITS_BYTES * number : TRAITS_BYTES * (number + 1)], ref))
-    return tuple(found)
+    return StoredFiles(
+        sizes, traits, levels, counts, parts.take(DIGEST_BYTES * count + KEY_BYTES * sum(counts))
+    )
 
 
 def check_ref(ref: StreamRef) -> None:

@@ -25,7 +25,7 @@ from rdc.lean.zstd import zstandard
 from rdc.model.entries import PackedListing
 from rdc.store.directory import KEY_BYTES
 from rdc.store.place import PackStore, make_store
-from rdc.store.tree_rows import LENGTH, DirectoryRows, StreamRef, encode_rows
+from rdc.store.tree_rows import LENGTH, DirectoryRows, StoredFiles, StreamRef, encode_rows
 from tests.support.running.syncing import command
 from tests.support.store.stores import PackedFrame, Problems, add_pack, put_tree, state_of, write_snapshot
 
@@ -124,7 +124,7 @@ def put_stream(store: Path, *contents: bytes) -> StreamRef:
 def no_rows(path: bytes) -> bytes:
     """The record of an empty directory."""
     listing = PackedListing(0, b"", b"", b"", b"", b"", b"", b"", b"")
-    return encode_rows(DirectoryRows(path, listing, b"", (), b"", ()))
+    return encode_rows(DirectoryRows(path, listing, b"", (), b"", StoredFiles.of(())))
 
 
 def one_file(name: bytes, content: StreamRef) -> bytes:

@@ -15,8 +15,10 @@ from rdc.model.preserved import END_NS, FIRST_NS, STAMPED_BYTES, pack_attributes
 from rdc.store.tree_rows import (
     LENGTH,
     STREAM_BYTES,
+    STREAM_LEVELS,
     DirectoryRows,
     FileRef,
+    StoredFiles,
     StreamRef,
     decode_rows,
     decode_traits,
@@ -68,7 +70,7 @@ def rows_of_directories(draw: st.DrawFn) -> DirectoryRows:
         little_endian(array("I", range(count))) if has_groups else b"",
         sets if has_sets else (),
         little_endian(numbers) if has_sets else b"",
-        tuple(files),
+        StoredFiles.of(files),
     )
 
 
@@ -118,7 +120,7 @@ def test_a_short_record_is_refused(rows: DirectoryRows, length: int) -> None:
 def of_one_time(time: int) -> DirectoryRows:
     none = array("I", [0])
     listing = Listing((b"f",), b"\1", array("H", none), array("Q", none), array("q", [time]), none, none, ())
-    return DirectoryRows(b"", listing.packed(), b"", (), b"", ())
+    return DirectoryRows(b"", listing.packed(), b"", (), b"", StoredFiles.of(()))
 
 
 @pytest.mark.parametrize("time", [FIRST_NS - 1, END_NS, -(10**27), 10**27])
@@ -140,4 +142,23 @@ def test_a_name_that_leads_elsewhere_is_refused(name: bytes) -> None:
     one = array("I", [0])
     listing = Listing((name,), b"\1", array("H", [0o755]), array("Q", [0]), array("q", [0]), one, one, ())
     with pytest.raises(ValueError, match="names"):
-        decode_rows(encode_rows(DirectoryRows(b"", listing.packed(), b"", (), b"", ()))[LENGTH.size :])
+        decode_rows(
+            encode_rows(DirectoryRows(b"", listing.packed(), b"", (), b"", StoredFiles.of(())))[LENGTH.size :]
+        )
+
+
+@pytest.mark.parametrize(
+    ("size", "level", "count"), [(STREAM_BYTES + 1, 0, 1), (1, STREAM_LEVELS, 1), (1, 0, 0)]
+)
+def test_a_place_that_no_stream_has_is_refused(size: int, level: int, count: int) -> None:
+    one = array("I", [0])
+    listing = Listing(
+        (b"f",), bytes([Kind.FILE]), array("H", [0o644]), array("Q", [size]), array("q", [0]), one, one, ()
+    )
+    files = StoredFiles.of([FileRef(bytes(32), bytes(9), StreamRef(1, 0, bytes(16)))])
+    record = bytearray(encode_rows(DirectoryRows(b"", listing.packed(), b"", (), b"", files))[LENGTH.size :])
+    at = len(record) - 48 - 5
+    assert record[at : at + 5] == b"\0\1\0\0\0"
+    record[at : at + 2] = level, count
+    with pytest.raises(ValueError, match="expected"):
+        decode_rows(bytes(record[: len(record) - 16 * (1 - count)]))

@@ -326,6 +326,17 @@ class PackedListing(Record):
             **chosen(self, NUMBERS, rows),
         )
 
+    def metadata(self, row: int) -> Metadata:
+        """Return the metadata of one row, whatever the number of the others."""
+        mode, mtime = self.modes[2 * row : 2 * row + 2], self.mtimes[8 * row : 8 * row + 8]
+        uid, gid = self.uids[4 * row : 4 * row + 4], self.gids[4 * row : 4 * row + 4]
+        return Metadata(
+            int.from_bytes(mode, "little"),
+            int.from_bytes(mtime, "little", signed=True),
+            int.from_bytes(uid, "little"),
+            int.from_bytes(gid, "little"),
+        )
+
     def slice(self, first: int, stop: int) -> PackedListing:
         """Return the rows [first, stop) of a listing without links."""
         if (first, stop) == (0, self.count):

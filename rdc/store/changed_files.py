@@ -374,15 +374,10 @@ class ChangedFiles:
             waiting.left_out.add(row)
             said = "it is not in the snapshot"
         else:
-            listing, last = waiting.restate(), waiting.old.listing.rows([old.row]).unpacked()
-            for column, other in (
-                (listing.sizes, last.sizes),
-                (listing.mtimes, last.mtimes),
-                (listing.modes, last.modes),
-                (listing.uids, last.uids),
-                (listing.gids, last.gids),
-            ):
-                column[row] = other[0]
+            listing, last = waiting.restate(), waiting.old.listing.metadata(old.row)
+            listing.sizes[row] = old.ref.content.size
+            listing.mtimes[row], listing.modes[row] = last.mtime_ns, last.mode
+            listing.uids[row], listing.gids[row] = last.uid, last.gid
             waiting.groups.pop(row, None)
             waiting.refs[row] = old.ref
             said = "the snapshot has it as the last one does"

@@ -223,8 +223,8 @@ class SnapshotRoot(Root):
             found, kind = self._tree.snapshot.top, Kind.DIRECTORY
         else:
             shown, row = self._existing(path) if path else self._own_row()
-            listing = shown.rows.listing.rows([row]).unpacked()
-            found, kind = listing.metadata(0), Kind(listing.kinds[0])
+            listing = shown.rows.listing
+            found, kind = listing.metadata(row), Kind(listing.kinds[row])
         return replace(found, mtime_ns=0) if kind in self.reads.untimed else found
 
     def _own_row(self) -> tuple[_Shown, int]:

@@ -520,12 +520,35 @@ class OwnContents:
             if base.kind == FILE and base.stamps[number].inode:
                 old[base.stamps[number].inode] = base
         rows = self._side.rows
+        linked = []
         for path, row in rows.items():
             if row.kind == FILE and row.inode and row.inode in old:
                 # Several names may have had the file. One that still has it was not renamed.
                 here = self._base.get(path)
                 if here is None or (here.kind, here.stamps[number].inode) != (FILE, row.inode):
                     rows[path] = self._renamed(path, old[row.inode], row)
+            elif row.is_linked and path not in self._base:
+                linked.append(path)
+        if linked and self._side.root.stable.inode:
+            self._settle_moved_along(linked)
+
+    def _settle_moved_along(self, linked: Iterable[bytes]) -> None:
+        """Give names of files with several names what the ancestor knows of them in the same directory, which
+        was renamed. That a name has the same file somewhere proves no rename of its own."""
+        number, rows = self._number, self._side.rows
+        old: dict[tuple[int, bytes, int], Ancestor] = {}
+        for path, base in self._base.items():
+            above, _, name = path.rpartition(b"/")
+            directory = self._base.get(above)
+            if base.kind == FILE and directory is not None and directory.kind == DIRECTORY:
+                old[directory.stamps[number].inode, name, base.stamps[number].inode] = base
+        for path in linked:
+            above, _, name = path.rpartition(b"/")
+            if above in rows:
+                row = rows[path]
+                was = old.get((rows[above].stamp.inode, name, row.stamp.inode))
+                if was is not None:
+                    rows[path] = self._renamed(path, was, row)
 
     def _renamed(self, path: bytes, base: Ancestor, row: Row) -> Row:
         known, now = base.stamps[self._number], row.stamp

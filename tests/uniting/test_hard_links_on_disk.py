@@ -169,6 +169,26 @@ def test_names_outside_and_excluded_ones_do_not_count(pair: Pair) -> None:
     assert (ties_in(pair.right), pair.items()) == ({}, [])
 
 
+@pytest.mark.parametrize("hard_links", [True, False])
+def test_a_linked_name_goes_along_with_its_directory(pair: Pair, hard_links: bool) -> None:
+    pair.both("b", "text")
+    pair.both("d/e/gone", "gone")
+    for top in (pair.left, pair.right):
+        os.link(top / "b", top / "d/e/a")
+        os.link(top / "d/e/gone", top / "c")
+    for _ in range(2):
+        pair.unite(hard_links=hard_links)
+    (pair.left / "d/e/gone").unlink()
+    (pair.right / "d").rename(pair.right / "moved")
+    report = pair.unite(hard_links=hard_links)
+    assert (report.exit, report.left_bytes, report.right_bytes) == (ExitCode.OK, 0, 0)
+    assert ("left", "renamed", b"d") in pair.items() and ("right", "deleted", b"moved/e/gone") in pair.items()
+    assert pair.texts("moved/e/a") == ["text"] * 2
+    assert not any(os.path.lexists(top / "moved/e/gone") for top in (pair.left, pair.right))
+    assert not pair.problems()
+    assert ties(pair) == {b"b": 0, b"moved/e/a": 0}
+
+
 def test_an_edit_of_one_name_at_the_side_that_has_them_apart_wins_over_a_link(pair: Pair) -> None:
     for name in ("a", "b"):
         pair.both(name, "text")

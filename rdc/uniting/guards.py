@@ -66,7 +66,8 @@ def _show_largest(plan: Plan, side: int, reporter: Reporter) -> None:
             top = step.path.split(b"/")[0]
             counts[top] = counts.get(top, 0) + 1
     for top, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:10]:
-        reporter(Problem(ExitCode.OK, top, f"{printable(top)}: {count:,} entries"))
+        entries = "1 entry" if count == 1 else f"{count:,} entries"
+        reporter(Problem(ExitCode.OK, top, f"{printable(top)}: {entries}"))
 
 
 class Room(Record):

@@ -165,13 +165,8 @@ def item_line(item: UniteItem) -> str:
 def conflict_line(event: UniteConflict) -> str:
     """Return a line such as
     `conflict   ≠             a.txt  left 9 B 10:14:02, right 7 B 10:20:00: both sides edited it`."""
-    left, right = (
-        f"{size_text(size)} {_when(mtime_ns)}"
-        for size, mtime_ns in (
-            (event.left_size, event.left_mtime_ns),
-            (event.right_size, event.right_mtime_ns),
-        )
-    )
+    left = _version(event.about, event.left_size, event.left_mtime_ns)
+    right = _version(event.about, event.right_size, event.right_mtime_ns)
     about = _ABOUT[event.about]
     return f"{'conflict':<10} ≠ {'':<10}  {printable(event.path_bytes)}  left {left}, right {right}: {about}"
 
@@ -185,6 +180,14 @@ def _undecided(event: UniteConflict, prefer: Prefer | None) -> str:
         why = "both have the same size" if comparable else "it compares two files"
         return f"; --prefer={prefer.value} does not decide: {why}"
     return ""
+
+
+def _version(about: str, size: int, mtime_ns: int) -> str:
+    """Return how a conflict shows one version: by size and time, or as a directory, which has neither in an
+    event."""
+    if about not in ("content", "links") and size == mtime_ns == 0:
+        return "directory"
+    return f"{size_text(size)} {_when(mtime_ns)}"
 
 
 def _when(mtime_ns: int) -> str:

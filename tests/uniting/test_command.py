@@ -58,6 +58,23 @@ def test_rules_are_typed_once(top: Path) -> None:
     assert unite(top, "--status").out.count("\n") == 1
 
 
+def test_a_directory_in_a_conflict_is_shown_without_size_and_time(top: Path) -> None:
+    (top / "left/d").mkdir()
+    unite(top)
+    (top / "left/a").unlink()
+    (top / "left/a").mkdir()
+    (top / "right/a").write_text("right!")
+    (top / "left/d").chmod(0o700)
+    (top / "right/d").chmod(0o711)
+    torn = unite(top)
+    assert torn.code == ExitCode.CONFLICTS
+    kind, mode = torn.out.splitlines()
+    assert kind.startswith("conflict   ≠             a  left directory, right 6 B 20")
+    assert kind.endswith(": file, directory or symlink at the other side")
+    assert mode.endswith("d  left directory, right directory: both sides changed its permissions")
+    assert [line.strip() for line in unite(top, "--status").out.splitlines()[1:]] == [kind, mode]
+
+
 def test_a_conflict_says_how_to_solve_it(top: Path) -> None:
     unite(top)
     (top / "left/a").write_text("left")

@@ -81,6 +81,19 @@ def test_the_guard_stops_before_a_step(pair: Pair, change: str) -> None:
     assert pair.unite(guard=100).right == 70
 
 
+def test_the_guard_shows_the_largest_parts_of_a_change(pair: Pair) -> None:
+    for number in range(120):
+        pair.both(f"d/f{number}", "text")
+    pair.both("alone", "text")
+    pair.unite()
+    for number in range(70):
+        (pair.left / f"d/f{number}").unlink()
+    (pair.left / "alone").unlink()
+    with pytest.raises(RdcError, match="would delete 71 of 122 entries"):
+        pair.unite()
+    assert pair.notices() == ["d: 70 entries", "alone: 1 entry"]
+
+
 def test_what_was_renamed_is_not_deleted_for_the_guard(pair: Pair) -> None:
     for number in range(120):
         pair.both(f"d/f{number}", "text")

@@ -163,8 +163,15 @@ def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | Non
     if name.isdigit():
         found = [one for one in own if one.number == int(name)]
     else:
-        end = None if name == LATEST else _end_of_day(name)
         known = sorted({one.series for one in own})
+        try:
+            end = None if name == LATEST else _end_of_day(name)
+        except (ValueError, OverflowError) as error:
+            expected = "expected a number, 'latest', or a date such as 2026-11-28"
+            if series is None:
+                shown = ", ".join(f"@{printable(one)}/latest" for one in known[:SHOWN]) or "@data/latest"
+                expected += f", or one of these after a series of the store, such as {shown}"
+            raise UsageError(f"@{text}: {expected}") from error
         if len(known) > 1:
             shown = ", ".join(f"@{printable(one)}/{printable(name)}" for one in known[:SHOWN])
             raise UsageError(f"@{text}: the store has several series; name one of {shown}")
@@ -178,16 +185,10 @@ def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | Non
 
 
 def _end_of_day(name: bytes) -> float:
-    """Return when a day ends by local time, in seconds since 1970. Raises UsageError."""
+    """Return when a day ends by local time, in seconds since 1970. Raises ValueError or OverflowError."""
     date = _DATE.fullmatch(name)
-    try:
-        if date is None:
-            raise ValueError("no date")
-        year, month, day = map(int, date.groups())
-        time.strptime(name.decode(), "%Y-%m-%d")
-        return time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
-    except (ValueError, OverflowError) as error:
-        raise UsageError(
-            f"@{printable(name)}: expected a number, 'latest', a date such as @2026-11-28, or a series before"
-            " one of these, such as @data/latest"
-        ) from error
+    if date is None:
+        raise ValueError("no date")
+    year, month, day = map(int, date.groups())
+    time.strptime(name.decode(), "%Y-%m-%d")
+    return time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))

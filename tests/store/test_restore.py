@@ -235,10 +235,11 @@ def test_names_of_snapshots(source: Path, store: Path, tmp_path: Path) -> None:
     for name, why in (
         ("@9", "no such snapshot, the last ones are @1, @2, @3$"),
         ("@tree/9", "no such snapshot, the last ones are @1, @2$"),
-        ("@nonsense", "expected a number"),
+        ("@nonsense", "@nonsense: expected a number, .* such as @other/latest, @tree/latest$"),
+        ("@typo/latest", "@typo: expected a number, .* such as @other/latest, @tree/latest$"),
         ("@1999-01-01", "several series"),
         ("@tree/1999-01-01", "no such snapshot"),
-        ("@tree/1999-99-01", "expected a number"),
+        ("@tree/1999-99-01", "@tree/1999-99-01: expected a number, 'latest', or a date such as 2026-11-28$"),
         ("@tree", "a series has many snapshots"),
         ("@1/..", "'..' in it"),
     ):

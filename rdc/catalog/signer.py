@@ -50,6 +50,55 @@ HOLE_WORTH = 1 << 20
 few system calls."""
 
 
+def has_holes(source: SourceFile) -> bool:
+    """Return whether it is worth while to pass over holes of an open file."""
+    from rdc.files.facts.extents import holes
+
+    # Fewer allocated bytes than the size may mean compression instead of holes, so holes are looked for.
+    return source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size))
+
+
+def spans_between_holes(source: SourceFile, most: int) -> Iterator[bytes | int]:
+    """Yield the content of an open file from the start, at most `most` bytes at a time, and the length of
+    each hole in place of its zeros.
+
+    Raises FileChangedError if the file has become shorter. Only check_unchanged detects other changes.
+    """
+    from rdc.files.facts.extents import holes
+
+    done = 0
+    for start, end in chain(holes(source.fileno(), source.size), [(source.size, source.size)]):
+        while done < start:
+            span = source.pread(done, min(most, start - done))
+            done += len(span)
+            yield span
+        if start < end:
+            yield end - start
+        done = end
+
+
+def zero_spans(length: int, size: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the spans to feed a chunker for a run of zeros, each with the number of chunks of `size` zeros
+    that follow it in the stream. These chunks need not be fed. `size`: the chunker's `max_size`.
+
+    Where the last 64 bytes are zero, all ranks are equal, the rightmost position wins, and each chunk is
+    `max_size` zeros. Once enough zeros were fed for the first such cut, any further multiple of `max_size`
+    zeros only shifts all later cuts and adds equal chunks. Traits do not change: a window of zeros is no
+    feature, and more than FEW_FEATURES_BELOW bytes are fed before any are left out.
+    """
+    from rdc.files.root.source_file import SPAN_BYTES
+    from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
+
+    lead_in = max(FEW_FEATURES_BELOW, LOW_WINDOW + 3 * size)
+    if length > lead_in + size:
+        repeated, length = divmod(length - lead_in, size)
+        yield bytes(lead_in), repeated
+    zeros = bytes(min(length, SPAN_BYTES))
+    while length:
+        yield zeros[:length], 0
+        length -= min(length, len(zeros))
+
+
 class FileSigner:
     """Reads, cuts and hashes files in bounded memory. Long chunk lists go to a mapped temporary file.
 
@@ -165,11 +214,8 @@ class FileSigner:
         self, source: SourceFile, taker: ChunkTaker, *, shared: bool
     ) -> Generator[int, None, bytes]:
         """Read, cut and hash. `taker` gets the chunks in order. Returns the traits."""
-        from rdc.files.facts.extents import holes
-
         source.rest()
-        # Fewer allocated bytes than the size may mean compression instead of holes, so holes are looked for.
-        if source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size)):
+        if has_holes(source):
             return (yield from self._chunking_sparse(source, taker))
         if shared and self.workers > 1 and source.size >= SHARED_BYTES:
             self._shareable_bytes += source.size
@@ -186,42 +232,26 @@ class FileSigner:
         return chunker.traits()
 
     def _chunking_sparse(self, source: SourceFile, taker: ChunkTaker) -> Generator[int, None, bytes]:
-        """Chunks a file with holes. Long holes are not read, and beyond their start they are not even cut.
-
-        Where the last 64 bytes are zero, all ranks are equal, the rightmost position wins, and each chunk is
-        `max_size` zeros. Once enough zeros were fed for the first such cut, any further multiple of
-        `max_size` zeros only shifts all later cuts and adds equal chunks. So these chunks are added without
-        feeding zeros. Traits do not change: a window of zeros is no feature, and more than FEW_FEATURES_BELOW
-        bytes are fed before any are left out.
-        """
-        from rdc.files.facts.extents import holes
+        """Chunks a file with holes, which are not read."""
         from rdc.files.root.source_file import SPAN_BYTES
-        from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
 
-        size = self.params.max_size
-        lead_in = max(FEW_FEATURES_BELOW, LOW_WINDOW + 3 * size)
-        chunker, zeros, done = Chunker(self.params), bytes(max(lead_in, SPAN_BYTES)), 0
-        name = blake3(zeros[:size]).digest()
+        chunker, size, done = Chunker(self.params), self.params.max_size, 0
+        name = blake3(bytes(size)).digest()
 
         def feed(data: bytes) -> None:
             columns = chunker.feed_columns(data)
             taker.add(columns.digests, columns.lengths)
 
-        for start, end in chain(holes(source.fileno(), source.size), [(source.size, source.size)]):
-            while done < start:
-                span = source.pread(done, min(SPAN_BYTES, start - done))
+        for span in spans_between_holes(source, SPAN_BYTES):
+            if isinstance(span, int):
+                for zeros, repeated in zero_spans(span, size):
+                    feed(zeros)
+                    if repeated:
+                        taker.repeat(name, size, repeated)
+                done += span
+            else:
                 feed(span)
                 done += len(span)
-                yield done
-            left = end - start
-            if left > lead_in + size:
-                feed(zeros[:lead_in])
-                count, left = divmod(left - lead_in, size)
-                taker.repeat(name, size, count)
-            while left:
-                feed(zeros[:left])
-                left -= min(left, len(zeros))
-            done = end
             yield done
         columns = chunker.finish_columns()
         taker.add(columns.digests, columns.lengths)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
+from blake3 import blake3
+
+from rdc.catalog.signer import has_holes, spans_between_holes, zero_spans
 from rdc.catalog.small_files import BULK_BYTES, sign_contents
 from rdc.catalog.store import SignatureStore, SmallFiles
 from rdc.chunking import SYNC_PARAMS
@@ -328,12 +331,32 @@ class ChangedFiles:
                 keys.append(reader.key_of(chunk))
                 lengths.append(chunk.nbytes)
 
-        read = self.bytes_read
-        for span in source.spans(READ_BYTES):
+        def sign(span: bytes) -> None:
             columns = signing.feed_columns(span)
             builder.add(columns.digests, columns.lengths)
-            take(cutting.chunk_views(span))
-            read += len(span)
+
+        def pass_over(hole: int) -> None:
+            size = SYNC_PARAMS.max_size
+            for zeros, repeated in zero_spans(hole, size):
+                sign(zeros)
+                if repeated:
+                    builder.repeat(blake3(bytes(size)).digest(), size, repeated)
+            size = self._params.max_size
+            for zeros, repeated in zero_spans(hole, size):
+                take(cutting.chunk_views(zeros))
+                keys.extend([reader.key_of(memoryview(bytes(size)))] * repeated)
+                lengths.extend(array("Q", [size]) * repeated)
+
+        read = self.bytes_read
+        spans = spans_between_holes(source, READ_BYTES) if has_holes(source) else source.spans(READ_BYTES)
+        for span in spans:
+            if isinstance(span, int):
+                pass_over(span)
+                read += span
+            else:
+                sign(span)
+                take(cutting.chunk_views(span))
+                read += len(span)
             self._reporter(Progressed("compare", read, None))
             self._check_stop()
         columns = signing.finish_columns()

@@ -14,6 +14,7 @@ whose chunks the next one finds.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from array import array
 
@@ -90,7 +91,7 @@ def put(
     series = os.fsencode(name)
     check_series(series)
     if not os.path.isdir(source):
-        raise FileError(source, f"{printable(source)}: expected a directory to put into a store, found none")
+        raise _no_directory(source)
     if (above := store_above(source)) is not None:
         raise UsageError(
             f"{printable(source)} lies in the store {printable(above)}: put a directory of your own into it"
@@ -107,6 +108,24 @@ def put(
                 return work.run(series, path)
             finally:
                 root.release()
+
+
+def _no_directory(source: bytes) -> FileError:
+    """Return the error of a source that is no directory. It is a file if someone wants a store of that
+    alone."""
+    try:
+        is_file = stat.S_ISREG(os.stat(source).st_mode)
+    except OSError as error:
+        none = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        found = "nothing; mount or make it" if none else f"{error.strerror}; make it readable"
+    else:
+        found = "something else; name a directory"
+        if is_file:
+            name = printable(os.path.basename(source))
+            found = f"a file; put its directory with --include=/{name} --exclude='*'"
+    return FileError(
+        source, f"{printable(source)}: expected a directory to put into a store, found {found}, and run again"
+    )
 
 
 class _Unchanged(Record, frozen=False):

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from array import array
+from collections import OrderedDict
 
 from rdc.files.base.paths import join
-from rdc.lean.records import Record
-from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, PackedInodes, PackedListing, strings
+from rdc.lean.records import Record, replace
+from rdc.lean.typed import TypeVar
+from rdc.model.entries import (
+    DEVICES,
+    EMPTY_LISTING,
+    Kind,
+    Listing,
+    Metadata,
+    PackedInodes,
+    PackedListing,
+    strings,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rdc.tree.manifest import Manifest
 
+S = TypeVar("S")
+T = TypeVar("T")
 
 _WIDTH = 8
 
@@ -108,6 +121,96 @@ def _items(column: bytes) -> list[bytes]:
 
 
 _EMPTY = EMPTY_LISTING.packed()
+_NO_STAMPS = InodeStamps(b"", b"", b"")
+
+OPEN_DIRECTORIES = 8
+"""Directories that stay open for single changes."""
+
+
+class _OpenEntry(Record):
+    """One entry of an open directory."""
+
+    kind: int
+    size: int
+    metadata: Metadata
+    stamp: tuple[bytes, bytes] | None
+    """Inode number and ctime; None: unknown."""
+
+
+class _OpenDirectory:
+    """A listing in which single files and directories come, go and change. Each change costs the same,
+    however many others there are: someone renames all files of a directory of many thousands.
+
+    Symlinks stay as they are.
+    """
+
+    def __init__(self, listing: PackedListing, stamps: InodeStamps) -> None:
+        """`stamps`: unknown if they have other names than the listing."""
+        self._listing = listing
+        self._stamps = stamps if stamps.names == listing.names else None
+        self._rows = {name: row for row, name in enumerate(strings(listing.names))}
+        self._changes: dict[bytes, _OpenEntry | None] = {}
+        """None: the entry is gone."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Return whether it is not as the listing any more."""
+        return bool(self._changes)
+
+    def entry(self, name: bytes) -> _OpenEntry | None:
+        """Return the entry of this name; None if there is none."""
+        if name in self._changes:
+            return self._changes[name]
+        row = self._rows.get(name)
+        if row is None:
+            return None
+        listing, at = self._listing, slice(_WIDTH * row, _WIDTH * (row + 1))
+        stamp = (self._stamps.inodes[at], self._stamps.ctimes[at]) if self._stamps is not None else None
+        size = int.from_bytes(listing.sizes[at], "little")
+        return _OpenEntry(listing.kinds[row], size, listing.metadata(row), stamp)
+
+    def put(self, name: bytes, entry: _OpenEntry) -> None:
+        """Add an entry, or replace the one of this name."""
+        self._changes[name] = entry
+
+    def take(self, name: bytes) -> _OpenEntry:
+        """Remove an entry, and return it."""
+        found = self.entry(name)
+        if found is None:
+            raise KeyError(name)
+        self._changes[name] = None
+        return found
+
+    def packed(self) -> tuple[PackedListing, InodeStamps | None]:
+        """Return the listing as it is now, and its stamps if all are known."""
+        listing, changes = self._listing.unpacked(), self._changes
+        new = {name: entry for name, entry in changes.items() if entry is not None}
+        names = sorted({*self._rows.keys() - changes.keys(), *new})
+        entries = [new.get(name) for name in names]
+        rows = [self._rows.get(name, -1) for name in names]
+
+        def column(old: Sequence[T], of: Callable[[_OpenEntry], S]) -> list[S | T]:
+            pairs = zip(entries, rows, strict=True)
+            return [old[row] if entry is None else of(entry) for entry, row in pairs]
+
+        packed = Listing(
+            tuple(names),
+            bytes(column(listing.kinds, lambda one: one.kind)),
+            array("H", column(listing.modes, lambda one: one.metadata.mode)),
+            array("Q", column(listing.sizes, lambda one: one.size)),
+            array("q", column(listing.mtimes, lambda one: one.metadata.mtime_ns)),
+            array("I", column(listing.uids, lambda one: one.metadata.uid)),
+            array("I", column(listing.gids, lambda one: one.metadata.gid)),
+            listing.targets,
+        ).packed()
+        if self._stamps is None:
+            return packed, None
+        known = list(zip(_items(self._stamps.inodes), _items(self._stamps.ctimes), strict=True))
+        stamps = [stamp for stamp in column(known, lambda one: one.stamp) if stamp is not None]
+        if len(stamps) < len(names):
+            return packed, None
+        inodes, ctimes = (b"".join(each) for each in zip(*stamps, strict=True)) if stamps else (b"", b"")
+        return packed, InodeStamps(packed.names, inodes, ctimes)
 
 
 class AnnouncedTree:
@@ -129,6 +232,8 @@ class AnnouncedTree:
         }
         self.unacknowledged: set[bytes] = set()
         """Directories announced in this turn, which the destination has not confirmed."""
+        self._open: OrderedDict[bytes, _OpenDirectory] = OrderedDict()
+        """Directories with single changes, the one that was used last at the end."""
         self._own: dict[bytes, Metadata] = {}
         """Metadata of the root, which no listing contains."""
         self.entries = len(manifest)
@@ -136,6 +241,7 @@ class AnnouncedTree:
         self.files = manifest.kinds.count(Kind.FILE)
 
     def of(self, path: bytes) -> PackedListing:
+        self._close(path)
         return self._directories.get(path, _EMPTY)
 
     def kind(self, path: bytes) -> Kind | None:
@@ -146,25 +252,25 @@ class AnnouncedTree:
     def entry(self, path: bytes) -> tuple[Kind, int, Metadata] | None:
         """Return the announced kind, size and metadata of `path`."""
         parent, _, name = path.rpartition(b"/")
-        listing = self.of(parent)
-        names = strings(listing.names)
-        if name not in names:
+        found = self._opened(parent).entry(name)
+        if found is None:
             return None
-        row = names.index(name)
-        one = listing.rows([row])
-        return Kind(one.kinds[0]), one.total_size, one.unpacked().metadata(0)
+        return Kind(found.kind), 0 if found.kind in DEVICES else found.size, found.metadata
 
     def stamps_of(self, path: bytes) -> InodeStamps | None:
         """Return the stamps of the entries of the directory `path`; None if unknown."""
+        self._close(path)
         return self._stamps.get(path)
 
     def acknowledge(self) -> None:
         """Note that the turn is complete: the destination has everything announced."""
+        self._close_all()
         self.unacknowledged.clear()
 
     @property
     def stamps(self) -> dict[bytes, InodeStamps]:
         """The stamps of all directories whose announced state the destination has."""
+        self._close_all()
         return {path: stamps for path, stamps in self._stamps.items() if path not in self.unacknowledged}
 
     def put(self, path: bytes, listing: PackedListing, stamps: InodeStamps) -> None:
@@ -187,20 +293,15 @@ class AnnouncedTree:
     def rename(self, old: bytes, new: bytes) -> None:
         """Move a file, or a directory with everything below it, to a path where nothing was announced."""
         parent, _, name = old.rpartition(b"/")
-        stamps = self._stamps.get(parent)
-        stamp = None if stamps is None else stamps.rows()[name]
-        listing = self._take(parent)
-        row = strings(listing.names).index(name)
-        self._put_aligned(
-            parent, listing.rows([other for other in range(len(listing)) if other != row]), stamps
-        )
+        moved = self._opened(parent).take(name)
+        self.unacknowledged.add(parent)
         parent, _, name = new.rpartition(b"/")
-        one = listing.rows([row]).unpacked().named((name,))
-        stamps = self._stamps.get(parent) if self.of(parent).count else InodeStamps(b"", b"", b"")
-        self._put_aligned(parent, _merged(self._take(parent).unpacked(), one).packed(), stamps, {name: stamp})
-        todo = [(old, new)]
+        self._opened(parent).put(name, moved)
+        self.unacknowledged.add(parent)
+        todo = [(old, new)] if moved.kind == Kind.DIRECTORY else []
         while todo:
             before, after = todo.pop()
+            self._close(before)
             stamps, listing = self._stamps.get(before), self._take(before)
             self._add(after, listing)
             if stamps is not None:
@@ -220,37 +321,43 @@ class AnnouncedTree:
             self._own[path] = metadata
             return
         parent, _, name = path.rpartition(b"/")
-        listing = self.of(parent)
-        if name not in strings(listing.names) or self.metadata(path) == metadata:
-            return
-        row = strings(listing.names).index(name)
-        columns = listing.unpacked()
-        columns.modes[row] = metadata.mode
-        columns.mtimes[row] = metadata.mtime_ns
-        columns.uids[row], columns.gids[row] = metadata.uid, metadata.gid
-        self._directories[parent] = columns.packed()
+        directory = self._opened(parent)
+        found = directory.entry(name)
+        if found is not None and found.metadata != metadata:
+            directory.put(name, replace(found, metadata=metadata))
 
-    def _put_aligned(
-        self,
-        path: bytes,
-        listing: PackedListing,
-        stamps: InodeStamps | None,
-        more: Mapping[bytes, tuple[bytes, bytes] | None] | None = None,
-    ) -> None:
-        """Record a listing with those of `stamps` and `more` that belong to it, if they cover all its
-        rows."""
-        self.unacknowledged.add(path)
-        self._add(path, listing)
-        if stamps is None or not listing.count:
+    def _opened(self, path: bytes) -> _OpenDirectory:
+        """Return a directory as one that takes single changes. A few stay open."""
+        found = self._open.get(path)
+        if found is not None:
+            self._open.move_to_end(path)
+            return found
+        if len(self._open) >= OPEN_DIRECTORIES:
+            self._close(next(iter(self._open)))
+        found = self._open[path] = _OpenDirectory(
+            self._directories.get(path, _EMPTY), self._stamps.get(path, _NO_STAMPS)
+        )
+        return found
+
+    def _close(self, path: bytes) -> None:
+        """Pack a directory again, if it is open. Its entries are counted already."""
+        found = self._open.pop(path, None)
+        if found is None or not found.is_changed:
             return
-        known = {**stamps.rows(), **(more or {})}
-        rows = [known.get(name) for name in strings(listing.names)]
-        found = [row for row in rows if row is not None]
-        if len(found) == len(rows):
-            inodes, ctimes = (b"".join(column) for column in zip(*found, strict=True))
-            self._stamps[path] = InodeStamps(listing.names, inodes, ctimes)
+        listing, stamps = found.packed()
+        self._directories.pop(path, None)
+        self._stamps.pop(path, None)
+        if listing.count:
+            self._directories[path] = listing
+            if stamps is not None:
+                self._stamps[path] = stamps
+
+    def _close_all(self) -> None:
+        for path in tuple(self._open):
+            self._close(path)
 
     def _take(self, path: bytes) -> PackedListing:
+        self._close(path)
         self._stamps.pop(path, None)
         listing = self._directories.pop(path, _EMPTY)
         self.entries -= len(listing)
@@ -258,6 +365,7 @@ class AnnouncedTree:
         return listing
 
     def _add(self, path: bytes, listing: PackedListing) -> None:
+        self._close(path)
         if listing.count:
             self._directories[path] = listing
             self.entries += len(listing)
@@ -294,29 +402,6 @@ def _rows(listing: Listing) -> Iterator[tuple[int | bytes, ...]]:
     )
     for row, values in enumerate(columns):
         yield (*values, links.get(row, b""))
-
-
-def _merged(listing: Listing, one: Listing) -> Listing:
-    """Return `listing` plus the one entry of `one`, which is no symlink, so the link targets are
-    unchanged."""
-    names = listing.names + one.names
-    order = sorted(range(len(names)), key=names.__getitem__)
-    kinds = listing.kinds + one.kinds
-
-    def column(a: array[int], b: array[int]) -> array[int]:
-        both = a + b
-        return array(a.typecode, (both[row] for row in order))
-
-    return Listing(
-        tuple(names[row] for row in order),
-        bytes(kinds[row] for row in order),
-        column(listing.modes, one.modes),
-        column(listing.sizes, one.sizes),
-        column(listing.mtimes, one.mtimes),
-        column(listing.uids, one.uids),
-        column(listing.gids, one.gids),
-        listing.targets,
-    )
 
 
 def _directories(listing: PackedListing) -> list[bytes]:

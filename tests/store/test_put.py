@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import time
 from itertools import pairwise
@@ -15,6 +16,7 @@ import rdc
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
+from rdc.files.root.source_file import SourceFile
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
 from rdc.store.directory import KEY_BYTES, split_keys
@@ -234,6 +236,40 @@ def test_a_thousand_generations_stay_five_frames_deep(tmp_path: Path) -> None:
     assert restored(store, 100, tmp_path) == state_of(top)
 
 
+def test_holes_are_not_read_and_change_no_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    top, store, size = tmp_path / "tree", tmp_path / "st", 30_000_000
+    parts = [(0, NOISE[:300_000]), (12_345_678, NOISE[:777]), (20_000_001, TEXT)]
+    content = bytearray(size)
+    top.mkdir()
+    with (top / "sparse").open("wb") as file:
+        for at, data in parts:
+            file.seek(at)
+            file.write(data)
+            content[at : at + len(data)] = data
+        file.truncate(size)
+    (top / "dense").write_bytes(content)
+    read: dict[bytes, int] = {}
+    original = SourceFile.pread
+
+    def counted(source: SourceFile, offset: int, length: int) -> bytes:
+        read[source.path] = read.get(source.path, 0) + length
+        return original(source, offset, length)
+
+    monkeypatch.setattr(SourceFile, "pread", counted)
+    report = put_tree(top, store)
+    assert (report.files_read, report.bytes_read) == (2, 2 * size)
+    assert read[b"dense"] >= size
+    assert read[b"sparse"] < 1_000_000
+    with PackStore.open(os.fsencode(store)) as opened:
+        reader = StoreReader(opened)
+        rows = SnapshotTree(reader, opened.snapshot(1)).rows(b"")
+        assert rows is not None
+        assert rows.files[0] == rows.files[1]
+        reader.close()
+    monkeypatch.undo()
+    assert restored(store, 1, tmp_path) == state_of(top)
+
+
 def test_progress_grows_within_a_file_and_ends_at_what_was_read(source: Path, tmp_path: Path) -> None:
     told = list[Event]()
 
@@ -349,8 +385,18 @@ def test_a_directory_that_is_no_store_is_not_made_one(source: Path, tmp_path: Pa
 
 
 def test_a_missing_source_is_refused_and_makes_no_store(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="expected a directory"):
-        put_tree(tmp_path / "missing", tmp_path / "st")
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for name, found in {
+        "missing": "nothing; mount or make it, ",
+        "file": "a file; put its directory with --include=/file --exclude='*', ",
+        "pipe": "something else; ",
+        "file/below": "nothing; mount or make it, ",
+    }.items():
+        with pytest.raises(
+            FileError, match=re.escape(f"expected a directory to put into a store, found {found}")
+        ):
+            put_tree(tmp_path / name, tmp_path / "st")
     assert not (tmp_path / "st").exists()
 
 

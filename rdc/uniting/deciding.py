@@ -129,11 +129,14 @@ class Deciding:
             text = f"{entries} had different permissions: both sides get those that both had"
             self._report(Problem(ExitCode.OK, b"", text))
 
-    def _name_conflicts(self, plan: Plan) -> list[OpenConflict]:
+    def _name_unmet(self) -> None:
         # A run that merges is repeated, and then has no conflict where the one before solved it.
         for path in () if self._options.merge else sorted(self._choices.unmet):
             text = f"{printable(path or b'.')}: --resolve found no conflict there"
             self._report(Problem(ExitCode.OK, path, text))
+
+    def _name_conflicts(self, plan: Plan) -> list[OpenConflict]:
+        self._name_unmet()
         found: list[OpenConflict] = []
         for conflict in plan.conflicts:
             event = conflict_event(conflict)

@@ -520,35 +520,43 @@ class OwnContents:
             if base.kind == FILE and base.stamps[number].inode:
                 old[base.stamps[number].inode] = base
         rows = self._side.rows
-        linked = []
         for path, row in rows.items():
             if row.kind == FILE and row.inode and row.inode in old:
                 # Several names may have had the file. One that still has it was not renamed.
                 here = self._base.get(path)
                 if here is None or (here.kind, here.stamps[number].inode) != (FILE, row.inode):
                     rows[path] = self._renamed(path, old[row.inode], row)
-            elif row.is_linked and path not in self._base:
-                linked.append(path)
-        if linked and self._side.root.stable.inode:
-            self._settle_moved_along(linked)
+        if self._side.root.stable.inode:
+            self._settle_moved_along()
 
-    def _settle_moved_along(self, linked: Iterable[bytes]) -> None:
-        """Give names of files with several names what the ancestor knows of them in the same directory, which
-        was renamed. That a name has the same file somewhere proves no rename of its own."""
+    def _settle_moved_along(self) -> None:
+        """Give files in renamed directories what the ancestor says of them by the directory's old path, where
+        nothing else tells their content: files with several names, and those that were replaced."""
         number, rows = self._number, self._side.rows
-        old: dict[tuple[int, bytes, int], Ancestor] = {}
-        for path, base in self._base.items():
+        old = {base.stamps[number].inode: path for path, base in self._base.items() if base.kind == DIRECTORY}
+        moved = {
+            path: was
+            for path, row in rows.items()
+            if row.kind == DIRECTORY and (was := old.get(row.stamp.inode, path)) != path
+        }
+        for path, row in rows.items() if moved else ():
             above, _, name = path.rpartition(b"/")
-            directory = self._base.get(above)
-            if base.kind == FILE and directory is not None and directory.kind == DIRECTORY:
-                old[directory.stamps[number].inode, name, base.stamps[number].inode] = base
-        for path in linked:
-            above, _, name = path.rpartition(b"/")
-            if above in rows:
-                row = rows[path]
-                was = old.get((rows[above].stamp.inode, name, row.stamp.inode))
-                if was is not None:
-                    rows[path] = self._renamed(path, was, row)
+            if (
+                row.kind != FILE
+                or above not in moved
+                or row.content not in (self._new(row), self._changed(row))
+            ):
+                continue
+            base = self._base.get(join(moved[above], name))
+            if base is None or base.kind != FILE:
+                continue
+            if row.stamp.inode != base.stamps[number].inode:
+                listed = row._replace(mode=row.stamp.mode & MODE_BITS, mtime_ns=row.stamp.mtime_ns)
+                found = self._since(path, base, listed)
+                if found.content != self._changed(row):
+                    rows[path] = found
+            elif not row.inode:
+                rows[path] = self._renamed(path, base, row)
 
     def _renamed(self, path: bytes, base: Ancestor, row: Row) -> Row:
         known, now = base.stamps[self._number], row.stamp

@@ -120,6 +120,7 @@ class RemoteRun(NearMeeting):
             and (self._own_ties is None or ancestor.has_ties(self._own_ties))
         ):
             self._say_first(meeting.related)
+            self._name_unmet()
             yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
             return UniteReport(0, 0, 0, 0, ancestor.count, 0, self._held, False, self._code(conflicts=False))
         if ancestor is not None:

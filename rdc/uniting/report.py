@@ -54,6 +54,7 @@ class UniteTerminal(TerminalOutput):
         self._headed = False
         self._conflicts = 0
         self._first = ""
+        self._has_both = False
         self._flush = flush
         self._prefer = prefer
 
@@ -80,6 +81,8 @@ class UniteTerminal(TerminalOutput):
         self._conflicts += 1
         if self._conflicts == 1:
             self._first = printable(event.path_bytes)
+            # Only two versions of a file can both get a name.
+            self._has_both = event.about == "content"
         if self._conflicts <= UNITE_LISTED:
             self._data(conflict_line(event) + _undecided(event, self._prefer) + "\n")
 
@@ -95,7 +98,8 @@ class UniteTerminal(TerminalOutput):
             import shlex
 
             words = (*self._connection, *self._operands, f"--resolve={self._first}=left")
-            self._talk(f"keep one version: rdc unite {shlex.join(words)}     both: =both\n")
+            both = "     both: =both" if self._has_both else ""
+            self._talk(f"keep one version: rdc unite {shlex.join(words)}{both}\n")
         self._conflicts = 0
 
 

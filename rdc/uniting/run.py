@@ -215,6 +215,7 @@ class _Run(Deciding):
             and self._ties_are_as(sides, base)
         ):
             count = base.ancestors[LEFT].count
+            self._name_unmet()
             self._keep_rules(pairs)
             return UniteReport(0, 0, 0, 0, count, 0, self._held, False, self._code(conflicts=False))
         if base.ancestors and not _has_rows(base.ancestors):

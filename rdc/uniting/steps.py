@@ -7,6 +7,7 @@ listed file, and renamed into place in groups (rdc.files.replace): a path is alw
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -56,6 +57,27 @@ KNOWN_FILES = 4_096
 
 _UNTIMED = frozenset({Kind.DIRECTORY, Kind.SYMLINK})
 _NO_UNDO = "leave out --keep-undo"
+
+
+def _is_not_empty(error: FileError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOTEMPTY, errno.EEXIST)
+
+
+def _names_in(root: Root, path: bytes) -> list[bytes]:
+    """Return the names in a directory, sorted; none if it cannot be listed."""
+
+    def names(name: bytes, parent: int) -> list[bytes]:
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            return sorted(map(os.fsencode, os.listdir(fd)))
+        finally:
+            os.close(fd)
+
+    try:
+        return root.perform(path, "list it", names, reading=True)
+    except FileError:
+        return []
 
 
 def writable(root: Root, keep: KeepUndo | None, *, fsync: bool, sheds_acls: bool) -> Root:
@@ -764,10 +786,22 @@ class Steps:
 
     def _remove(self, side: int, path: bytes, row: Row) -> None:
         root = self._roots[side]
-        if row.kind == DIRECTORY:
-            root.remove(path, directory=True)
-        else:
+        if row.kind != DIRECTORY:
             root.remove(path, row.listed or ANYTHING)
+            return
+        try:
+            root.remove(path, directory=True)
+        except FileError as error:
+            names = _names_in(root, path) if _is_not_empty(error) else []
+            if not names:
+                raise
+            rest = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+            raise FileError(
+                path,
+                f"{printable(os.path.join(root.label, path))}: cannot remove the directory: expected it to be"
+                f" empty, found {printable(names[0])}{rest}; if the pair's rules exclude that, delete it"
+                " there; otherwise, run again",
+            ) from error
 
     def _set_modes(self) -> None:
         """Set the modes of directories, the deepest first: one that excludes its owner closes the way. Their

@@ -268,6 +268,32 @@ def test_a_touched_file_below_a_renamed_directory_is_no_edit(pair: Pair) -> None
     assert pair.texts("e/f") == ["edited", "edited"]
 
 
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_replaced_file_below_a_renamed_directory_is_no_edit(pair: Pair, taken: bool) -> None:
+    """As an editor saves it without a change, or a restore does: its content is still the old one.
+
+    `taken`: the new name was that of another directory with the same names, which was renamed before.
+    """
+    for name in ("edited", "gone", "a", "b"):
+        pair.both(f"old/{name}", "text")
+        pair.both(f"{'new' if taken else 'other'}/{name}", "another text")
+    pair.unite(checksum=True)
+    for name in ("edited", "gone"):
+        (pair.left / "file").write_text("text")
+        (pair.left / "file").rename(pair.left / "old" / name)
+    if taken:
+        (pair.left / "new").rename(pair.left / "other")
+    (pair.left / "old").rename(pair.left / "new")
+    (pair.right / "old/edited").write_text("a longer text")
+    (pair.right / "old/gone").unlink()
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("new/edited") == ["a longer text"] * 2
+    assert pair.texts("new/gone") == [None, None]
+    assert pair.texts("other/gone") == ["another text"] * 2
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.items() == []
+
+
 @pytest.mark.parametrize("what", ["time", "permissions", "content", "directory"])
 def test_what_somebody_sets_right_after_a_step_is_a_change_of_his(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, what: str

@@ -69,6 +69,7 @@ def test_a_directory_in_a_conflict_is_shown_without_size_and_time(top: Path) -> 
     torn = unite(top)
     assert torn.code == ExitCode.CONFLICTS
     kind, mode = torn.out.splitlines()
+    assert "--resolve=a=left\n" in torn.err
     assert kind.startswith("conflict   ≠             a  left directory, right 6 B 20")
     assert kind.endswith(": file, directory or symlink at the other side")
     assert mode.endswith("d  left directory, right directory: both sides changed its permissions")
@@ -82,7 +83,7 @@ def test_a_conflict_says_how_to_solve_it(top: Path) -> None:
     torn = unite(top)
     assert torn.code == ExitCode.CONFLICTS
     assert torn.out.startswith("conflict   ≠             a  left 4 B 20")
-    assert f"rdc unite {top}/left {top}/right --resolve=a=left" in torn.err
+    assert f"rdc unite {top}/left {top}/right --resolve=a=left     both: =both\n" in torn.err
     status = unite(top, "--status")
     assert (status.code, status.out.splitlines()[1].strip()) == (41, torn.out.strip())
     assert unite(top, "--resolve=a=right").code == 0

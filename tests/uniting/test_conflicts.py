@@ -13,8 +13,10 @@ from rdc import (
     Resolution,
     Resolve,
 )
+from rdc.lean.records import replace
 from rdc.uniting.plan import Plan
 from rdc.uniting.renames import Rename
+from rdc.uniting.rows import LEFT, RIGHT
 from rdc.uniting.steps import Steps
 from tests.uniting.pairs import QUICK, Pair
 from tests.uniting.remote_runs import unite_in_turns
@@ -130,6 +132,19 @@ def test_resolve_of_a_path_without_a_conflict_says_so(torn: Pair) -> None:
     assert torn.texts("d/g") == ["one", "one"]
     assert torn.unite(resolve=(Resolve(b"", Resolution.RIGHT),)).exit is ExitCode.OK
     assert torn.texts("f") == ["right!", "right!"]
+
+
+@pytest.mark.parametrize("near", [None, LEFT, RIGHT])
+def test_resolve_says_so_too_if_both_sides_are_as_they_were(near: int | None, pair: Pair) -> None:
+    pair.both("f", "text")
+    pair.unite()
+    options = replace(QUICK, resolve=(Resolve(b"typo", Resolution.LEFT),))
+    if near is None:
+        report = rdc.unite(pair.left, pair.right, options, reporter=pair.events.append)
+    else:
+        report = unite_in_turns(pair.left, pair.right, options, pair.events.append, near=near).report
+    assert report.exit is ExitCode.OK
+    assert "typo: --resolve found no conflict there" in pair.notices()
 
 
 def test_both_versions_get_names_and_no_copy_of_a_copy(torn: Pair) -> None:

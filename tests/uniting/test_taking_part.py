@@ -13,6 +13,7 @@ from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.root.root import Root
 from rdc.lean.records import replace
 from rdc.model.selection import FilterRule, RuleAction
+from rdc.progress import Problem
 from rdc.uniting.describe import Listing
 from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
@@ -43,6 +44,34 @@ def test_excluded_entries_stay_where_they_are(pair: Pair) -> None:
 
 
 LOGS = (FilterRule(RuleAction.EXCLUDE, b"*.log"),)
+
+
+@pytest.mark.parametrize("near", [None, LEFT, RIGHT])
+@pytest.mark.parametrize("excluded", [["x.o"], ["x.o", "y.o", "z.o"]])
+def test_an_excluded_entry_is_named_that_keeps_its_directory(
+    near: int | None, excluded: list[str], pair: Pair
+) -> None:
+    """Another run alone would not remove the directory."""
+    pair.both("d/a", "text")
+    pair.both("kept", "text")
+    options = replace(QUICK, rules=(FilterRule(RuleAction.EXCLUDE, b"*.o"),))
+    rdc.unite(pair.left, pair.right, options)
+    for name in excluded:
+        (pair.right / "d" / name).write_text("object")
+    shutil.rmtree(pair.left / "d")
+    rest = " and 2 more" if len(excluded) > 1 else ""
+    for _ in range(2):
+        events: list[object] = []
+        if near is None:
+            report = rdc.unite(pair.left, pair.right, QUICK, reporter=events.append)
+        else:
+            report = unite_in_turns(pair.left, pair.right, QUICK, events.append, near=near).report
+        assert (report.exit, report.held) == (ExitCode.PARTIAL, 1)
+        (problem,) = [event.message for event in events if isinstance(event, Problem) and event.code]
+        assert f"found x.o{rest}; if the pair's rules exclude that, delete it there" in problem
+    assert sorted(os.listdir(pair.right / "d")) == excluded
+    shutil.rmtree(pair.right / "d")
+    assert rdc.unite(pair.left, pair.right, QUICK).exit is ExitCode.OK
 
 
 def test_a_run_without_rules_goes_by_those_of_the_last_one(pair: Pair) -> None:

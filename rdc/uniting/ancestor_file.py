@@ -74,6 +74,8 @@ class Head(Record):
     """The AttributeKinds of which the file has what is agreed; 0: none took part in the run."""
     links: int = 0
     """The number of names that share a file with another name; 0 also if hard links took no part."""
+    location: bytes = b""
+    """The place of the other root as its own machine names it, whichever side dialled; b"": unknown."""
 
 
 class AgreedAttributes(Record):
@@ -215,6 +217,7 @@ def encode_table(
         "rows": rows.size, "generation": head.generation.hex(), "own": head.own.hex(),
         "other": head.other.hex(), "inode": head.inode, "seconds": head.seconds, "place": head.place.hex(),
         "undo": head.undo, "listing": whole_digest(digests).hex(), "shared": shared.digest().hex(),
+        "location": head.location.hex(),
     }  # fmt: skip
     if attributes is not None:
         said["attributes"] = attributes.kinds
@@ -357,6 +360,7 @@ def _read_head(data: bytes) -> tuple[Head, int, bytes]:
             bytes.fromhex(said["generation"]), bytes.fromhex(said["own"]), bytes.fromhex(said["other"]),
             numbers[1], numbers[2], bytes.fromhex(said["place"]), numbers[3],
             bytes.fromhex(said.get("listing", "")), said.get("attributes", 0), said.get("links", 0),
+            bytes.fromhex(said.get("location", "")),
         )  # fmt: skip
         shared = bytes.fromhex(said.get("shared", ""))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -62,7 +62,7 @@ from rdc.uniting.pages import FilesEnd, decode_page, do_late_steps, rest_of, sen
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, decode_rules, encode_rules
 from rdc.uniting.plan import Link, Part, Remove, SetAttributes, SetFields, Write
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
-from rdc.uniting.rings import merged_edges, pack_edges, unpack_edges
+from rdc.uniting.rings import location_of, merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import (
     BARRED,
     DIRECTORY,
@@ -305,7 +305,7 @@ class _FarSide:
             self._known_entries(),
             room.bytes,
             room.entries,
-            self._root.label,
+            location_of(self._root),
             others,
             self._keeps(),
         )
@@ -509,7 +509,7 @@ class _FarSide:
         elif subject is Subject.TRY:
             yield from send_page(Subject.TRIED, bytes([self._state.can_rename()]), round_)
         elif subject is Subject.EDGES:
-            edges = self._state.edges(self._meet.location)
+            edges = self._state.edges(self._meet.location, self._meet.location)
             told = exchanged.checked("pairs of the other side", unpack_edges, page)
             if self._state.id is not None:
                 self._edges = merged_edges(self._state.id, edges, self._meet.root, told)
@@ -833,6 +833,7 @@ class _FarSide:
             int(time.time()),
             self._meet.location,
             last_undo(self._root, self._keep),
+            location=self._meet.location,
         )
         added = table_of(paths, [rows[path] for path in paths], stamps)
         numbers, sets = self._common.numbers, self._agreed_sets(paths)

@@ -7,7 +7,6 @@ side has to say something else, it is held once more: another id of the other di
 from __future__ import annotations
 
 import os
-import socket
 import time
 from contextlib import ExitStack
 
@@ -37,6 +36,7 @@ from rdc.uniting.pages import (
 )
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, decode_rules, encode_rules
 from rdc.uniting.records import UniteOptions
+from rdc.uniting.rings import location_here
 from rdc.uniting.rows import LEFT, RIGHT
 from rdc.uniting.run import is_bare
 from rdc.uniting.state import (
@@ -368,6 +368,6 @@ def ends_of(left: Location, right: Location) -> Ends:
             " nothing was done: mount or make it, then run again",
             code=ExitCode.FILE_IO,
         )
-    own_place = os.fsencode(f"{socket.gethostname()}:") + os.path.realpath(here.path)
+    own_place = location_here(os.path.realpath(here.path))
     shown = os.fsencode(str(left)), os.fsencode(str(right))
     return Ends(shown, near, here.path, far.path, own_place)

@@ -69,7 +69,7 @@ from rdc.uniting.pair_rules import NO_RULES
 from rdc.uniting.plan import UNITS, Link, Part, Planning, Remove, SetFields, Write
 from rdc.uniting.records import UniteItem, UniteOptions, UniteReport
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
-from rdc.uniting.rings import check_ring, merged_edges, pack_edges, unpack_edges
+from rdc.uniting.rings import check_ring, location_in, merged_edges, pack_edges, unpack_edges
 from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, SYMLINK, Ancestor, Doubt, Node, Row
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
@@ -132,7 +132,7 @@ class RemoteRun(NearMeeting):
                 return replace(self._said, other=met.root, damaged=True)
         self._say_first(meeting.related)
         if ancestor is None and meeting.state.id is not None and met.root:
-            round_ = yield from self._check_ring(meeting.state, meeting.state.id, met.root, round_)
+            round_ = yield from self._check_ring(meeting.state, meeting.state.id, met, round_)
         doubts = bool(plans or meeting.related.notice)
         trees, round_ = yield from self._trees(meeting, ancestor, doubts, round_)
         self._check_emptied(trees, meeting)
@@ -186,9 +186,9 @@ class RemoteRun(NearMeeting):
 
         return are_as(ancestor, self._sets, self._own_sets)
 
-    def _check_ring(self, state: RootState, own: bytes, other: bytes, round_: int) -> Conversation[int]:
+    def _check_ring(self, state: RootState, own: bytes, met: Met, round_: int) -> Conversation[int]:
         """Refuse a first meeting of two directories that other pairs connect."""
-        edges = state.edges(self._shown[self._far])
+        other, edges = met.root, state.edges(self._shown[self._far], location_in(met.location))
         yield from send_page(Subject.EDGES, pack_edges(edges), round_)
         page, round_ = yield from receive_page(Subject.KNOWN)
         known = exchanged.checked("pairs of the other side", unpack_edges, page)
@@ -667,6 +667,7 @@ class RemoteRun(NearMeeting):
             int(time.time()),
             self._shown[self._far],
             last_undo(self._root, self._options.keep_undo),
+            location=location_in(met.location),
         )
         added = table_of(
             paths,

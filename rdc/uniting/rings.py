@@ -8,15 +8,39 @@ its last two directories has heard of the rest of it.
 
 from __future__ import annotations
 
+import os
+import socket
+
 from rdc.errors import UsageError, printable
+from rdc.files.facts.file_systems import path_of
 from rdc.limits import UNITE_EDGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
 
+    from rdc.files.root.root import Root
+
 NODE_BYTES = 8
 EDGE_BYTES = 2 * NODE_BYTES
+
+
+def location_here(path: bytes) -> bytes:
+    """Return the location of a path of this machine, which is absolute and without symlinks: it is the same
+    whichever side dials, and stays when a directory gets another id."""
+    return os.fsencode(f"{socket.gethostname()}:") + path
+
+
+def location_of(root: Root) -> bytes:
+    """Return the location of a root that another machine asked for. A module is what it is called: nobody
+    learns its path."""
+    path = path_of(root.fileno())
+    return location_here(path) if os.path.realpath(root.label) == path else root.label
+
+
+def location_in(told: bytes) -> bytes:
+    """Return the location that the other side told; b"" if it is the name of a module, which others have."""
+    return told if b":/" in told else b""
 
 
 def node_of_root(root: bytes) -> bytes:

@@ -35,7 +35,7 @@ from rdc.uniting.journal import OpenPlan
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
 from rdc.uniting.plan import Planning
 from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UnitePair, UniteReport
-from rdc.uniting.rings import check_ring, merged_edges
+from rdc.uniting.rings import check_ring, location_here, merged_edges
 from rdc.uniting.rows import (
     LEFT,
     RIGHT,
@@ -336,6 +336,10 @@ class _Run(Deciding):
             found[RIGHT].renew()
         return found[LEFT], found[RIGHT]
 
+    def _other_place(self, side: int) -> tuple[bytes, bytes]:
+        path = self._places[1 - side].path
+        return path, location_here(path)
+
     def _check_ring(self, states: tuple[RootState, RootState], *, first: bool) -> None:
         """Refuse a first meeting of two directories that other pairs connect."""
         one, other = states[LEFT].id, states[RIGHT].id
@@ -343,9 +347,9 @@ class _Run(Deciding):
             return
         edges = merged_edges(
             one,
-            states[LEFT].edges(self._places[RIGHT].path),
+            states[LEFT].edges(*self._other_place(LEFT)),
             other,
-            states[RIGHT].edges(self._places[LEFT].path),
+            states[RIGHT].edges(*self._other_place(RIGHT)),
         )
         if not self._options.ring:
             check_ring([place.given for place in self._places], one, other, edges)
@@ -588,6 +592,7 @@ class _Run(Deciding):
             head = Head(
                 generation, own or b"", other or b"", states[side].inode, int(time.time()),
                 self._places[1 - side].path, last_undo(self._roots[side], self._options.keep_undo),
+                location=location_here(self._places[1 - side].path),
             )  # fmt: skip
             added = table_of(paths, shared, [rows[path].stamps[side] for path in paths])
             ancestor = base.ancestors[side] if base.ancestors else None

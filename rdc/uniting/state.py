@@ -295,11 +295,12 @@ class RootState:
                 known = max(known, ancestors[0].count)
         return known
 
-    def edges(self, place: bytes) -> frozenset[bytes]:
+    def edges(self, place: bytes, location: bytes) -> frozenset[bytes]:
         """Return the pairs that this root is part of, and those that it heard of. Raises RdcError.
 
-        `place`: where the directory is that it meets for the first time. A pair with one at the same place is
-        over: that directory had another id before its state was lost.
+        `place`: where the directory is that it meets for the first time; `location`: the same as the other
+        machine names it, b"" if unknown. A pair with one at the same place is over: that directory had
+        another id before its state was lost.
         """
         found: set[bytes] = set()
         if self.id is None:
@@ -312,7 +313,9 @@ class RootState:
             found.update(
                 edge_of(self.id, each.head.other)
                 for each in ancestors[:1]
-                if each.head.own == self.id and each.head.place != place
+                if each.head.own == self.id
+                and each.head.place != place
+                and (not location or each.head.location != location)
             )
         with _failing(self.shown, "read the edges in it"):
             data = self.files.read(_EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""

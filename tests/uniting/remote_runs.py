@@ -19,6 +19,7 @@ from rdc.uniting.far_side import answer_meeting
 from rdc.uniting.meeting import Again, Ends
 from rdc.uniting.records import UniteOptions, UniteReport
 from rdc.uniting.remote import RemoteRun
+from rdc.uniting.rings import location_here
 from rdc.uniting.rows import LEFT
 from tests.support.running.run_pair import run_pair
 
@@ -41,7 +42,7 @@ def ends_of(left: Path, right: Path, near: int) -> Ends:
     places = [os.fsencode(left), os.fsencode(right)]
     shown = [b"far:" + place for place in places]
     shown[near] = places[near]
-    return Ends((shown[0], shown[1]), near, places[near], places[1 - near], b"near:" + places[near])
+    return Ends((shown[0], shown[1]), near, places[near], places[1 - near], location_here(places[near]))
 
 
 def unite_in_turns(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 import rdc
 from rdc.errors import UsageError
 from rdc.uniting.rings import closes_ring, edge_of, merged_edges, pack_edges, unpack_edges
+from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.share import examples
 from tests.uniting.pairs import QUICK
 from tests.uniting.remote_runs import unite_in_turns
@@ -80,6 +83,51 @@ def test_a_directory_that_lost_its_state_closes_no_ring_with_what_it_was(top: Pa
     unite(top, "c", "a", remote=remote)
     with pytest.raises(UsageError, match="no ring"):
         unite(top, "c", "b", remote=remote)
+
+
+def test_two_directories_that_lose_their_states_in_turn_are_no_ring(top: Path) -> None:
+    """Whichever side dials, they name each other by the same location, so each knows what the other was."""
+    states = top / "a/.rdc-unite", top / "b/.rdc-unite"
+
+    def meet(near: int) -> None:
+        options = rdc.UniteOptions(fsync=False)
+        unite_in_turns(top / "a", top / "b", options, lambda _: None, near=near)
+
+    meet(RIGHT)
+    shutil.copytree(states[RIGHT], top / "saved")
+    shutil.rmtree(states[RIGHT])
+    meet(LEFT)
+    shutil.rmtree(states[LEFT])
+    meet(RIGHT)
+    shutil.rmtree(states[RIGHT])
+    shutil.copytree(top / "saved", states[RIGHT])
+    meet(LEFT)
+
+
+@settings(max_examples=examples(30))
+@given(st.integers(0, 1 << 32))
+def test_two_directories_alone_are_no_ring_whatever_state_they_lose(seed: int) -> None:
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as place:
+        top, saved = Path(place), Path(place) / "saved"
+        for name in "ab":
+            (top / name).mkdir()
+        for _ in range(12):
+            name, what = rng.choice("ab"), rng.choice(("lose", "save", "set back"))
+            state = top / name / ".rdc-unite"
+            if what == "save" and state.exists():
+                shutil.rmtree(saved / name, ignore_errors=True)
+                shutil.copytree(state, saved / name)
+            elif what != "save":
+                shutil.rmtree(state, ignore_errors=True)
+                if what == "set back" and (saved / name).exists():
+                    shutil.copytree(saved / name, state)
+            left, right = rng.choice(("ab", "ba"))
+            if rng.random() < 0.2:
+                unite(top, left, right, remote=False)
+            else:
+                options, near = rdc.UniteOptions(fsync=False), rng.choice((LEFT, RIGHT))
+                unite_in_turns(top / left, top / right, options, lambda _: None, near=near)
 
 
 @pytest.mark.parametrize("damage", [b"", b"RDCEDGE\x01", b"x" * 500, b"RDCEDGE\x01" + b"y" * 20])

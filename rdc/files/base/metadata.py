@@ -598,6 +598,29 @@ def difference_from(expected: Identity | None, found: os.stat_result | None) -> 
     return f"the {Kind(expected.kind).name.lower()} that was there", "that it was changed or replaced"
 
 
+class _Chain:
+    """The identities that one entry had in turn by steps of this run. A file with thousands of names has as
+    many."""
+
+    __slots__ = ("_former", "last")
+
+    def __init__(self, first: Identity) -> None:
+        self.last = first
+        self._former = {first}
+
+    def add(self, identity: Identity) -> None:
+        self.last = identity
+        self._former.add(identity)
+
+    def had(self, expected: Identity, fields: ComparedFields) -> bool:
+        """Return whether one of them is `expected`, as far as `fields` tell."""
+        if expected in self._former:
+            return True
+        if fields == ALL_FIELDS and expected.kind != Kind.DIRECTORY:
+            return False
+        return any(is_same_entry(expected, former, fields) for former in self._former)
+
+
 class EntryCheck:
     """Checks whether entries changed, for one tree and one run. Threads may share it."""
 
@@ -605,7 +628,7 @@ class EntryCheck:
         self.fields = fields
         """The parts of identities that count: those that the file system keeps stable and every view shows.
         """
-        self._chains: dict[tuple[int, int], list[Identity]] = {}
+        self._chains: dict[tuple[int, int], _Chain] = {}
         """By device and inode number of the last identity in it."""
 
     def leave_out(self, fields: ComparedFields) -> None:
@@ -619,8 +642,8 @@ class EntryCheck:
         chain = self._chains.get((now.device, now.inode))
         return (
             chain is not None
-            and is_same_entry(chain[-1], now, self.fields)
-            and any(is_same_entry(expected, former, self.fields) for former in chain)
+            and is_same_entry(chain.last, now, self.fields)
+            and chain.had(expected, self.fields)
         )
 
     def note(self, before: Identity, after: Identity) -> None:
@@ -628,9 +651,9 @@ class EntryCheck:
         if before == after:
             return
         chain = self._chains.pop((before.device, before.inode), None)
-        if chain is None or chain[-1] != before:
-            chain = [before]
-        chain.append(after)
+        if chain is None or chain.last != before:
+            chain = _Chain(before)
+        chain.add(after)
         if len(self._chains) >= REMEMBERED_ENTRIES:
             del self._chains[next(iter(self._chains))]
         self._chains[(after.device, after.inode)] = chain

@@ -270,7 +270,7 @@ def test_a_touched_file_below_a_renamed_directory_is_no_edit(pair: Pair) -> None
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_a_replaced_file_below_a_renamed_directory_is_no_edit(pair: Pair, taken: bool) -> None:
-    """As an editor saves it without a change, or a restore does: its content is still the old one.
+    """An editor that saves a file without a change, and a restore, leave the old content in another inode.
 
     `taken`: the new name was that of another directory with the same names, which was renamed before.
     """

@@ -17,7 +17,6 @@ from rdc import (
 )
 from rdc.errors import UsageError
 from rdc.model.location import RemoteShell
-from rdc.uniting import guards
 from rdc.uniting.guards import Room
 from rdc.uniting.rows import LEFT, RIGHT
 from tests.support.running.syncing import FAR
@@ -205,7 +204,7 @@ def test_a_file_system_that_fails_statfs_is_written_to(pair: Pair, monkeypatch: 
         raise OSError(5, "Input/output error")
 
     room(monkeypatch, 0, 0, {})
-    monkeypatch.setattr(guards.os, "fstatvfs", failing)  # type: ignore[attr-defined] # the stand-in of `room`
+    monkeypatch.setattr("rdc.uniting.guards.os.fstatvfs", failing)
     (pair.left / "new").write_bytes(b"new")
     assert pair.unite().exit is ExitCode.OK
     assert pair.texts("new") == ["new", "new"]

@@ -546,8 +546,8 @@ class Description:
         """Return files among the rows that were sent whose mtime is later than `newest`, the newest that the
         destination has there; None if they are too many. The smallest ones have no trees: they come whole.
 
-        `blocks`: the destination accepts blocks of files. They are chosen only where there are so many files
-        that it compares them in bundles."""
+        `blocks`: whether the destination accepts blocks of files. Blocks are chosen only if
+        there are enough files for it to compare them in bundles."""
         found: dict[int, int] = {}
         at_source, manifest = self._preserved.at_source, self.manifest
         most = LIKELY_FILES + BUNDLE_FILES

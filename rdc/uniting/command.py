@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
@@ -495,7 +496,8 @@ def run(
     if request.forget:
         removed = forget_united(request.left, request.right)
         if not request.quiet:
-            environment.talk("forgotten; the next run is a first one\n" if removed else "nothing to forget\n")
+            none = "nothing to forget" + _others(request)
+            environment.talk(("forgotten; the next run is a first one" if removed else none) + "\n")
         _note(environment, request, ExitCode.OK, forgotten=True)
         return ExitCode.OK
     if request.status:
@@ -506,7 +508,8 @@ def run(
                 output(pair)
         if pair is None:
             if not (request.json or request.quiet):
-                environment.talk("these two were not united yet, or the state is lost\n")
+                text = "these two were not united yet, or the state is lost"
+                environment.talk(text + _others(request) + "\n")
             return ExitCode.OK
         return ExitCode.CONFLICTS if pair.conflicts else ExitCode.OK
     try:
@@ -530,6 +533,22 @@ def run(
     changed = bool(report.left or report.right)
     _note(environment, request, report.exit, conflicts=report.conflicts, changed=changed)
     return report.exit
+
+
+def _others(request: UniteRequest) -> str:
+    """Return what else the directory of this machine was united with, "" for nothing: one on another machine
+    has as many names as ways lead to it."""
+    from rdc.model.location import parse_location
+    from rdc.uniting.run import known_places
+
+    for place in (request.left, request.right):
+        location = parse_location(place)
+        if location.host is None:
+            with suppress(RdcError):
+                known = known_places(location.path)
+                if known:
+                    return f"; {place} was united with {', '.join(map(printable, known))}"
+    return ""
 
 
 def _check_watch(*, is_job: bool) -> None:

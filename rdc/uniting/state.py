@@ -39,7 +39,7 @@ from rdc.uniting.ancestor_file import DamagedError, StoredAncestor
 from rdc.uniting.file_systems import is_private
 from rdc.uniting.journal import OpenPlan, plan_lines, read_plans
 from rdc.uniting.pair_rules import decode_rules, encode_rules
-from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, unpack_edges
+from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, same_place, unpack_edges
 from rdc.uniting.rows import LEFT, PROCESS_CLOCK, RIGHT, clock_of
 
 TYPE_CHECKING = False
@@ -291,7 +291,7 @@ class RootState:
                 ancestors, _ = pair.ancestors()
             finally:
                 pair.close()
-            if ancestors and ancestors[0].head.place == place:
+            if ancestors and same_place(ancestors[0].head.place, place):
                 known = max(known, ancestors[0].count)
         return known
 
@@ -314,7 +314,7 @@ class RootState:
                 edge_of(self.id, each.head.other)
                 for each in ancestors[:1]
                 if each.head.own == self.id
-                and each.head.place != place
+                and not same_place(each.head.place, place)
                 and (not location or each.head.location != location)
             )
         with _failing(self.shown, "read the edges in it"):

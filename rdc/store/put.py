@@ -497,7 +497,7 @@ class _Put:
             return EMPTY
         cut = cut_streams(view, array("Q", [len(view)]), LIST_PARAMS, self._store.head.key)
         before = split_keys(b"" if old is None else old.keys)
-        return self._writer.put_content(cut.keys, cut.lengths, view, before)
+        return self._writer.put_content(cut.keys, cut.lengths, view, before, lists=True)
 
 
 def _attribute_column(attributes: dict[int, bytes], kept: Sequence[int]) -> tuple[tuple[bytes, ...], bytes]:

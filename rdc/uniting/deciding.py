@@ -12,6 +12,7 @@ from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.paths import join
 from rdc.model.preserved import is_known_time, nearest_time, packed_time
 from rdc.progress import Problem
+from rdc.tree import filter_list
 from rdc.uniting.columns import SharedRow
 from rdc.uniting.conflicts import Choices
 from rdc.uniting.file_systems import PLAIN
@@ -31,12 +32,13 @@ from rdc.uniting.rows import (
     Stamp,
 )
 from rdc.uniting.state import OpenConflict
-from rdc.uniting.steps import SIDES, items_of, under_any
+from rdc.uniting.steps import under_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rdc.files.root.root import Root
     from rdc.progress import Event, StopSignal
     from rdc.uniting.attributes import AttributeSets
     from rdc.uniting.conflicts import Merged
@@ -70,6 +72,8 @@ class Deciding:
         self._choices = Choices(options, merged)
         self._held = 0
         self._rules_now = self._rules_before = NO_RULES
+        self._rehearsed = [0, 0], [0, 0]
+        """Entries that a dry run would change at each side, and bytes."""
         self._kept = PLAIN
         """The metadata that both file systems keep."""
         self._sets: AttributeSets | None = None
@@ -223,16 +227,15 @@ class Deciding:
         files = {path for path, row in rows.items() if row.kind == FILE}
         return next_ties(plan.tied, files, lambda path: under_any(path, failed))
 
+    def _rehearse(self, plan: Plan, roots: Mapping[int, Root]) -> None:
+        """Report what the run would do. `roots`: the sides that this machine can look at."""
+        from rdc.uniting.rehearsal import rehearse
+
+        filters = filter_list(self._rules_now.filters)
+        self._rehearsed = rehearse(plan, roots, filters, self._report)
+
     def _result(self, plan: Plan, steps: Steps | None, entries: int, *, first: bool) -> UniteReport:
-        if steps is not None:
-            changed, copied = steps.changed, steps.bytes
-        else:
-            items = [items_of(step, side) for side, step in (*plan.steps, *plan.links)]
-            told = [side for side, step in plan.attributes if step.is_told]
-            changed = [
-                sum(item.side == name for item in items) + told.count(side) for side, name in enumerate(SIDES)
-            ]
-            copied = [sum(item.copied for item in items if item.side == side) for side in SIDES]
+        changed, copied = (steps.changed, steps.bytes) if steps is not None else self._rehearsed
         code = self._code(conflicts=bool(plan.conflicts))
         return UniteReport(
             changed[LEFT], changed[RIGHT], copied[LEFT], copied[RIGHT], entries, len(plan.conflicts),

@@ -150,11 +150,7 @@ class RemoteRun(NearMeeting):
         self._guard(plan, trees, met)
         steps = None
         if self._options.dry_run:
-            for side, step in (*plan.steps, *plan.links):
-                self._report(items_of(step, side))
-            for side, setting in plan.attributes:
-                if setting.is_told:
-                    self._report(UniteItem(SIDES[side], "metadata", setting.path))
+            self._rehearse(plan, {self._near: self._root})
         else:
             steps, round_ = yield from self._do(plan, trees, meeting, ancestor, round_)
             round_ = yield from self._read_texts(plan, round_)

@@ -34,7 +34,7 @@ from rdc.uniting.guards import check_share, check_space
 from rdc.uniting.journal import OpenPlan
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
 from rdc.uniting.plan import Planning
-from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UnitePair, UniteReport
+from rdc.uniting.records import UniteConflict, UniteOptions, UnitePair, UniteReport
 from rdc.uniting.rings import check_ring, location_here, merged_edges, same_place
 from rdc.uniting.rows import (
     LEFT,
@@ -43,7 +43,7 @@ from rdc.uniting.rows import (
     Row,
 )
 from rdc.uniting.state import PairDirectory, RootState, common_base, pair_name, pair_of_roots
-from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
+from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -233,11 +233,7 @@ class _Run(Deciding):
         self._guard(plan, described)
         steps = None
         if self._options.dry_run:
-            for side, step in (*plan.steps, *plan.links):
-                self._report(items_of(step, side))
-            for side, setting in plan.attributes:
-                if setting.is_told:
-                    self._report(UniteItem(SIDES[side], "metadata", setting.path))
+            self._rehearse(plan, dict(enumerate(self._roots)))
         else:
             self._keep_rules(pairs)
             for each in decided.sides:

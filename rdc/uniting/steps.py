@@ -64,7 +64,7 @@ def _is_not_empty(error: FileError) -> bool:
     return isinstance(cause, OSError) and cause.errno in (errno.ENOTEMPTY, errno.EEXIST)
 
 
-def _names_in(root: Root, path: bytes) -> list[bytes]:
+def names_in(root: Root, path: bytes) -> list[bytes]:
     """Return the names in a directory, sorted; none if it cannot be listed."""
 
     def names(name: bytes, parent: int) -> list[bytes]:
@@ -78,6 +78,16 @@ def _names_in(root: Root, path: bytes) -> list[bytes]:
         return root.perform(path, "list it", names, reading=True)
     except FileError:
         return []
+
+
+def not_empty(root: Root, path: bytes, names: Sequence[bytes]) -> str:
+    """Return why a directory stays that has entries with these names."""
+    rest = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return (
+        f"{printable(os.path.join(root.label, path))}: cannot remove the directory: expected it to be empty,"
+        f" found {printable(names[0])}{rest}; if the pair's rules exclude that, delete it there; otherwise,"
+        " run again"
+    )
 
 
 def writable(root: Root, keep: KeepUndo | None, *, fsync: bool, sheds_acls: bool) -> Root:
@@ -792,16 +802,10 @@ class Steps:
         try:
             root.remove(path, directory=True)
         except FileError as error:
-            names = _names_in(root, path) if _is_not_empty(error) else []
+            names = names_in(root, path) if _is_not_empty(error) else []
             if not names:
                 raise
-            rest = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-            raise FileError(
-                path,
-                f"{printable(os.path.join(root.label, path))}: cannot remove the directory: expected it to be"
-                f" empty, found {printable(names[0])}{rest}; if the pair's rules exclude that, delete it"
-                " there; otherwise, run again",
-            ) from error
+            raise FileError(path, not_empty(root, path, names)) from error
 
     def _set_modes(self) -> None:
         """Set the modes of directories, the deepest first: one that excludes its owner closes the way. Their

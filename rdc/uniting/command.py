@@ -173,7 +173,8 @@ UNITE_OPTIONS = (
                 "keep both versions on both sides; the older one gets a new name",
                 common=True,
                 note="""The name is `stem.conflict-HOST-YYYYMMDD-HHMMSS.ext`, with the time of that version
-                in UTC. A file that has such a name gets no second one.""",
+                in UTC. A file that has such a name gets no second one. If one side has a file and the other
+                one a directory or symlink, the file gets the new name.""",
             ),
             Option(
                 ("--max-copies",),
@@ -570,8 +571,7 @@ def _output(request: UniteRequest, environment: Environment) -> Output:
 
     kind = WatchTerminal if request.options.watch else UniteTerminal
     options = request.options
-    # A conflict of which both versions are to be kept may be left although a version is preferred.
-    keeps_both = options.keep_both or any(each.how is Resolution.BOTH for each in options.resolve)
+    both = tuple(each.path for each in options.resolve if each.how is Resolution.BOTH)
     return kind(
         environment.data,
         environment.talk,
@@ -581,7 +581,8 @@ def _output(request: UniteRequest, environment: Environment) -> Output:
         items=request.verbose or (request.options.dry_run and not request.quiet),
         dry_run=request.options.dry_run,
         flush=environment.flush,
-        prefer=None if keeps_both else options.prefer,
+        prefer=options.prefer,
+        both=(*both, b"") if options.keep_both else both,
         # A watch has a line for each run instead.
         bar=None if request.options.watch else environment.progress(quiet=request.quiet),
         dials=request.is_remote and not request.status,

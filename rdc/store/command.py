@@ -120,7 +120,7 @@ OPTIONS = (
         (
             Option(
                 ("--wait",),
-                "wait at most SECONDS for running puts and restores (default: 60)",
+                "wait at most SECONDS for running puts, restores and checks (default: 60)",
                 "SECONDS",
                 note="Packs are removed while neither runs, which takes moments.",
                 example="rdc store gc --wait=600 /backup/st",

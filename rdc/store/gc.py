@@ -54,7 +54,13 @@ def gc(store: bytes, options: GcOptions, reporter: Reporter, stop: StopSignal | 
             for _ in range(ATTEMPTS):
                 with opened.locked(required=not options.exclusive):
                     opened.sweep()
-                    collection = _Collecting(opened, reporter, began, stop).run()
+                    before = _state(opened)
+                    try:
+                        collection = _Collecting(opened, reporter, began, stop).run()
+                    except FileError:
+                        if _state(opened) == before:
+                            raise
+                        continue  # a snapshot was forgotten, or brought back, before it was read
                 written += collection.written
                 with opened.locked(exclusive=True, required=not options.exclusive, wait=options.wait):
                     if _state(opened) == collection.state:

@@ -30,6 +30,7 @@ from rdc.uniting.rows import (
     Ancestor,
     Row,
     Stamp,
+    stamp_after_failure,
 )
 from rdc.uniting.state import OpenConflict
 from rdc.uniting.steps import under_any
@@ -203,9 +204,19 @@ class Deciding:
         if failed:
             for path, row in original.items():
                 if under_any(path, failed) and path not in rows and path not in plan.journal_dropped:
-                    rows[path] = row
+                    rows[path] = self._after_failure(path, row, views, steps)
         _drop_orphans(rows)
         return rows
+
+    @staticmethod
+    def _after_failure(path: bytes, row: Ancestor, views: tuple[Node, Node], steps: Steps) -> Ancestor:
+        """Return what is in common of an entry whose step failed: the same as before."""
+        stamps = []
+        for side, before in enumerate(row.stamps):
+            node = views[side].find(path)
+            listed = node.row.stamp if node is not None and isinstance(node.row, Row) else NO_STAMP
+            stamps.append(stamp_after_failure(before, listed, steps.stamps[side].get(path)))
+        return row._replace(stamps=(stamps[LEFT], stamps[RIGHT])) if tuple(stamps) != row.stamps else row
 
     @staticmethod
     def _stamp(view: Node, changed: Mapping[bytes, Stamp], path: bytes, kind: int) -> Stamp:

@@ -9,11 +9,12 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.progress import Problem
-from rdc.uniting.records import UniteItem
+from rdc.uniting.full_directories import names_in, not_empty
 from rdc.uniting.plan import Remove
+from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import Rename
 from rdc.uniting.rows import DIRECTORY, is_below
-from rdc.uniting.steps import SIDES, items_of, names_in, not_empty, under_any
+from rdc.uniting.steps import SIDES, items_of, under_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

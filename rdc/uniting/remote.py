@@ -80,7 +80,7 @@ from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from rdc.model.location import Location, RemoteShell
     from rdc.progress import StopSignal
@@ -166,7 +166,7 @@ class RemoteRun(NearMeeting):
             ties = self._next_ties(plan, rows, steps)
             pending |= ties is not None and ancestor is not None and ties != ancestor.ties
             if pending or not plan.is_empty or self._is_news(rows, trees.original, plan):
-                agreed = self._agreed(rows, plan, trees, ancestor)
+                agreed = self._agreed(rows, plan, trees, ancestor, steps.failed[self._near])
                 agreed = replace(agreed, conflicts=tuple(conflicts))
                 yield from self._agree(agreed, rows, ties, meeting, trees, ancestor, round_)
             else:
@@ -610,8 +610,10 @@ class RemoteRun(NearMeeting):
         plan: Plan,
         trees: _Trees,
         ancestor: StoredAncestor | None,
+        failed: Set[bytes],
     ) -> Agreed:
-        """Return what both sides have in common now, against what the other side expects."""
+        """Return what both sides have in common now, against what the other side expects. `failed`: paths of
+        steps that this side did not do."""
         base = None
         if ancestor is not None:
             base = {path: shared_row(row) for path, row in trees.original.items()}
@@ -631,7 +633,9 @@ class RemoteRun(NearMeeting):
             tuple(
                 path
                 for path, row in rows.items()
-                if row is plan.kept.get(path) or row is trees.original.get(path)
+                if row is plan.kept.get(path)
+                or row is (was := trees.original.get(path))
+                or (was is not None and path in failed and row == was._replace(stamps=row.stamps))
             ),
             tuple(conflict.path for conflict in plan.conflicts if conflict.about == "mode"),
             (),

@@ -434,8 +434,8 @@ def forget_united(
     left: Location | str | bytes | os.PathLike[str], right: Location | str | bytes | os.PathLike[str]
 ) -> int:
     """Remove what two directories remember of each other, so that their next `rdc.unite` is a first one. One
-    on another machine is left as it is: what it remembers is worth nothing without the other half. One that is
-    gone is forgotten by its place.
+    on another machine is left as it is: what it remembers is worth nothing without the other half. A
+    directory that is gone is forgotten by its place.
 
     Return at how many of them something was. No file is touched. Raises RdcError.
 

@@ -114,6 +114,21 @@ class Deciding:
             tie=self._links.tie if self._links is not None else None,
         )
 
+    def _say_base(self, notice: str, *, first: bool, known: Callable[[], int]) -> None:
+        """Report why there is no ancestor, or only an older one. `known`: the entries that a side remembers
+        of a directory at the other one's place."""
+        what = "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
+        if notice:
+            self._report(Problem(ExitCode.OK, b"", f"{notice}; {what}"))
+        elif first and known():
+            text = (
+                "first time with this directory: what is remembered is of another one at its place, or lost"
+            )
+            self._report(Problem(ExitCode.OK, b"", f"{text}; {what}"))
+        elif first:
+            text = "first time: nothing is deleted; what differs is a conflict"
+            self._report(Problem(ExitCode.OK, b"", text))
+
     def _say_left_out(self, *sides: Listing) -> None:
         """Report, in a first meeting, the entries that take no part: later runs pass them over in silence."""
         for listing in sides:

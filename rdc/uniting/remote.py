@@ -73,7 +73,6 @@ from rdc.uniting.rings import check_ring, location_in, merged_edges, pack_edges,
 from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, SYMLINK, Ancestor, Doubt, Node, Row
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
-    Related,
     RootState,
 )
 from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
@@ -119,7 +118,7 @@ class RemoteRun(NearMeeting):
             and self._attributes_are_as(ancestor)
             and (self._own_ties is None or ancestor.has_ties(self._own_ties))
         ):
-            self._say_first(meeting.related)
+            self._say_first(meeting)
             self._name_unmet()
             yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
             return UniteReport(0, 0, 0, 0, ancestor.count, 0, self._held, False, self._code(conflicts=False))
@@ -130,7 +129,7 @@ class RemoteRun(NearMeeting):
                 if met.told & Told.ROWS:
                     _, _, self.round = yield from self._told(ancestor.count)
                 return replace(self._said, other=met.root, damaged=True)
-        self._say_first(meeting.related)
+        self._say_first(meeting)
         if ancestor is None and meeting.state.id is not None and met.root:
             round_ = yield from self._check_ring(meeting.state, meeting.state.id, met, round_)
         doubts = bool(plans or meeting.related.notice)
@@ -194,16 +193,12 @@ class RemoteRun(NearMeeting):
         self._edges = edges
         return round_
 
-    def _say_first(self, related: Related) -> None:
-        first = related.numbers is None
-        if related.notice:
-            what = (
-                "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
-            )
-            self._report(Problem(ExitCode.OK, b"", f"{related.notice}; {what}"))
-        elif first:
-            text = "first time: nothing is deleted; what differs is a conflict"
-            self._report(Problem(ExitCode.OK, b"", text))
+    def _say_first(self, meeting: Meeting) -> None:
+        def known() -> int:
+            return max(meeting.met.known, meeting.state.known_at(self._shown[self._far]))
+
+        related = meeting.related
+        self._say_base(related.notice, first=related.numbers is None, known=known)
         if self._rules_before != self._rules_now and self._kept_rules is not None:
             text = "other rules than before: what takes no part any more stays at both sides"
             self._report(Problem(ExitCode.OK, b"", text))

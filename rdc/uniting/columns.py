@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Part: TypeAlias = "tuple[Table, int, int]"
     """Rows of a table: the first one, and the one after the last."""
 
+    Pieces: TypeAlias = "Sequence[bytes | memoryview]"
+    """One column, in pieces: those of a large table are not copied."""
+
 STAMP_CODES = "qHqQq"
 """Sizes, modes, times, inode numbers, change times: what a side's own file system says."""
 
@@ -200,6 +203,9 @@ SHARED_COLUMNS = 7
 """The number of shared columns: paths, kinds, whether contents are known, these, targets, modes, times."""
 _COLUMNS = range(SHARED_COLUMNS + len(STAMP_CODES))
 
+_PIECES = 1024
+"""The most pieces in which a column is passed on. More would take longer than a copy of the column."""
+
 
 def _placed(parts: Iterable[Part]) -> Iterator[_Place]:
     """Yield parts with their places. A table whose last row came is not held."""
@@ -238,10 +244,11 @@ class Spliced:
                 yield from compress(chunk, table.kinds[at : at + len(chunk)].translate(_IS_DIRECTORY))
                 at += len(chunk)
 
-    def columns(self) -> Iterator[bytes]:
+    def columns(self) -> Iterator[Pieces]:
         """Yield the columns of a file at rest. The first SHARED_COLUMNS are what both sides have alike."""
         for number in _COLUMNS:
-            yield b"".join([place.column(number) for place in self._places])
+            pieces = [place.column(number) for place in self._places]
+            yield pieces if len(pieces) <= _PIECES else [b"".join(pieces)]
 
 
 def joined(parts: Iterable[Part]) -> Table:
@@ -257,7 +264,7 @@ def joined(parts: Iterable[Part]) -> Table:
 
 
 def table_of_columns(columns: Iterable[bytes]) -> Table:
-    """Return a table of what Spliced.columns yields."""
+    """Return a table of the columns that Spliced.columns yields, each in one piece."""
     paths, kinds, known, digests, targets, modes, mtimes, *own = columns
     texts = targets.split(b"\0")
     texts.pop()

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.tree.filters import FilterList
     from rdc.tree.walk import WalkedDirectory
-    from rdc.uniting.ancestor_file import AgreedAttributes, Head, StoredAncestor
+    from rdc.uniting.ancestor_file import AgreedAttributes, EncodedAncestor, Head, StoredAncestor
     from rdc.uniting.columns import Table
     from rdc.uniting.file_systems import Kept
     from rdc.uniting.hard_links import Links
@@ -235,6 +235,10 @@ class Listing:
                 self._add(found, self._directories[path])
         self._rows.update(found)
         return found
+
+    def let_columns_go(self) -> None:
+        """Drop what a large tree takes in memory, when a run is over but for its own memory. `rows` stay."""
+        self._directories, self._digests = {}, None
 
     def linked(self) -> list[bytes]:
         """Return the files with several names in the directories that were not loaded."""
@@ -653,13 +657,14 @@ def encode_next(
     side: Listing,
     attributes: AgreedAttributes | None = None,
     ties: Mapping[bytes, int] | None = None,
-) -> bytes:
+) -> EncodedAncestor:
     """Return the next ancestor of a side: `added` in place of the rows in the directories `loaded`.
 
-    `replaced_rows`: the numbers of these rows in `ancestor`. Without one the rest is as the side lists it.
-    `attributes`, `ties`: of all rows, where they take part.
+    `replaced_rows`: the numbers of these rows in `ancestor`. Without one the rest is as the side lists it;
+    with one, the side lets its own columns go. `attributes`, `ties`: of all rows, where they take part.
     """
     if ancestor is not None:
+        side.let_columns_go()
         table = replaced(ancestor.table, replaced_rows.values(), added)
         before = ancestor.listed() or {}
     else:

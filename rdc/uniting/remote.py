@@ -216,7 +216,7 @@ class RemoteRun(NearMeeting):
         """Return the ancestor in use, and this side's plans that began with it."""
         if meeting.related.numbers is None:
             return None, ()
-        ancestor = meeting.memory.ancestors[meeting.related.numbers[self._near]]
+        ancestor = meeting.memory.only(meeting.related.numbers[self._near])
         generation = ancestor.head.generation
         plans = tuple(
             plan
@@ -687,10 +687,9 @@ class RemoteRun(NearMeeting):
             from rdc.uniting.exchanged_sets import pack_ties
 
             yield from send_page(Subject.TIED, pack_ties(ties), round_)
-        data = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing, attributes, ties)
-        pair.prepare(data)
-        shared = StoredAncestor(data).shared[:MARK_DIGEST_BYTES]
-        page = exchanged.pack_agreed(replace(agreed, shared=shared))
+        encoded = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing, attributes, ties)
+        pair.prepare(encoded)
+        page = exchanged.pack_agreed(replace(agreed, shared=encoded.shared[:MARK_DIGEST_BYTES]))
         yield from send_page(Subject.AGREE, page, round_)
         _, round_ = yield from receive_page(Subject.AGREED)
         if self._edges is not None:

@@ -598,9 +598,8 @@ class _Run(Deciding):
             ancestor = base.ancestors[side] if base.ancestors else None
             numbers = decided.common.numbers
             listed = decided.sides[side]
-            pair.prepare(
-                encode_next(head, added, decided.loaded, ancestor, numbers, listed, attributes, ties)
-            )
+            encoded = encode_next(head, added, decided.loaded, ancestor, numbers, listed, attributes, ties)
+            pair.prepare(encoded)
         for state in states if self._edges is not None else ():
             state.note_edges(self._edges or ())
         for pair in (left, right):
@@ -631,10 +630,9 @@ def pairs_of(path: bytes) -> list[UnitePair]:
         stack.callback(state.close)
         for pair in state.pairs():
             stack.callback(pair.close)
-            ancestors, _ = pair.ancestors()
-            if not ancestors:
+            latest = pair.latest()
+            if latest is None:
                 continue
-            latest = ancestors[0]
             plans, readable = pair.plans()
             conflicts = tuple(
                 UniteConflict(each.path, each.about, *each.sizes, *map(nearest_time, each.mtimes_ns))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from itertools import compress, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from operator import lt
 
 from blake3 import blake3
@@ -184,14 +184,13 @@ class StoredAncestor:
         except DamagedError:
             return False
 
-    def listed(self) -> dict[bytes, bytes] | None:
-        """Return the digest of each directory as a walk lists it if nothing changes; None: the file lacks
-        them. Raises DamagedError."""
-        directories = self.table.directories
-        if self._listed is None:
+    def listed(self) -> Iterator[tuple[bytes, bytes]] | None:
+        """Return the digest of each directory, behind its path, as a walk lists it if nothing changes; None:
+        the file lacks them. Raises DamagedError."""
+        paths, digests = chain([b""], self.table.directories), self._listed
+        if digests is None:
             return None
-        digests = [self._listed[at : at + DIGEST_BYTES] for at in range(0, len(self._listed), DIGEST_BYTES)]
-        return dict(zip((b"", *directories), digests, strict=True))
+        return zip(paths, _digests(digests), strict=True)
 
     def read(self) -> OwnAncestor:
         """Read all of it as objects. Raises DamagedError."""
@@ -208,19 +207,19 @@ class StoredAncestor:
 def encode(head: Head, paths: Sequence[bytes], rows: Sequence[SharedRow], stamps: Sequence[Stamp]) -> bytes:
     """Return the bytes of the file. `paths` is sorted."""
     table = table_of(paths, rows, stamps)
-    digests = next_digests(table, digests_of(table), {})
+    digests = b"".join(next_digests(table, digests_of(table), {}))
     return encode_table(head, Spliced([(table, 0, table.size)]), digests).joined()
 
 
 def encode_table(
     head: Head,
     rows: Spliced,
-    digests: Sequence[bytes],
+    digests: bytes,
     attributes: AgreedAttributes | None = None,
     ties: Mapping[bytes, int] | None = None,
 ) -> EncodedAncestor:
-    """Encode a file. `digests`: of the top and each directory, in order of paths. `ties`: numbered in order
-    of the first names, as rdc.uniting.ties.grouped does it."""
+    """Encode a file. `digests`: of the top and each directory in order of paths, back to back. `ties`:
+    numbered in order of the first names, as rdc.uniting.ties.grouped does it."""
     shared = blake3()
     sections: list[bytes] = []
     more: list[bytes] = []
@@ -237,14 +236,14 @@ def encode_table(
     said: dict[str, object] = {
         "rows": rows.size, "generation": head.generation.hex(), "own": head.own.hex(),
         "other": head.other.hex(), "inode": head.inode, "seconds": head.seconds, "place": head.place.hex(),
-        "undo": head.undo, "listing": whole_digest(digests).hex(), "shared": shared.digest().hex(),
+        "undo": head.undo, "listing": whole_digest(_digests(digests)).hex(), "shared": shared.digest().hex(),
         "location": head.location.hex(),
     }  # fmt: skip
     if attributes is not None:
         said["attributes"] = attributes.kinds
     if ties:
         said["links"] = len(ties)
-    parts = [MAGIC, *_section([json.dumps(said).encode()]), *sections, *_section([b"".join(digests)])]
+    parts = [MAGIC, *_section([json.dumps(said).encode()]), *sections, *_section([digests])]
     for column in more:
         parts += _section([column])
     check = blake3()
@@ -285,6 +284,10 @@ def _section(pieces: Pieces) -> tuple[bytes, bytes]:
     packer = zstandard.ZstdCompressor(level=_LEVEL).compressobj(size=sum(map(len, pieces)))
     packed = b"".join([*[packer.compress(piece) for piece in pieces], packer.flush()])
     return len(packed).to_bytes(_SIZE_BYTES, "little"), packed
+
+
+def _digests(packed: bytes) -> Iterator[bytes]:
+    return (packed[at : at + DIGEST_BYTES] for at in range(0, len(packed), DIGEST_BYTES))
 
 
 def whole_digest(digests: Iterable[bytes]) -> bytes:

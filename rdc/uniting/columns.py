@@ -203,8 +203,8 @@ SHARED_COLUMNS = 7
 """The number of shared columns: paths, kinds, whether contents are known, these, targets, modes, times."""
 _COLUMNS = range(SHARED_COLUMNS + len(STAMP_CODES))
 
-_PIECES = 1024
-"""The most pieces in which a column is passed on. More would take longer than a copy of the column."""
+_BLOCK_BYTES = 64 << 10
+"""Shorter pieces of a column are joined: to pass each on would take longer than to copy it."""
 
 
 def _placed(parts: Iterable[Part]) -> Iterator[_Place]:
@@ -221,6 +221,24 @@ def _placed(parts: Iterable[Part]) -> Iterator[_Place]:
         if end < table.size:
             seen[id(table)] = place  # it holds the table, so no other one gets its id
         yield place
+
+
+def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield pieces with the short ones joined."""
+    short: list[bytes | memoryview] = []
+    size = 0
+    for piece in pieces:
+        is_long = len(piece) >= _BLOCK_BYTES
+        if not is_long:
+            short.append(piece)
+            size += len(piece)
+        if short and (is_long or size >= _BLOCK_BYTES):
+            yield b"".join(short)
+            short, size = [], 0
+        if is_long:
+            yield piece
+    if short:
+        yield b"".join(short)
 
 
 class Spliced:
@@ -247,8 +265,7 @@ class Spliced:
     def columns(self) -> Iterator[Pieces]:
         """Yield the columns of a file at rest. The first SHARED_COLUMNS are what both sides have alike."""
         for number in _COLUMNS:
-            pieces = [place.column(number) for place in self._places]
-            yield pieces if len(pieces) <= _PIECES else [b"".join(pieces)]
+            yield list(_blocks(place.column(number) for place in self._places))
 
 
 def joined(parts: Iterable[Part]) -> Table:

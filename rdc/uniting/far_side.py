@@ -437,7 +437,7 @@ class _FarSide:
                 self._view.make(path, self._listed.rows[path])
             return
         if self._ancestor is None:
-            new |= with_parents(self._listed.changing() | self._listed.in_doubt({}, {}))
+            new |= with_parents(self._listed.changing() | self._listed.in_doubt((), {}))
         self._loaded |= new
         listing, base = self._listed, self._common.load(new)
         self._base = base

@@ -249,7 +249,7 @@ class RemoteRun(NearMeeting):
             same = met.tree == exchanged.tree_digest(listing)
         listed = ancestor.listed() if ancestor is not None else None
         if same:
-            loaded = with_parents(listing.changing() | listing.in_doubt({}, {}))
+            loaded = with_parents(listing.changing() | listing.in_doubt((), {}))
         elif told is None or listed is None or told.plans or doubts or sets is not None:
             loaded = with_parents(common.directories() | listing.directories.keys())
         else:
@@ -372,13 +372,14 @@ class RemoteRun(NearMeeting):
     def _check_emptied(self, trees: _Trees, meeting: Meeting) -> None:
         if self._options.force_empty:
             return
-        near_known, far_known = meeting.met.known, meeting.state.known_at(self._shown[self._far])
-        for side, rows, known in (
-            (self._near, self._listing.rows, near_known),
-            (self._far, trees.rows, far_known),
-        ):
+        for side, rows in ((self._near, self._listing.rows), (self._far, trees.rows)):
+            if rows or trees.unloaded:
+                continue
+            known = meeting.met.known
+            if side == self._far:
+                known = meeting.state.known_at(self._shown[self._far])
             had = trees.common.count or known
-            if not rows and not trees.unloaded and had:
+            if had:
                 raise self._emptied(side, had)
 
     def _compare(self, planning: Planning, round_: int) -> Conversation[int]:

@@ -417,14 +417,16 @@ def unite_status(
     >>> rdc.unite_status("one", "two") is None
     True
     """
-    from rdc.uniting.run import pairs_of
+    from rdc.uniting.run import known_pair
 
     one, other = location_of("unite_status", "left", left), location_of("unite_status", "right", right)
     here, there = (one, other) if one.host is None else (other, one)
     if here.host is not None:
         raise UsageError("one of LEFT and RIGHT must be on this machine")
-    place = os.path.realpath(there.path) if there.host is None else os.fsencode(str(there))
-    return next((pair for pair in pairs_of(here.path) if pair.place == place), None)
+    if there.host is None:
+        return known_pair(here.path, os.path.realpath(there.path), there.path)
+    found = known_pair(here.path, os.fsencode(str(there)), None)
+    return found if found is None or here is one else found.seen_from_the_right()
 
 
 @public

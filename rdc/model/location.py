@@ -132,9 +132,8 @@ def parse_location(text: str, *, published: bool = False) -> Location:
     if is_web(os.fsencode(text)):
         if published:
             return Location(None, os.fsencode(text))
-        raise UsageError(
-            f"{shown}: only rdc sync reads a store from the web, as SRC: rdc sync {shown.rstrip('/')}/ DST"
-        )
+        address = shown.rstrip("/") + ("/" if "/@" in shown else "/@latest/")
+        raise UsageError(f"{shown}: only rdc sync reads a store from the web, as SRC: rdc sync {address} DST")
     _refuse_scheme(shown)
     split = _split_host(text)
     if split is None:

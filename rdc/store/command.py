@@ -120,7 +120,7 @@ OPTIONS = (
         (
             Option(
                 ("--wait",),
-                "wait at most SECONDS for running puts and restores (default: 60)",
+                "wait at most SECONDS for running puts, restores and checks (default: 60)",
                 "SECONDS",
                 note="Packs are removed while neither runs, which takes moments.",
                 example="rdc store gc --wait=600 /backup/st",
@@ -287,21 +287,23 @@ def parse_store(words: Sequence[str]) -> Words:
         message = f"rdc store {what} takes {' and '.join(wanted)}; {len(found)} given"
         raise parsed.missing(message, f"rdc store {what}")
     for operand, name in zip(found, wanted, strict=True):
-        _check_local(operand, name)
+        _check_local(operand, name, what)
     return parsed
 
 
-def _check_local(operand: str, name: str) -> None:
+def _check_local(operand: str, name: str, what: str) -> None:
     if not operand or "\0" in operand:
         raise UsageError(f"{name} is empty or has a NUL character; for the current directory, write .")
     from rdc.model.location import parse_location
 
     host = parse_location(operand).host
     if host is not None and not os.path.exists(operand):
-        raise UsageError(
-            f"{operand}: rdc store works on directories of this machine; sync from {host} to a directory"
-            " here, and put that"
-        )
+        advice = f"run rdc store {what} on {host}"
+        if name == "SRC":
+            advice = f"sync from {host} to a directory here, and put that"
+        elif what == "put":
+            advice = f"put into a store here, and copy it: rdc sync st/ {operand.rstrip('/')}/"
+        raise UsageError(f"{operand}: rdc store works on directories of this machine; {advice}")
 
 
 def read_options(words: Words, environment: Environment) -> StoreOptions:

@@ -102,11 +102,13 @@ def forget(store: bytes, options: ForgetOptions) -> ForgetReport:
     with PackStore.open(store) as opened:
         opened.check_owner()
         with opened.locked():
-            known = set(opened.numbers())
             if options.retain is not None:
                 rules = parse_retention(options.retain)
-                gone = known - kept_by([opened.needed_snapshot(number) for number in sorted(known)], rules)
+                snapshots = opened.needed_snapshots()
+                known = {one.number for one in snapshots}
+                gone = known - kept_by(snapshots, rules)
             else:
+                known = set(opened.numbers())
                 gone = set(options.numbers)
                 if missing := sorted(gone - known):
                     raise UsageError(

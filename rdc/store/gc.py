@@ -54,7 +54,13 @@ def gc(store: bytes, options: GcOptions, reporter: Reporter, stop: StopSignal | 
             for _ in range(ATTEMPTS):
                 with opened.locked(required=not options.exclusive):
                     opened.sweep()
-                    collection = _Collecting(opened, reporter, began, stop).run()
+                    before = _state(opened)
+                    try:
+                        collection = _Collecting(opened, reporter, began, stop).run()
+                    except FileError:
+                        if _state(opened) == before:
+                            raise
+                        continue  # a snapshot was forgotten, or brought back, before it was read
                 written += collection.written
                 with opened.locked(exclusive=True, required=not options.exclusive, wait=options.wait):
                     if _state(opened) == collection.state:
@@ -228,7 +234,7 @@ class _Rewriting:
             before: SnapshotTree | None = None
             for snapshot in self._kept:
                 tree = SnapshotTree(self._reader, snapshot)
-                self._store_again(snapshot.tree, b"" if before is None else before.keys)
+                self._store_again(snapshot.tree, b"" if before is None else before.keys, lists=True)
                 for path in tree:
                     self._check_stop()
                     self._store_directory(tree, path, before)
@@ -259,8 +265,9 @@ class _Rewriting:
             same = former.get(names[row])
             self._store_again(rows.files[at].content, b"" if same is None else self._reader.expand(same))
 
-    def _store_again(self, ref: StreamRef, old: bytes) -> None:
-        """Store the chunks of a stream and of its lists of keys that are in no other pack."""
+    def _store_again(self, ref: StreamRef, old: bytes, *, lists: bool = False) -> None:
+        """Store the chunks of a stream and of its lists of keys that are in no other pack. `lists`: it is a
+        tree."""
         levels = [b"".join(self._reader.key_parts(ref, level)) for level in range(ref.level, -1, -1)]
         for level in reversed(levels):
             keys = split_keys(level)
@@ -270,8 +277,13 @@ class _Rewriting:
             lengths = [self._reader.length(key) for key in keys]
             stream = StoredStream(self._reader, StreamRef(sum(lengths), 0, level))
             with self._reader.hiding(self._hidden):
+                content = level is levels[-1]
                 self._writer.put_chunks(
-                    keys, lengths, self._read_from(stream), split_keys(old) if level is levels[-1] else ()
+                    keys,
+                    lengths,
+                    self._read_from(stream),
+                    split_keys(old) if content else (),
+                    lists=lists or not content,
                 )
 
     def _read_from(self, stream: StoredStream) -> Callable[[int, int], bytes]:

@@ -19,6 +19,7 @@ from rdc.files.base.paths import make_aside
 from rdc.files.base.taking_names import create_temporary, flush, is_refused
 from rdc.lean.records import Record
 from rdc.lean.typed import Protocol
+from rdc.model.location import is_web
 from rdc.store.directory import (
     DIRECTORY_BYTES,
     PACK_BYTES,
@@ -80,6 +81,10 @@ def storing_failure(error: OSError, path: bytes, doing: str) -> RdcError:
 def damaged(path: bytes, expected: str, found: str) -> FileError:
     """Return the error of a file of a store that is not what the format says."""
     advice = "restore the file from a copy of the store; rdc store verify names what else it reaches"
+    if is_web(path):
+        advice = "run again later, or tell who publishes the store"
+    elif os.path.isfile(path.rpartition(b"/packs/")[0]):
+        advice = "carry the file again"
     return FileError(path, f"{printable(path)}: damaged: expected {expected}, found {found}; {advice}")
 
 

@@ -273,8 +273,7 @@ class PackStore:
             try:
                 found.append(self.snapshot(number))
             except FileError as error:
-                # One that is gone was forgotten since it was listed.
-                if not isinstance(error.__cause__, FileNotFoundError):
+                if not is_gone(error):
                     errors[number] = error
         return ReadableSnapshots(tuple(found), errors)
 
@@ -313,9 +312,20 @@ class PackStore:
         try:
             return self.snapshot(number, forgotten=forgotten)
         except FileError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
+            if is_gone(error):
                 raise
             raise self.needs(error, number, forgotten=forgotten) from error
+
+    def needed_snapshots(self) -> list[Snapshot]:
+        """Read all snapshots as `needed_snapshot` does, but for those that are forgotten meanwhile."""
+        found = list[Snapshot]()
+        for number in self.numbers():
+            try:
+                found.append(self.needed_snapshot(number))
+            except FileError as error:
+                if not is_gone(error):
+                    raise
+        return found
 
     def needs(self, error: FileError, number: int, *, forgotten: bool) -> FileError:
         """Return the error of a snapshot that a run cannot go on without, with how to give it up."""
@@ -344,6 +354,8 @@ class PackStore:
                 # Its mtime says when it was forgotten.
                 os.utime(name, dir_fd=self._fd, follow_symlinks=False)
                 os.rename(name, b"forgotten/%d" % number, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            except FileNotFoundError:
+                continue  # another run forgot it
             except OSError as error:
                 raise storing_failure(error, self.shown(name), "forget it") from error
         self._sync(b"forgotten", b"snapshots")
@@ -430,9 +442,9 @@ class PackStore:
             except OSError as error:
                 raise storing_failure(error, self.shown(LOCK_NAME), "lock it") from error
             if found is _Lock.BUSY:
+                used = "puts, restores or checks run" if exclusive else "it is being cleaned"
                 raise RdcError(
-                    f"{printable(self.label)}: the store is in use"
-                    f" ({'puts or restores run' if exclusive else 'it is being cleaned'}); try again later",
+                    f"{printable(self.label)}: the store is in use ({used}); try again later",
                     code=ExitCode.BUSY,
                 )
             if found is _Lock.NONE and required:
@@ -531,6 +543,12 @@ class PackStore:
                     os.unlink(path, dir_fd=self._fd)
             finally:
                 os.close(fd)
+
+
+def is_gone(error: FileError) -> bool:
+    """Return whether reading a snapshot failed because there is none, so it was forgotten since it was
+    listed."""
+    return isinstance(error.__cause__, FileNotFoundError)
 
 
 def typed(path: bytes) -> str:

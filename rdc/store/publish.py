@@ -25,12 +25,12 @@ from rdc.store.index_file import (
     encode_index,
 )
 from rdc.store.pack_file import pack_path, storing_failure
-from rdc.store.place import INDEX_NAME, PackStore
+from rdc.store.place import INDEX_NAME, PackStore, is_gone
 from rdc.store.snapshots import SNAPSHOT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from rdc.store.pack_file import PackEnd
@@ -68,7 +68,7 @@ def publish(store: PackStore, *, first: bool = False, without: frozenset[bytes] 
             store.head.data,
             _next_number(store),
             int(time.time()),
-            tuple([published_snapshot(store, number) for number in store.numbers()]),
+            tuple(_snapshots(store)),
             _packs(store, without),
         )
         _open_to_all(store, index.packs, index.snapshots)
@@ -81,6 +81,16 @@ def _encoded(store: PackStore, index: StoreIndex) -> bytes:
     except ValueError as error:
         shown = store.shown(INDEX_NAME)
         raise FileError(shown, f"{os.fsdecode(shown)}: the store is too large to publish: {error}") from error
+
+
+def _snapshots(store: PackStore) -> Iterator[PublishedSnapshot]:
+    """Yield what an index says of the snapshots. Whoever forgets one meanwhile writes the next index."""
+    for number in store.numbers():
+        try:
+            yield published_snapshot(store, number)
+        except FileError as error:
+            if not is_gone(error):
+                raise
 
 
 def _packs(store: PackStore, without: frozenset[bytes]) -> dict[bytes, PackEnd]:

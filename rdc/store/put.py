@@ -153,6 +153,9 @@ class _Put:
         self._reporter = reporter
         self._catalog = catalog
         self._stop = stop
+        self._readable = store.readable()
+        """The snapshots before this one. The packs are listed after them, so those of a put that ends
+        meanwhile are not missed."""
         self._reader = StoreReader(store)
         self._writer = StoreWriter(
             self._reader,
@@ -180,7 +183,7 @@ class _Put:
         """Walk, store and commit. Raises RdcError."""
         try:
             began, self._began = int(time.time()), self._catalog.now()
-            readable = self._store.readable()
+            readable = self._readable
             own = [one for one in readable.snapshots if one.series == series]
             for error in (*readable.errors.values(), *self._reader.damaged):
                 self._problem(Problem(error.code, error.path_bytes, str(error)))
@@ -497,7 +500,7 @@ class _Put:
             return EMPTY
         cut = cut_streams(view, array("Q", [len(view)]), LIST_PARAMS, self._store.head.key)
         before = split_keys(b"" if old is None else old.keys)
-        return self._writer.put_content(cut.keys, cut.lengths, view, before)
+        return self._writer.put_content(cut.keys, cut.lengths, view, before, lists=True)
 
 
 def _attribute_column(attributes: dict[int, bytes], kept: Sequence[int]) -> tuple[tuple[bytes, ...], bytes]:

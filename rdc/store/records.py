@@ -144,7 +144,7 @@ class GcOptions(Record):
     """
 
     wait: float = 60.0
-    """Seconds to wait for puts and restores that run before packs are removed."""
+    """Seconds to wait for puts, restores and checks that run before packs are removed."""
     exclusive: bool = False
     """The caller knows that nothing else uses the store, which lies on a file system without locks."""
 

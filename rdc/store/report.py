@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from rdc.errors import printable
 from rdc.report.output import TerminalOutput, counted, size_text
 from rdc.store.records import ForgetReport, GcReport, PackReport, SnapshotInfo, StoreReport, VerifyReport
+from rdc.store.snapshots import shown_series
 
 
 class StoreTerminal(TerminalOutput):
@@ -36,7 +36,7 @@ def snapshot_line(snapshot: SnapshotInfo) -> str:
     parts = [
         f"{snapshot.number:>4}",
         began,
-        printable(snapshot.series),
+        shown_series(snapshot.series),
         counted(snapshot.files, "file"),
         size_text(snapshot.bytes),
         f"added {size_text(snapshot.stored)}",
@@ -51,7 +51,7 @@ def snapshot_line(snapshot: SnapshotInfo) -> str:
 def put_summary(report: StoreReport) -> str:
     """Return the line at the end of a put."""
     text = (
-        f"snapshot {report.number} of {printable(report.series)}: {counted(report.files, 'file')},"
+        f"snapshot {report.number} of {shown_series(report.series)}: {counted(report.files, 'file')},"
         f" {size_text(report.bytes)}; read {counted(report.files_read, 'file')},"
         f" stored {size_text(report.stored)}"
     )

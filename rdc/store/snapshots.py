@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import struct
 import time
 
@@ -151,6 +152,13 @@ def check_series(name: bytes) -> None:
         )
 
 
+def shown_series(name: bytes) -> str:
+    """Return the name of a series as a list or a message shows it: as a shell takes it, if it has spaces,
+    which would not show at its ends."""
+    text = printable(name)
+    return shlex.quote(text) if any(map(str.isspace, text)) else text
+
+
 def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | None) -> int:
     """Return the number of the snapshot that `name` means: a number, b"latest", or a date for the last one by
     its end.
@@ -159,7 +167,7 @@ def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | Non
     UsageError if there is none, or if snapshots of several series are meant.
     """
     own = [one for one in snapshots if series in (None, one.series)]
-    text = printable(name if series is None else series + b"/" + name)
+    text = printable(name) if series is None else f"{shown_series(series)}/{printable(name)}"
     if name.isdigit():
         found = [one for one in own if one.number == int(name)]
     else:
@@ -169,11 +177,11 @@ def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | Non
         except (ValueError, OverflowError) as error:
             expected = "expected a number, 'latest', or a date such as 2026-11-28"
             if series is None:
-                shown = ", ".join(f"@{printable(one)}/latest" for one in known[:SHOWN]) or "@data/latest"
+                shown = ", ".join(f"@{shown_series(one)}/latest" for one in known[:SHOWN]) or "@data/latest"
                 expected += f", or one of these after a series of the store, such as {shown}"
             raise UsageError(f"@{text}: {expected}") from error
         if len(known) > 1:
-            shown = ", ".join(f"@{printable(one)}/{printable(name)}" for one in known[:SHOWN])
+            shown = ", ".join(f"@{shown_series(one)}/{printable(name)}" for one in known[:SHOWN])
             raise UsageError(f"@{text}: the store has several series; name one of {shown}")
         found = [one for one in own if end is None or one.seconds < end]
     if not found:

@@ -2,6 +2,9 @@
 
 Without `read`, no content is read: every pack's directory, every tree, every key and every base is looked up.
 With it, frames are decoded and chunks compared with their keys, packs that were read longest ago first.
+
+Puts, forget and gc may run meanwhile. The snapshots are listed before the packs, so packs of a later put are
+not missed, and the lock keeps gc from removing any. One that is forgotten before its turn is left out.
 """
 
 from __future__ import annotations
@@ -13,17 +16,20 @@ from contextlib import suppress
 from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.files.base.paths import join
 from rdc.kernel.blake3_many import name_parts
+from rdc.lean.records import Record
 from rdc.model.entries import strings
 from rdc.progress import Problem, Progressed
 from rdc.store.directory import KEY_BYTES, split_keys
 from rdc.store.notes import read_note, write_note
-from rdc.store.place import PackStore
+from rdc.store.place import PackStore, is_gone, typed
 from rdc.store.reader import PackFacts, StoreReader
 from rdc.store.records import VerifyReport
 from rdc.store.snapshot_tree import SnapshotTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.progress import Reporter
     from rdc.store.tree_rows import DirectoryRows, StreamRef
 
@@ -39,11 +45,23 @@ def verify(store: bytes, read: float | None, reporter: Reporter, notes: bytes | 
     if read is not None and not 0 < read <= 1:
         raise UsageError(f"verify reads more than 0 and at most all of a store, found {read:g}")
     with PackStore.open(store) as opened:
+        opened.hold()
+        numbers = opened.numbers()
         reader = StoreReader(opened)
         try:
-            return _Verifying(opened, reader, reporter).run(read, notes)
+            return _Verifying(opened, reader, reporter).run(numbers, read, notes)
         finally:
             reader.close()
+
+
+class _BadFrame(Record):
+    """A frame that was read and is not what its pack says."""
+
+    path: bytes
+    """The path of the pack."""
+    message: str
+    keys: tuple[bytes, ...]
+    """The keys of the chunks that it lost."""
 
 
 class _Verifying:
@@ -59,12 +77,13 @@ class _Verifying:
         """Numbers of chunks with wrong bytes, in frames that can be read."""
         self._whole: set[bytes] = set()
         """Digests of the records of directories all of whose files can be read."""
+        self._bad: list[_BadFrame] = []
         self._damaged = 0
         self._frames = self._bytes = 0
         self._done = self._total = 0
         """Stored bytes that were read, and that are to be read."""
 
-    def run(self, read: float | None, notes: bytes | None) -> VerifyReport:
+    def run(self, numbers: Sequence[int], read: float | None, notes: bytes | None) -> VerifyReport:
         """Check everything. Raises FileError if the store cannot be listed."""
         for error in self._reader.damaged:
             self._report(error.path_bytes, str(error))
@@ -75,11 +94,12 @@ class _Verifying:
         if read is not None:
             self._read_packs(read, notes)
         self._spread()
-        numbers = self._store.numbers()
-        for number in numbers:
-            self._check_snapshot(number)
+        self._report_frames()
+        checked = sum([self._check_snapshot(number) for number in numbers])
+        if self._damaged == len(self._reader.damaged):
+            self._give_up(self._reader.damaged)
         return VerifyReport(
-            snapshots=len(numbers),
+            snapshots=checked,
             packs=len(self._reader.packs),
             chunks=self._reader.chunks,
             frames_read=self._frames,
@@ -91,6 +111,13 @@ class _Verifying:
     def _report(self, path: bytes, message: str) -> None:
         self._damaged += 1
         self._reporter(Problem(ExitCode.PARTIAL, path, message))
+
+    def _give_up(self, errors: Sequence[FileError]) -> None:
+        """Say of packs that cannot be read, and that no snapshot lacks, how to get rid of them."""
+        for error in errors:
+            shown = typed(error.path_bytes)
+            text = f"all snapshots can be restored without {shown}, unless forgotten ones; rm -f {shown}"
+            self._reporter(Problem(ExitCode.OK, error.path_bytes, f"{text} gives it up"))
 
     # Contents.
 
@@ -125,7 +152,7 @@ class _Verifying:
             content = self._reader.content(number)
         except FileError as error:
             self._lost.add(number)
-            self._report(frame.pack.path, str(error))
+            self._bad.append(_BadFrame(frame.pack.path, str(error), tuple(keys)))
             return
         self._frames += 1
         self._bytes += len(content)
@@ -138,12 +165,21 @@ class _Verifying:
             else:
                 first = frame.pack.first_chunk + directory.first_chunks[own]
                 self._wrong.update([first + at for at in wrong])
-            shown = printable(frame.pack.path)
-            self._report(
-                frame.pack.path,
-                f"{shown}: damaged: {len(wrong)} of {len(keys)} chunks of the frame at byte {frame.offset}"
-                " have other content than their keys say",
+            text = (
+                f"{printable(frame.pack.path)}: damaged: {len(wrong)} of {len(keys)} chunks of the frame at"
+                f" byte {frame.offset} have other content than their keys say"
             )
+            lost = keys if frame.bases else [keys[at] for at in wrong]
+            self._bad.append(_BadFrame(frame.pack.path, text, tuple(lost)))
+
+    def _report_frames(self) -> None:
+        """Report the bad frames. After `put --heal`, other packs have what was in them."""
+        for bad in self._bad:
+            if all(map(self._is_there, bad.keys)):
+                text = f"{bad.message}; other packs have them, so nothing is lost"
+                self._reporter(Problem(ExitCode.OK, bad.path, text))
+            else:
+                self._report(bad.path, bad.message)
 
     def _is_there(self, key: bytes) -> bool:
         """Return whether a chunk can be read, from any pack."""
@@ -169,13 +205,16 @@ class _Verifying:
 
     # Snapshots.
 
-    def _check_snapshot(self, number: int) -> None:
+    def _check_snapshot(self, number: int) -> bool:
+        """Report what is lost of a snapshot. Return False if it was forgotten meanwhile."""
         try:
             snapshot = self._store.snapshot(number)
             tree = SnapshotTree(self._reader, snapshot)
         except FileError as error:
+            if is_gone(error):
+                return False
             self._report(error.path_bytes, f"snapshot {number}: its tree cannot be read: {error}")
-            return
+            return True
         for path in tree:
             try:
                 rows = tree.rows(path)
@@ -185,6 +224,7 @@ class _Verifying:
             if rows is None:
                 continue
             self._check_rows(number, path, rows, tree)
+        return True
 
     def _why_lost(self, ref: StreamRef) -> str | None:
         """Return why a stream cannot be read; None if it can."""

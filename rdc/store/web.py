@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.lean.records import Record
+from rdc.store.place import INDEX_NAME
 from rdc.version import __version__
 
 TYPE_CHECKING = False
@@ -290,7 +291,7 @@ class WebFiles:
         connection.request("GET", target, headers=headers)
         with connection.getresponse() as response:
             self.received += sum([len(name) + len(value) + 4 for name, value in response.getheaders()]) + 20
-            self._check_head(response, shown)
+            self._check_head(response, shown, is_index=path == INDEX_NAME)
             if wanted is None:
                 self._take(response, 0, None, most, shown, take)
             elif response.status == 206:
@@ -304,11 +305,14 @@ class WebFiles:
             if response.will_close:
                 self.close()
 
-    def _check_head(self, response: http.client.HTTPResponse, shown: str) -> None:
+    def _check_head(self, response: http.client.HTTPResponse, shown: str, *, is_index: bool) -> None:
         status = response.status
         if status in _REDIRECTS:
             there = printable((response.getheader("Location") or "nowhere")[:300])
             raise self._refused(shown, "the file", f"a redirect to {there}", "name the store's new address")
+        if status == 404 and is_index:
+            advice = "check the address; rdc store put --publish writes it"
+            raise self._refused(shown, "the index of a published store", "none (404)", advice)
         if status == 404:
             advice = "the index is of another time than the files: run again, or tell who publishes the store"
             raise self._refused(shown, "a file of the store", "none (404)", advice)

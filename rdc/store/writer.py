@@ -1,8 +1,9 @@
 """StoreWriter: puts chunks into frames and frames into packs, and streams into chunks.
 
-New chunks share frames of up to FRAME_BYTES in the order in which they come. Where an old version of the
-stream is known, each run of new chunks is tried as a delta against the chunks of the old version that lay
-between the same neighbours.
+New chunks share frames of up to FRAME_BYTES in the order in which they come. Trees and lists of keys have
+frames of their own: who has the contents needs only those, and `rdc store pack` copies whole frames. Where an
+old version of the stream is known, each run of new chunks is tried as a delta against the chunks of the old
+version that lay between the same neighbours.
 """
 
 from __future__ import annotations
@@ -50,6 +51,14 @@ def cut_streams(data: memoryview | bytes, sizes: array[int], params: ChunkParams
     return CutStreams(array("I", counts), measured, keys)
 
 
+class _OpenFrame(Record, frozen=False):
+    """Chunks that will be one frame."""
+
+    keys: list[bytes]
+    chunks: list[bytes]
+    size: int = 0
+
+
 class OtherContentError(Exception):
     """A stream was read again and is not what was cut. Nothing of it was stored under a wrong key."""
 
@@ -80,10 +89,7 @@ class StoreWriter:
         self._pending: set[bytes] = set()
         """Keys of chunks that are in no finished pack."""
         self._pack: PackWriter | None = None
-        self._keys: list[bytes] = []
-        """The keys of the chunks of the open frame."""
-        self._chunks: list[bytes] = []
-        self._size = 0
+        self._contents, self._lists = _OpenFrame([], []), _OpenFrame([], [])
         self.stored = 0
         """Bytes of all packs that were finished."""
         self.deltas_made = 0
@@ -106,8 +112,16 @@ class StoreWriter:
             self._sound.add(key)
         return True
 
-    def add(self, keys: Sequence[bytes], chunks: Sequence[bytes], bases: Sequence[bytes] = ()) -> None:
-        """Store new chunks, at most FRAME_BYTES of them. `bases`: keys of chunks that resemble them.
+    def add(
+        self,
+        keys: Sequence[bytes],
+        chunks: Sequence[bytes],
+        bases: Sequence[bytes] = (),
+        *,
+        lists: bool = False,
+    ) -> None:
+        """Store new chunks, at most FRAME_BYTES of them. `bases`: keys of chunks that resemble them. `lists`:
+        they are of a tree or of a list of keys.
 
         Raises RdcError.
         """
@@ -115,12 +129,13 @@ class StoreWriter:
         self.new_bytes += sum(map(len, chunks))
         if bases and self._deltas and self._add_delta(list(keys), list(chunks), bases):
             return
+        frame = self._lists if lists else self._contents
         for key, chunk in zip(keys, chunks, strict=True):
-            if self._size + len(chunk) > FRAME_BYTES:
-                self._end_frame()
-            self._keys.append(key)
-            self._chunks.append(chunk)
-            self._size += len(chunk)
+            if frame.size + len(chunk) > FRAME_BYTES:
+                self._end_frame(frame)
+            frame.keys.append(key)
+            frame.chunks.append(chunk)
+            frame.size += len(chunk)
 
     def _add_delta(self, keys: list[bytes], chunks: list[bytes], bases: Sequence[bytes]) -> bool:
         """Store chunks as a delta if that pays. Return whether they were stored."""
@@ -151,14 +166,14 @@ class StoreWriter:
             self._pack = PackWriter(self._store.fileno(), self._store.label, self._store.head.key)
         return self._pack
 
-    def _end_frame(self) -> None:
-        if not self._chunks:
+    def _end_frame(self, opened: _OpenFrame) -> None:
+        if not opened.chunks:
             return
-        content = b"".join(self._chunks)
+        content = b"".join(opened.chunks)
         frame = encode(content, level=self._level)
-        row = FrameRow(frame.kind, len(frame.data), len(content), len(self._keys), 0, 0, b"")
-        self._open_pack().add(frame, row, self._keys, list(map(len, self._chunks)))
-        self._keys, self._chunks, self._size = [], [], 0
+        row = FrameRow(frame.kind, len(frame.data), len(content), len(opened.keys), 0, 0, b"")
+        self._open_pack().add(frame, row, opened.keys, list(map(len, opened.chunks)))
+        opened.keys, opened.chunks, opened.size = [], [], 0
         self._end_full_pack()
 
     def _end_full_pack(self) -> None:
@@ -176,7 +191,8 @@ class StoreWriter:
 
     def finish(self) -> None:
         """Make all chunks durable. Raises RdcError."""
-        self._end_frame()
+        self._end_frame(self._contents)
+        self._end_frame(self._lists)
         self._end_pack()
 
     def close(self) -> None:
@@ -209,14 +225,21 @@ class StoreWriter:
         return self._ref(sum(lengths), keys)
 
     def put_content(
-        self, keys: Sequence[bytes], lengths: Sequence[int], content: memoryview, old: Sequence[bytes] = ()
+        self,
+        keys: Sequence[bytes],
+        lengths: Sequence[int],
+        content: memoryview,
+        old: Sequence[bytes] = (),
+        *,
+        lists: bool = False,
     ) -> StreamRef:
-        """Store a stream that is in memory as it was cut, and return where it is. See put_stream."""
+        """Store a stream that is in memory as it was cut, and return where it is. See put_stream. `lists`: it
+        is a tree."""
         if len(keys) == 1 and not old:  # most small files
             if keys[0] not in self:
-                self.add(keys, (bytes(content),))
+                self.add(keys, (bytes(content),), lists=lists)
             return StreamRef(len(content), 0, keys[0])
-        self.put_chunks(keys, lengths, lambda at, length: bytes(content[at : at + length]), old, again=False)
+        self.put_chunks(keys, lengths, lambda at, length: bytes(content[at : at + length]), old, lists=lists)
         return self._ref(len(content), keys)
 
     def _ref(self, size: int, keys: Sequence[bytes]) -> StreamRef:
@@ -229,7 +252,7 @@ class StoreWriter:
 
     def _put_list(self, keys: bytes) -> bytes:
         cut = cut_streams(keys, array("Q", [len(keys)]), LIST_PARAMS, self._store.head.key)
-        self.put_chunks(cut.keys, cut.lengths, lambda at, length: keys[at : at + length], (), again=False)
+        self.put_chunks(cut.keys, cut.lengths, lambda at, length: keys[at : at + length], (), lists=True)
         return b"".join(cut.keys)
 
     def put_chunks(
@@ -240,8 +263,10 @@ class StoreWriter:
         old: Sequence[bytes],
         *,
         again: bool = False,
+        lists: bool = False,
     ) -> None:
-        """Store those chunks of a stream that are new. `again`: it is read another time here."""
+        """Store those chunks of a stream that are new. `again`: it is read another time here. `lists`: it is
+        a tree or a list of keys."""
         new, met = [], set[bytes]()
         for key in keys:
             new.append(key not in self and key not in met)
@@ -258,15 +283,11 @@ class StoreWriter:
             chunks = [
                 bytes(content[offsets[at] - start : offsets[at + 1] - start]) for at in range(first, stop)
             ]
-            self._add_run(keys[first:stop], chunks, gaps.bases(first, stop), again=again)
-
-    def _add_run(
-        self, keys: Sequence[bytes], chunks: Sequence[bytes], bases: Sequence[bytes], *, again: bool
-    ) -> None:
-        # A file may change between the pass that cut it and this one, and its times may not show it.
-        if again and [self.reader.key_of(chunk) for chunk in chunks] != list(keys):
-            raise OtherContentError
-        self.add(keys, chunks, bases)
+            own = keys[first:stop]
+            # A file may change between the pass that cut it and this one, and its times may not show it.
+            if again and [self.reader.key_of(chunk) for chunk in chunks] != list(own):
+                raise OtherContentError
+            self.add(own, chunks, gaps.bases(first, stop), lists=lists)
 
 
 def _runs(new: Sequence[bool], lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

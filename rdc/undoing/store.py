@@ -357,6 +357,11 @@ class StoredSync:
         if noted is None and (unnamed := self._unnamed(self._named())):
             raise self._damaged("a line about each kept entry", f"none about {os.fsdecode(unnamed)}")
 
+    def is_cut(self) -> bool:
+        """Return whether the journal is shorter than it was, so that its end may have been another one."""
+        noted = self._journal.noted_length()
+        return noted is not None and not 0 <= noted <= self._journal.size()
+
     def _named(self) -> set[int]:
         """Return the numbers of the kept entries that the journal names. Raises FileError for a damaged
         journal."""
@@ -550,12 +555,15 @@ class UndoStore(Closing):
         return record
 
     def stored(self, number: int) -> StoredSync:
-        """Open a record. Raises RdcError."""
+        """Open a record. One that has lost its journal has an empty one. Raises RdcError."""
         shown = self._shown(number)
         with _failing(shown, "open it", "move this record away, and what it keeps with it, to go on"):
             directory = _trusted(shown, os.open(b"%d" % number, _DIRECTORY, dir_fd=self._fd))
             try:
-                journal = _trusted_file(shown, os.open(b"journal", _APPEND, dir_fd=directory))
+                try:
+                    journal = _trusted_file(shown, os.open(b"journal", _APPEND, dir_fd=directory))
+                except FileNotFoundError:
+                    journal = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
                 length = -1
                 with suppress(FileNotFoundError):  # a record of version 1
                     length = _trusted_file(shown, os.open(b"length", _WRITE, dir_fd=directory))
@@ -660,7 +668,16 @@ class Bounds:
         """Drop what is too large or too old at the end of a sync that keeps `own` bytes. Returns notices."""
         self.make_room(own)
         days = self._keep.days
-        while days is not None and self._older and self._age(self._older[0]) > days * DAY_SECONDS:
+        while days is not None and self._older:
+            try:
+                age = self._age(self._older[0])
+            except RdcError:
+                self._older.pop(
+                    0
+                )  # no record that can be opened: it stays, and those after it have their turn
+                continue
+            if age <= days * DAY_SECONDS:
+                break
             self._drop()
         if self._keep.size is not None and own > self._keep.size:
             shown = printable(self._store.shown)
@@ -676,7 +693,10 @@ class Bounds:
         self._store.drop(number)
 
     def _size(self, number: int) -> int:
-        record = self._store.stored(number)
+        try:
+            record = self._store.stored(number)
+        except RdcError:
+            return 0  # it cannot be opened, which its own undo says
         try:
             finished, ended, _ = record.state()
             if ended is not None:
@@ -714,6 +734,7 @@ _ADVICE = {
     errno.EACCES: "run as its owner",
     errno.EPERM: "run as its owner",
     errno.EROFS: "mount it so that it can be written",
+    errno.ENOTDIR: "move it away, then run again",
     errno.ENOSPC: "make room there, then run again",
     errno.EDQUOT: "make room there, then run again",
     errno.EMFILE: "raise the limit of open files (ulimit -n), and run again",

@@ -638,16 +638,41 @@ class UndoReporter(Protocol):
 def list_syncs(destination: bytes) -> tuple[UndoableSync, ...]:
     """Return the syncs into a directory that can be undone, or were undone in part, the oldest first. Raises
     RdcError."""
-    return syncs_in(Root.open(destination))
-
-
-def syncs_in(root: Root) -> tuple[UndoableSync, ...]:
-    """Do as `list_syncs` does, for an open directory."""
-    store = UndoStore.open(root)
+    store = UndoStore.open(Root.open(destination))
     if store is None:
         return ()
     with store:
         return tuple(_describe(store, number) for number in store.numbers())
+
+
+def last_number(root: Root) -> int:
+    """Return the number of the latest record; 0 for none. Raises RdcError."""
+    store = UndoStore.open(root)
+    if store is None:
+        return 0
+    with store:
+        return max(store.numbers(), default=0)
+
+
+def is_taken_back(root: Root, number: int) -> bool:
+    """Return whether the sync that left this record was undone, for all that is known: a record that is gone
+    or cannot be read proves nothing. Raises RdcError."""
+    store = UndoStore.open(root)
+    if store is None:
+        return True
+    with store:
+        if number not in store.numbers():
+            return True
+        try:
+            record = store.stored(number)
+        except RdcError:
+            return True
+        try:
+            return record.head() is None or record.is_cut() or record.state()[1] is not None
+        except RdcError:
+            return True
+        finally:
+            record.close()
 
 
 def _describe(store: UndoStore, number: int) -> UndoableSync:
@@ -717,18 +742,22 @@ def _older(store: UndoStore, numbers: list[int]) -> int:
     """Return how many of these syncs can still be undone."""
     older = 0
     for number in numbers:
-        record = store.stored(number)
-        try:
-            older += record.state()[1] is None
-        finally:
-            record.close()
+        with suppress(RdcError):  # a damaged one says so in its own undo
+            record = store.stored(number)
+            try:
+                older += record.state()[1] is None
+            finally:
+                record.close()
     return older
 
 
 def _next(store: UndoStore, numbers: list[int]) -> StoredSync | None:
     """Return the record of the sync that is undone next; None for none, or one that has no ctimes."""
     for number in reversed(numbers):
-        record = store.stored(number)
+        try:
+            record = store.stored(number)
+        except RdcError:
+            return None
         try:
             head = record.head()
             if record.state()[1] is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from rdc.cli.environment import HELP, Environment, OptionGroup, Words, parse_words
@@ -172,7 +173,8 @@ UNITE_OPTIONS = (
                 "keep both versions on both sides; the older one gets a new name",
                 common=True,
                 note="""The name is `stem.conflict-HOST-YYYYMMDD-HHMMSS.ext`, with the time of that version
-                in UTC. A file that has such a name gets no second one.""",
+                in UTC. A file that has such a name gets no second one. If one side has a file and the other
+                one a directory or symlink, the file gets the new name.""",
             ),
             Option(
                 ("--max-copies",),
@@ -495,7 +497,8 @@ def run(
     if request.forget:
         removed = forget_united(request.left, request.right)
         if not request.quiet:
-            environment.talk("forgotten; the next run is a first one\n" if removed else "nothing to forget\n")
+            none = "nothing to forget" + _others(request)
+            environment.talk(("forgotten; the next run is a first one" if removed else none) + "\n")
         _note(environment, request, ExitCode.OK, forgotten=True)
         return ExitCode.OK
     if request.status:
@@ -506,7 +509,8 @@ def run(
                 output(pair)
         if pair is None:
             if not (request.json or request.quiet):
-                environment.talk("these two were not united yet, or the state is lost\n")
+                text = "these two were not united yet, or the state is lost"
+                environment.talk(text + _others(request) + "\n")
             return ExitCode.OK
         return ExitCode.CONFLICTS if pair.conflicts else ExitCode.OK
     try:
@@ -532,6 +536,22 @@ def run(
     return report.exit
 
 
+def _others(request: UniteRequest) -> str:
+    """Return what else the directory of this machine was united with, "" for nothing: one on another machine
+    has as many names as ways lead to it."""
+    from rdc.model.location import parse_location
+    from rdc.uniting.run import known_places
+
+    for place in (request.left, request.right):
+        location = parse_location(place)
+        if location.host is None:
+            with suppress(RdcError):
+                known = known_places(location.path)
+                if known:
+                    return f"; {place} was united with {', '.join(map(printable, known))}"
+    return ""
+
+
 def _check_watch(*, is_job: bool) -> None:
     """Raise RdcError if nothing can be watched."""
     if is_job:
@@ -551,8 +571,7 @@ def _output(request: UniteRequest, environment: Environment) -> Output:
 
     kind = WatchTerminal if request.options.watch else UniteTerminal
     options = request.options
-    # A conflict of which both versions are to be kept may be left although a version is preferred.
-    keeps_both = options.keep_both or any(each.how is Resolution.BOTH for each in options.resolve)
+    both = tuple(each.path for each in options.resolve if each.how is Resolution.BOTH)
     return kind(
         environment.data,
         environment.talk,
@@ -562,7 +581,8 @@ def _output(request: UniteRequest, environment: Environment) -> Output:
         items=request.verbose or (request.options.dry_run and not request.quiet),
         dry_run=request.options.dry_run,
         flush=environment.flush,
-        prefer=None if keeps_both else options.prefer,
+        prefer=options.prefer,
+        both=(*both, b"") if options.keep_both else both,
         # A watch has a line for each run instead.
         bar=None if request.options.watch else environment.progress(quiet=request.quiet),
         dials=request.is_remote and not request.status,

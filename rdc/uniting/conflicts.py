@@ -6,7 +6,10 @@ from __future__ import annotations
 import socket
 import time
 
+from blake3 import blake3
+
 from rdc.lean.records import Record
+from rdc.limits import NAME_BYTES
 from rdc.model.preserved import nearest_time
 from rdc.uniting.plan import Choice
 from rdc.uniting.records import Prefer, Resolution, UniteOptions
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rdc.uniting.rows import Row
+
+_HOST_BYTES, _ENDING_BYTES = 63, 32
+"""The longest host and ending that a name keeps whole."""
 
 COPY_MARK = b".conflict-"
 """The part of a name that marks a version which lost its own name. Such a name gets no second one."""
@@ -79,14 +85,22 @@ class Choices:
         return greater if prefer in (Prefer.NEWER, Prefer.LARGER) else 1 - greater
 
     def _both(self, path: bytes, about: str, left: Row, right: Row, winner: int | None) -> Choice | None:
-        """Return the choice that gives the older version a name of its own, or None if no further name may be
-        given. Of equally old versions, the one whose content sorts first is taken as the older one."""
+        """Return the choice that gives one version a name of its own, or None if no further name may be
+        given.
+
+        Of two versions of a file it is the older one. Of equally old ones, that whose content sorts first is
+        taken as the older one. Of a file and an entry of another kind it is the file.
+        """
         name = path.rpartition(b"/")[2]
-        if about != "content" or left.kind != FILE or COPY_MARK in name:
+        if COPY_MARK in name or self._copies >= self._options.max_copies:
             return None
-        if self._copies >= self._options.max_copies:
+        if about == "kind":
+            if FILE not in (left.kind, right.kind):
+                return None
+            winner = RIGHT if left.kind == FILE else LEFT
+        elif about != "content" or left.kind != FILE:
             return None
-        if winner is None:
+        elif winner is None:
             ages = [(nearest_time(row.mtime_ns), row.content) for row in (left, right)]
             loser = LEFT if ages[LEFT] < ages[RIGHT] else RIGHT
             winner = 1 - loser
@@ -95,7 +109,11 @@ class Choices:
 
 
 def copy_name(path: bytes, mtime_ns: int) -> bytes:
-    """Return `stem.conflict-HOST-YYYYMMDD-HHMMSS.ext` for a version of this time, in UTC."""
+    """Return `stem.conflict-HOST-YYYYMMDD-HHMMSS.ext` for a version of this time, in UTC.
+
+    A stem for which there is no room is cut between two letters, and a digest of the whole name tells it from
+    others that are cut to the same.
+    """
     parent, slash, name = path.rpartition(b"/")
     stem, dot, ending = name.rpartition(b".")
     if not stem:
@@ -105,4 +123,14 @@ def copy_name(path: bytes, mtime_ns: int) -> bytes:
         when = time.strftime("%Y%m%d-%H%M%S", time.gmtime(mtime_ns // 1_000_000_000)).encode()
     except (OverflowError, ValueError, OSError):
         when = b"%d" % mtime_ns
-    return parent + slash + stem + COPY_MARK + host + b"-" + when + dot + ending
+    mark = COPY_MARK + host[:_HOST_BYTES] + b"-" + when
+    if len(dot + ending) > _ENDING_BYTES:
+        stem, dot, ending = name, b"", b""
+    room = NAME_BYTES - len(mark + dot + ending)
+    if len(stem) > room:
+        told = b"~" + blake3(name).hexdigest()[:8].encode()
+        room -= len(told)
+        while room and stem[room] & 0xC0 == 0x80:
+            room -= 1
+        stem = stem[:room] + told
+    return parent + slash + stem + mark + dot + ending

@@ -731,17 +731,15 @@ def was_undone(root: Root, ancestor: StoredAncestor | None) -> bool:
     """Return whether what the last run changed at a side was taken back by rdc undo since."""
     if ancestor is None or not ancestor.head.undo:
         return False
-    from rdc.undoing.undo import syncs_in
+    from rdc.undoing.undo import is_taken_back
 
-    kept = {sync.number: sync.left_alone for sync in syncs_in(root)}
-    number = ancestor.head.undo
-    return number not in kept or kept[number] is not None
+    return is_taken_back(root, ancestor.head.undo)
 
 
 def last_undo(root: Root, keep: KeepUndo | None) -> int:
     """Return the number of the record that a run left at a side for an undo; 0 for none."""
     if keep is None:
         return 0
-    from rdc.undoing.undo import syncs_in
+    from rdc.undoing.undo import last_number
 
-    return max((sync.number for sync in syncs_in(root)), default=0)
+    return last_number(root)

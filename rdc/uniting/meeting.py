@@ -36,7 +36,7 @@ from rdc.uniting.pages import (
 )
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, decode_rules, encode_rules
 from rdc.uniting.records import UniteOptions
-from rdc.uniting.rings import location_here
+from rdc.uniting.rings import location_here, same_place
 from rdc.uniting.rows import LEFT, RIGHT
 from rdc.uniting.run import is_bare
 from rdc.uniting.state import (
@@ -202,7 +202,7 @@ class NearMeeting(Deciding):
             finally:
                 pair.close()
             if ancestor is not None:
-                here = ancestor.head.place == self._shown[self._far]
+                here = same_place(ancestor.head.place, self._shown[self._far])
                 seconds = ancestor.head.seconds + (here << 40)
                 if seconds > latest:
                     latest, found = seconds, ancestor.head.other

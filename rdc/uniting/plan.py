@@ -850,8 +850,11 @@ class Merge:
                 if self._rules.attributes and (row.attributes or self._rules.guard is not None):
                     step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False, True)
                     self.attributes[loser].append(step)
-                self._write(loser, path, after, row, returns=False)
-                self._settle(path, after, after.mode, after.mtime_ns, self._agreed(after))
+                if after.kind == row.kind:
+                    self._write(loser, path, after, row, returns=False)
+                    self._settle(path, after, after.mode, after.mtime_ns, self._agreed(after))
+                else:
+                    self._replace(path, None, losing, winning, loser)
             else:
                 self.renames[loser].append(Rename(path, choice.copy, row))
                 self._give(path, winning, choice.winner, returns=False)

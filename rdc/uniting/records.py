@@ -7,7 +7,7 @@ from os import fsdecode
 from rdc.errors import ExitCode, WithPath
 from rdc.lean.checks import check_fields
 from rdc.lean.enums import Enum
-from rdc.lean.records import Record, Report
+from rdc.lean.records import Record, Report, replace
 from rdc.lean.typed import Protocol
 from rdc.limits import RESCAN_SECONDS
 from rdc.model.options import KeepUndo
@@ -240,3 +240,17 @@ class UnitePair(Record):
     rules: tuple[bytes, ...]
     """The rules that are kept of the pair, each as a text: `exclude *.o`, `include a`, `unit name`."""
     conflicts: tuple[UniteConflict, ...]
+
+    def seen_from_the_right(self) -> UnitePair:
+        """Return the same for a user who names the directory that remembers it on the right."""
+        swapped = tuple(
+            replace(
+                each,
+                left_size=each.right_size,
+                right_size=each.left_size,
+                left_mtime_ns=each.right_mtime_ns,
+                right_mtime_ns=each.left_mtime_ns,
+            )
+            for each in self.conflicts
+        )
+        return replace(self, conflicts=swapped)

@@ -14,6 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_NOT_BOTH = (
+    "; not both are kept: only a file gets another name, one that is free and not yet that of such a version,"
+    " and --max-copies limits how many"
+)
+
 _ABOUT = {
     "content": "both sides edited it",
     "kind": "file, directory or symlink at the other side",
@@ -39,13 +44,15 @@ class UniteTerminal(TerminalOutput):
         dry_run: bool,
         flush: Callable[[], None],
         prefer: Prefer | None = None,
+        both: tuple[bytes, ...] = (),
         bar: Bar | None = None,
         dials: bool = False,
         unseen: bool = False,
     ) -> None:
         """`operands`: both directories as typed, and `connection` the options of the connection, for commands
         that solve conflicts. `items`: each is shown. `flush`: write out what stdout still buffers.
-        `prefer`: the rule that was to decide each conflict that is reported."""
+        `prefer`: the rule that was to decide each conflict that is reported. `both`: paths at and below which
+        both versions were to get names."""
         super().__init__(data, talk, bar, quiet=quiet, unseen=unseen and not items, dials=dials)
         self._operands = operands
         self._connection = connection
@@ -53,10 +60,11 @@ class UniteTerminal(TerminalOutput):
         self._dry_run = dry_run
         self._headed = False
         self._conflicts = 0
-        self._first = ""
+        self._first = b""
         self._has_both = False
         self._flush = flush
         self._prefer = prefer
+        self._both = both
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, UniteItem):
@@ -80,11 +88,15 @@ class UniteTerminal(TerminalOutput):
     def _conflict(self, event: UniteConflict) -> None:
         self._conflicts += 1
         if self._conflicts == 1:
-            self._first = printable(event.path_bytes)
-            # Only two versions of a file can both get a name.
-            self._has_both = event.about == "content"
+            self._first = event.path_bytes
+            # Only a file can get another name.
+            self._has_both = event.about in ("content", "kind") and not self._keeps_both(event.path_bytes)
         if self._conflicts <= UNITE_LISTED:
-            self._data(conflict_line(event) + _undecided(event, self._prefer) + "\n")
+            why = _NOT_BOTH if self._keeps_both(event.path_bytes) else _undecided(event, self._prefer)
+            self._data(conflict_line(event) + why + "\n")
+
+    def _keeps_both(self, path: bytes) -> bool:
+        return any(not top or path == top or path.startswith(top + b"/") for top in self._both)
 
     def summary(self, report: UniteReport) -> str:
         self._advise()
@@ -97,10 +109,22 @@ class UniteTerminal(TerminalOutput):
         if self._conflicts:
             import shlex
 
-            words = (*self._connection, *self._operands, f"--resolve={self._first}=left")
+            words = shlex.join((*self._connection, *self._operands))
             both = "     both: =both" if self._has_both else ""
-            self._talk(f"keep one version: rdc unite {shlex.join(words)}{both}\n")
+            resolve = _as_word(f"--resolve={printable(self._first)}=left", b"--resolve=%s=left" % self._first)
+            self._talk(f"keep one version: rdc unite {words} {resolve}{both}\n")
         self._conflicts = 0
+
+
+def _as_word(shown: str, meant: bytes) -> str:
+    """Return a word of a command line that a shell reads as `meant`, which is printed as `shown`."""
+    import shlex
+    from os import fsencode
+
+    if fsencode(shown) == meant:
+        return shlex.quote(shown)
+    quoted = shown.replace("'", "\\'")
+    return f"$'{quoted}'"
 
 
 class WatchTerminal(UniteTerminal):

@@ -43,6 +43,11 @@ def location_in(told: bytes) -> bytes:
     return told if b":/" in told else b""
 
 
+def same_place(one: bytes, other: bytes) -> bool:
+    """Return whether two places are one, however they end: `nas:work` is `nas:work/`."""
+    return one.rstrip(b"/") == other.rstrip(b"/")
+
+
 def node_of_root(root: bytes) -> bytes:
     """Return the name of a directory in edges: the start of its id."""
     return root[:NODE_BYTES]

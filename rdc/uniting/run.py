@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from rdc.catalog.catalog import user_catalog
 from rdc.errors import ExitCode, RdcError, UsageError, printable
@@ -35,7 +35,7 @@ from rdc.uniting.journal import OpenPlan
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
 from rdc.uniting.plan import Planning
 from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UnitePair, UniteReport
-from rdc.uniting.rings import check_ring, location_here, merged_edges
+from rdc.uniting.rings import check_ring, location_here, merged_edges, same_place
 from rdc.uniting.rows import (
     LEFT,
     RIGHT,
@@ -621,34 +621,72 @@ def _has_rows(ancestors: tuple[StoredAncestor, StoredAncestor]) -> bool:
         return False
 
 
-def pairs_of(path: bytes) -> list[UnitePair]:
-    """Return what the directory at `path` remembers of its pairs. Raises RdcError."""
-    found: list[UnitePair] = []
+def known_pair(path: bytes, place: bytes, other: bytes | None) -> UnitePair | None:
+    """Return what the directory at `path` remembers of another one; None: nothing. Raises RdcError.
+
+    `other`: its path, if it is on this machine. Then both ids prove the pair, whatever either was called in
+    the last run, and from which machine. Without them, as where a disk is not mounted, its `place` counts.
+    """
     with ExitStack() as stack:
-        root = _opened(stack, path)
-        state = RootState(root, write=False)
+        state = RootState(_opened(stack, path), write=False)
         stack.callback(state.close)
+        ids = (state.id, _id_at(other) if other is not None else None)
+        if None not in ids:
+            pair = PairDirectory.open(state, pair_name([each for each in ids if each is not None]))
+            if pair is not None:
+                stack.callback(pair.close)
+                found = _remembered(pair)
+                if found is not None:
+                    return found[0]
         for pair in state.pairs():
             stack.callback(pair.close)
-            latest = pair.latest()
-            if latest is None:
-                continue
-            plans, readable = pair.plans()
-            conflicts = tuple(
-                UniteConflict(each.path, each.about, *each.sizes, *map(nearest_time, each.mtimes_ns))
-                for each in pair.open_conflicts()
-            )
-            found.append(
-                UnitePair(
-                    latest.head.place,
-                    latest.head.seconds,
-                    latest.count,
-                    bool(plans) or not readable,
-                    kept.rules.lines if (kept := pair.rules()) is not None else (),
-                    conflicts,
-                )
-            )
-    return found
+            found = _remembered(pair)
+            if found is not None and any(same_place(place, each) for each in found[1]):
+                return found[0]
+    return None
+
+
+def known_places(path: bytes) -> list[bytes]:
+    """Return the places of the directories that the one at `path` remembers. Raises RdcError."""
+    with ExitStack() as stack:
+        state = RootState(_opened(stack, path), write=False)
+        stack.callback(state.close)
+        found = set()
+        for pair in state.pairs():
+            stack.callback(pair.close)
+            found |= pair.places() or set()
+    return sorted(found)
+
+
+def _id_at(path: bytes) -> bytes | None:
+    """Return the id of a directory; None: it has none, or cannot be looked at now."""
+    with suppress(RdcError), ExitStack() as stack:
+        state = RootState(_opened(stack, path), write=False)
+        stack.callback(state.close)
+        return state.id
+    return None
+
+
+def _remembered(pair: PairDirectory) -> tuple[UnitePair, tuple[bytes, bytes]] | None:
+    """Return what is known of a pair, and both names of the other directory's place; None: nothing."""
+    latest = pair.latest()
+    if latest is None:
+        return None
+    head = latest.head
+    plans, readable = pair.plans()
+    conflicts = tuple(
+        UniteConflict(each.path, each.about, *each.sizes, *map(nearest_time, each.mtimes_ns))
+        for each in pair.open_conflicts()
+    )
+    found = UnitePair(
+        head.place,
+        head.seconds,
+        latest.count,
+        bool(plans) or not readable,
+        kept.rules.lines if (kept := pair.rules()) is not None else (),
+        conflicts,
+    )
+    return found, (head.place, head.location)
 
 
 def forget(left: bytes, right: bytes) -> int:
@@ -679,7 +717,7 @@ def forget_place(path: bytes, place: bytes) -> int:
         stack.callback(state.close)
         for pair in state.pairs():
             places = pair.places()
-            if places is None or place in places:
+            if places is None or any(same_place(place, each) for each in places):
                 pair.forget()
                 removed += 1
             pair.close()

@@ -39,7 +39,7 @@ from rdc.uniting.ancestor_file import DamagedError, StoredAncestor
 from rdc.uniting.file_systems import is_private
 from rdc.uniting.journal import OpenPlan, plan_lines, read_plans
 from rdc.uniting.pair_rules import decode_rules, encode_rules
-from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, unpack_edges
+from rdc.uniting.rings import EDGE_BYTES, edge_of, is_at, pack_edges, same_place, unpack_edges
 from rdc.uniting.rows import LEFT, PROCESS_CLOCK, RIGHT, clock_of
 
 TYPE_CHECKING = False
@@ -292,7 +292,7 @@ class RootState:
                 latest = pair.latest()
             finally:
                 pair.close()
-            if latest is not None and latest.head.place == place:
+            if latest is not None and same_place(latest.head.place, place):
                 known = max(known, latest.count)
         return known
 
@@ -315,7 +315,7 @@ class RootState:
             if (
                 head is not None
                 and head.own == self.id
-                and head.place != place
+                and not same_place(head.place, place)
                 and (not location or head.location != location)
             ):
                 found.add(edge_of(self.id, head.other))

@@ -87,7 +87,11 @@ def test_daemon(text: str, host: str, port: int, path: bytes) -> None:
         ("ssh://me@host:22/path", "is written HOST:PATH"),
         ("SFTP://host/path", "is written HOST:PATH"),
         ("s3://bucket/x", "rdc knows no s3://"),
-        ("https://host/x", "only rdc sync reads a store from the web, as SRC"),
+        (
+            "https://host/x",
+            "only rdc sync reads a store from the web, as SRC: rdc sync https://host/x/@latest/ DST",
+        ),
+        ("https://host/x/@3", "as SRC: rdc sync https://host/x/@3/ DST"),
         ("GS+x://host", "rdc knows no GS+x://"),
         ("rdc:/host/m", "a daemon is written rdc://HOST/MODULE/PATH"),
         ("rdc://host", "a module is needed"),

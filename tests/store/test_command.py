@@ -98,8 +98,12 @@ def test_a_list_says_that_a_tree_cannot_be_read(
         (("put", "--read=1%", "a", "st"), "--read does not apply to rdc store put"),
         (("verify", "--exclude=x", "st"), "--exclude does not apply to rdc store verify"),
         (("put", "", "st"), "SRC is empty"),
-        (("put", "host:a", "st"), "host:a: rdc store works on directories of this machine"),
-        (("list", "rdc://host/st"), "rdc store works on directories of this machine"),
+        (("put", "host:a", "st"), "directories of this machine; sync from host to a directory here, and put"),
+        (
+            ("put", "a", "host:st"),
+            "directories of this machine; put into a store here, and copy it: rdc sync st/ host:st/",
+        ),
+        (("list", "rdc://host/st"), "directories of this machine; run rdc store list on host"),
         (("put", "--nonsense", "a", "st"), "unknown option --nonsense"),
     ],
 )

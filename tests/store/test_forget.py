@@ -19,10 +19,11 @@ import rdc
 from rdc.errors import FileError, UsageError
 from rdc.model.entries import Metadata
 from rdc.store.forget import RetentionRule, kept_by, parse_retention
+from rdc.store.place import PackStore
 from rdc.store.snapshots import Snapshot, decode_snapshot, encode_snapshot
 from rdc.store.tree_rows import StreamRef
 from tests.support.running.syncing import RDC
-from tests.support.store.stores import put_tree, state_of
+from tests.support.store.stores import Problems, put_tree, state_of
 
 NOON = int(datetime(2026, 11, 29, 12, 30).timestamp())
 
@@ -236,3 +237,22 @@ def test_a_snapshot_that_says_it_has_problems_has_some() -> None:
     wrong = data[:begin] + bytes(8) + data[begin + 8 : -32]
     with pytest.raises(ValueError, match="no problems"):
         decode_snapshot(wrong + blake3(wrong, key=key).digest(), key)
+
+
+def test_snapshots_that_another_run_forgot_meanwhile_are_left_out(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each list of snapshots, the first one is gone before it is read."""
+    tree = tmp_path / "tree"
+    put_tree(tree, store, rdc.StoreOptions(publish=True))
+    rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1,), apply=True))
+    listed = PackStore.numbers
+    monkeypatch.setattr(PackStore, "numbers", lambda store: [1, *listed(store)])
+    put_tree(tree, store)
+    problems = Problems()
+    assert rdc.verify_store(store, reporter=problems).damaged == 0
+    report = rdc.forget_snapshots(store, rdc.ForgetOptions(retain="1y", apply=True))
+    assert 1 not in report.forgotten
+    assert [one.number for one in rdc.snapshots(store)] == [5]
+    rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1, 5), apply=True))
+    assert not problems.found

@@ -15,7 +15,7 @@ from rdc.errors import ExitCode, FileError, RdcError
 from rdc.store import gc
 from rdc.store.place import PackStore
 from tests.support.store.histories import StoreHistory
-from tests.support.store.stores import put_tree, read_alone, state_of
+from tests.support.store.stores import Problems, put_tree, read_alone, state_of
 
 WEEK = 8 * 86400
 
@@ -258,6 +258,28 @@ def test_put_with_heal_mends_what_is_damaged(days: Days, tmp_path: Path) -> None
     # Damaged copies of chunks are in the store still, beside the sound ones.
     read_alone(days.store, report.number, tmp_path / "alone")
     assert state_of(tmp_path / "alone") == state
+    rdc.forget_snapshots(days.store, rdc.ForgetOptions(numbers=(1, 2, 3), apply=True))
+    problems = Problems()
+    checked = rdc.verify_store(days.store, 1.0, reporter=problems)
+    assert (checked.damaged, checked.exit) == (0, ExitCode.OK)
+    assert problems.found
+    assert all("; other packs have them, so nothing is lost" in text for text in problems.texts)
+
+
+def test_a_snapshot_that_is_forgotten_before_it_is_read_is_no_failure(
+    days: Days, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    days.put(3)
+    read = PackStore.needed_snapshot
+
+    def late(store: PackStore, number: int, *, forgotten: bool = False) -> object:
+        monkeypatch.setattr(PackStore, "needed_snapshot", read)
+        rdc.forget_snapshots(days.store, rdc.ForgetOptions(numbers=(1, 2), apply=True))
+        return read(store, number, forgotten=forgotten)
+
+    monkeypatch.setattr(PackStore, "needed_snapshot", late)
+    assert rdc.clean_store(days.store).packs == 0
+    days.check(tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -26,7 +26,7 @@ from rdc.store.pack_file import pack_path
 from rdc.store.published import _Ranges
 from tests.store.web_server import BAD_SERVERS, WebServer
 from tests.support.share import examples
-from tests.support.store.stores import put_tree, state_of
+from tests.support.store.stores import Problems, put_tree, state_of
 
 NOISE = random.Random(47)
 PUBLISHED = rdc.StoreOptions(name="tree", publish=True)
@@ -183,8 +183,10 @@ def test_files_of_another_time_are_named(tree: Path, store: Path, tmp_path: Path
         del server.replaced["2"]
         (tmp_path / "zeros").write_bytes(bytes(pack.stat().st_size))
         server.replaced[pack.name] = tmp_path / "zeros"
-        with pytest.raises(FileError, match="the directory that its digest says"):
+        with pytest.raises(FileError, match=r"the directory that its digest says.*tell who publishes"):
             sync(f"{server.url}/st/@2/", tmp_path / "out")
+        with pytest.raises(RdcError, match=r"expected the index of a published store, found none \(404\)"):
+            sync(f"{server.url}/elsewhere/@2/", tmp_path / "out")
 
 
 def test_a_copy_whose_index_names_a_pack_to_come_says_so_in_one_line(
@@ -474,12 +476,29 @@ def test_one_file_carries_what_an_older_snapshot_lacks(tree: Path, store: Path, 
     sync_plain(tree, out)
     edited(tree, store)
     report = rdc.store_pack(store, 2, file, base=1)
-    assert report.bytes == file.stat().st_size < 300_000  # the tree, in a frame with some files
+    assert report.bytes == file.stat().st_size < 60_000  # the tree, and a chunk that the insertion moved
     assert sync(f"{file}/@2/", out) == []
     assert state_of(out) == state_of(tree)
     assert rdc.store_pack(store, 2, file).bytes > 2_000_000
     sync(f"{file}/@latest/docs/", tmp_path / "docs")
     assert state_of(tmp_path / "docs") == state_of(tree / "docs")
+
+
+def test_what_is_packed_whole_brings_no_contents_along(tmp_path: Path) -> None:
+    """The tree and the lists of keys of long files lie in frames without contents."""
+    tree, store, file = tmp_path / "tree", tmp_path / "st", tmp_path / "update"
+    tree.mkdir()
+    for name in ("one", "two", "three"):
+        (tree / name).write_bytes(NOISE.randbytes(6_000_000))
+    put_tree(tree, store, PUBLISHED)
+    sync_plain(tree, tmp_path / "out")
+    with (tree / "one").open("r+b") as opened:
+        opened.seek(3_000_000)
+        opened.write(b"written")
+    put_tree(tree, store)
+    assert rdc.store_pack(store, 2, file, base=1).bytes < 30_000
+    assert sync(f"{file}/@2/", tmp_path / "out") == []
+    assert state_of(tmp_path / "out") == state_of(tree)
 
 
 def sync_plain(source: Path, destination: Path) -> None:
@@ -502,7 +521,7 @@ def test_a_file_without_its_base_says_what_it_needs(tree: Path, store: Path, tmp
 
 
 def test_a_damaged_file_is_refused(tree: Path, store: Path, tmp_path: Path) -> None:
-    file = tmp_path / "all"
+    file, problems = tmp_path / "all", Problems()
     rdc.store_pack(store, 1, file)
     good = file.read_bytes()
     for content, expected in (
@@ -513,6 +532,11 @@ def test_a_damaged_file_is_refused(tree: Path, store: Path, tmp_path: Path) -> N
         file.write_bytes(content)
         with pytest.raises(FileError, match=expected):
             sync(f"{file}/@1/", tmp_path / "out")
+    at = good.rindex(b"RDCPACK1") + 1000
+    file.write_bytes(good[:at] + bytes(8) + good[at + 8 :])
+    report = rdc.sync(f"{file}/@1/", f"{tmp_path / 'out'}/", UNSIGNED, reporter=problems)
+    assert report.exit is ExitCode.PARTIAL
+    assert "found other bytes; carry the file again" in problems.found[0].message
     with pytest.raises(UsageError, match="expected two snapshots, found one"):
         rdc.store_pack(store, 1, tmp_path / "same", base=1)
     with pytest.raises(FileError, match="there is no such snapshot"):

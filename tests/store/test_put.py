@@ -19,6 +19,7 @@ from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.root.source_file import SourceFile
 from rdc.model.selection import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
+from rdc.store import put as put_module
 from rdc.store.directory import KEY_BYTES, split_keys
 from rdc.store.place import PackStore
 from rdc.store.put import put
@@ -478,3 +479,23 @@ def test_a_file_that_changes_everywhere_each_day_takes_the_changes_alone(tmp_pat
                 found |= {one.number: one.size for one in reader.needed(reader.facts(key).number)}
             assert sum(found.values()) < 5 * size, number
         reader.close()
+
+
+def test_a_put_that_ends_meanwhile_is_no_damage(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another put of the series ends right after this one has listed the packs."""
+    store, other = tmp_path / "st", tmp_path / "other"
+    put_tree(source, store)
+    other.mkdir()
+    (other / "new").write_bytes(NOISE[:200_000])
+
+    def opened(place: PackStore) -> StoreReader:
+        reader = StoreReader(place)
+        monkeypatch.setattr(put_module, "StoreReader", StoreReader)
+        put_tree(other, store, StoreOptions(name=source.name))
+        return reader
+
+    monkeypatch.setattr(put_module, "StoreReader", opened)
+    assert put_tree(source, store).number == 3
+    assert restored(store, 3, tmp_path) == state_of(source)

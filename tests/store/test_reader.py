@@ -84,7 +84,7 @@ def runs(store: Path, contents: list[bytes]) -> list[bytes]:
         for at in range(0, len(new), 3):
             some = new[at : at + 3]
             writer.add([key for key, _ in some], [content for _, content in some])
-            writer._end_frame()
+            writer._end_frame(writer._contents)
         writer.finish()
     return keys
 

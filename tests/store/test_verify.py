@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import rdc
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
+from rdc.progress import Event, Progressed
 from rdc.store.place import PackStore
 from rdc.store.reader import StoreReader
 from tests.support.store.stores import PackedFrame, Problems, add_pack, put_tree, state_of
@@ -184,3 +186,42 @@ def test_a_missing_lock_is_a_notice(store: Path) -> None:
     problems.found.clear()
     rdc.verify_store(store, reporter=problems)
     assert not problems.found
+
+
+def test_puts_and_forget_and_gc_meanwhile_are_no_damage(store: Path, source: Path) -> None:
+    problems, done = Problems(), list[object]()
+
+    def meanwhile(event: Event) -> None:
+        problems(event)
+        if isinstance(event, Progressed) and not done:
+            done.append(event)
+            (source / "noise").write_bytes(random.Random(9).randbytes(400_000))
+            put_tree(source, store)
+            rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1,), apply=True))
+            os.utime(store / "forgotten" / "1", (1, 1))
+            with pytest.raises(RdcError, match="puts, restores or checks run") as caught:
+                rdc.clean_store(store, rdc.GcOptions(wait=0))
+            assert caught.value.code is ExitCode.BUSY
+
+    report = rdc.verify_store(store, 1.0, reporter=meanwhile)
+    assert done and (report.snapshots, report.damaged) == (1, 0)
+    assert not problems.found
+
+
+def test_a_pack_that_cannot_be_read_and_that_nothing_needs_is_given_up_as_the_message_says(
+    source: Path, store: Path
+) -> None:
+    for pack in packs_by_size(store):
+        flip(pack, pack.stat().st_size - 100)
+    put_tree(source, store, rdc.StoreOptions(name="tree", heal=True))
+    problems = Problems()
+    assert rdc.verify_store(store, reporter=problems).damaged > 2
+    assert not any("rm -f" in text for text in problems.texts)
+    rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1, 2), apply=True))
+    problems = Problems()
+    assert rdc.verify_store(store, reporter=problems).damaged == 2
+    advice = [text for text in problems.texts if "can be restored without" in text]
+    for text in advice:
+        subprocess.run(["sh", "-c", text[text.index("rm -f") : text.index(" gives")]], check=True)
+    assert len(advice) == 2
+    assert rdc.verify_store(store, 1.0).damaged == 0

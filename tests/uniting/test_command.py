@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_a_directory_in_a_conflict_is_shown_without_size_and_time(top: Path) -> 
     torn = unite(top)
     assert torn.code == ExitCode.CONFLICTS
     kind, mode = torn.out.splitlines()
-    assert "--resolve=a=left\n" in torn.err
+    assert "--resolve=a=left     both: =both\n" in torn.err
     assert kind.startswith("conflict   ≠             a  left directory, right 6 B 20")
     assert kind.endswith(": file, directory or symlink at the other side")
     assert mode.endswith("d  left directory, right directory: both sides changed its permissions")
@@ -133,6 +134,32 @@ def test_the_command_that_solves_a_conflict_has_the_options_of_the_connection(to
     found = unite(top, "-e", "ssh -p 2222", "--remote-path=/opt/rdc")
     assert "rdc unite '--rsh=ssh -p 2222' --remote-path=/opt/rdc " in found.err
     assert "right '--resolve=two words=left'     both: =both" in found.err
+
+
+@pytest.mark.parametrize(
+    "name", [b"caf\xc3\xa9", b"in\xff\xfev'alid", b"new\nline", b"back\\slash", b"$(id)"]
+)
+def test_the_command_that_solves_a_conflict_can_be_pasted(top: Path, name: bytes) -> None:
+    for side in ("left", "right"):
+        (top / side / os.fsdecode(name)).write_text(side)
+    (line,) = (each for each in unite(top).err.splitlines() if each.startswith("keep one version: "))
+    pasted = line.removeprefix("keep one version: rdc unite ").partition("     both:")[0]
+    bash = ("bash", "-c", "printf '%s\\0' " + pasted)
+    words = subprocess.run(bash, capture_output=True, check=True).stdout.split(b"\0")
+    assert words[2:] == [b"--resolve=" + name + b"=left", b""]
+
+
+@pytest.mark.parametrize("word", ["--keep-both", "--resolve=a=both", "--resolve=.=both"])
+def test_both_versions_that_cannot_be_kept_are_told(top: Path, word: str) -> None:
+    (top / "left/a").unlink()
+    (top / "left/a").mkdir()
+    (top / "right/a").symlink_to("b")
+    left = unite(top, word, "--prefer=larger")
+    (line,) = left.out.splitlines()
+    assert (left.code, "not both are kept: only a file gets another name" in line) == (41, True)
+    assert "=both" not in left.err
+    other = unite(top, "--resolve=b=both").out
+    assert "not both" not in other
 
 
 def test_of_many_conflicts_twenty_are_listed(top: Path) -> None:

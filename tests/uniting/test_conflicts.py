@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ from rdc.uniting.plan import Plan
 from rdc.uniting.renames import Rename
 from rdc.uniting.rows import LEFT, RIGHT
 from rdc.uniting.steps import Steps
-from tests.uniting.pairs import QUICK, Pair
+from tests.uniting.pairs import QUICK, Machines, Pair
 from tests.uniting.remote_runs import unite_in_turns
 
 
@@ -158,6 +159,62 @@ def test_both_versions_get_names_and_no_copy_of_a_copy(torn: Pair) -> None:
     assert torn.unite(keep_both=True).conflicts == 1
     assert len(list(torn.left.iterdir())) == 5  # `stays`, and the two stores
     assert torn.unite(keep_both=True, prefer=Prefer.LEFT).conflicts == 1
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("file_side", ["left", "right"])
+@pytest.mark.parametrize("way", ["here", "left dials", "right dials"])
+@pytest.mark.parametrize("kind", ["directory", "symlink", "file that became one"])
+def test_both_versions_of_two_kinds_stay_and_the_file_gets_a_name(
+    tmp_path: Path, kind: str, way: str, file_side: str, linked: bool
+) -> None:
+    pair = Pair(tmp_path) if way == "here" else Machines(tmp_path)
+    if isinstance(pair, Machines):
+        pair.near = LEFT if way == "left dials" else RIGHT
+    if kind == "file that became one":
+        pair.both("n/d.txt", "old")
+        pair.unite()
+    file, other = pair.left / "n/d.txt", pair.right / "n/d.txt"
+    if file_side == "right":
+        file, other = other, file
+    for path in (file, other):
+        path.parent.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+    file.write_text("a file")
+    os.utime(file, (9, 9))
+    if linked:
+        os.link(file, file.with_name("second"))
+    if kind == "symlink":
+        other.symlink_to("elsewhere")
+    else:
+        (other / "below").mkdir(parents=True)
+        (other / "below/f").write_text("of a directory")
+    assert pair.unite().conflicts == 1
+    report = pair.unite(keep_both=True)
+    assert (report.exit, report.conflicts) == (ExitCode.OK, 0)
+    (copy,) = (path.name for path in pair.left.glob("n/d.conflict-*.txt"))
+    assert pair.texts(f"n/{copy}") == ["a file", "a file"]
+    if kind == "symlink":
+        assert [os.readlink(path) for path in (file, other)] == ["elsewhere"] * 2
+    else:
+        assert pair.texts("n/d.txt/below/f") == ["of a directory"] * 2
+    last = pair.unite()
+    assert (last.exit, last.left, last.right) == (ExitCode.OK, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 255, "x" * 240 + ".txt", "é" * 127, "a" + "語" * 84, "a." + "y" * 253, "." + "z" * 254]
+)
+def test_the_new_name_of_a_long_one_fits(pair: Pair, name: str) -> None:
+    names = [name, name[:-1] + ("w" if name.isascii() else "z")]
+    for each in names:
+        (pair.left / each).write_text("left")
+        (pair.right / each).write_text("right!")
+    assert pair.unite(keep_both=True).exit is ExitCode.OK
+    copies = [path.name for path in pair.left.iterdir() if ".conflict-" in path.name]
+    assert len(copies) == 2
+    assert all(pair.texts(each)[0] == pair.texts(each)[1] for each in [*names, *copies])
+    assert sorted(pair.texts(each)[0] or "" for each in [*names, *copies]) == ["left"] * 2 + ["right!"] * 2
 
 
 def test_a_kill_after_a_version_got_its_name_moves_nothing_else(

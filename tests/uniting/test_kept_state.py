@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -413,29 +414,60 @@ def test_state_is_seen_by_no_sync_and_no_scan(pair: Pair, tmp_path: Path) -> Non
     assert not pair.unite().first
 
 
+def _without(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] + b"garbage\n")
+
+
 @pytest.mark.parametrize("way", [None, 0, 1], ids=["local", "left dials", "right dials"])
-def test_a_record_for_an_undo_that_cannot_be_opened_is_moved_away_as_the_message_says(
-    pair: Pair, way: int | None
+@pytest.mark.parametrize(
+    ("harm", "what"), [(_without, "journal"), (_without, "kept"), (_without, "."), (_garbage, "journal")]
+)
+def test_a_damaged_record_for_an_undo_stops_no_run_and_proves_nothing(
+    pair: Pair, way: int | None, harm: Callable[[Path], None], what: str
 ) -> None:
-    """Nothing is done before, since whether the last run was undone decides what the ancestor is worth."""
+    """Whether the last run was undone decides what the ancestor is worth: in doubt it was."""
 
     def unite() -> rdc.UniteReport:
         if way is None:
             return pair.unite()
+        pair.events = []
         return unite_in_turns(pair.left, pair.right, QUICK, pair.events.append, near=way).report
 
-    pair.both("a", "a")
+    for name in ("a", "b", "c"):
+        pair.both(name, name)
     unite()
     (pair.left / "a").write_text("edited")
     unite()
-    (pair.left / "a").write_text("again")
     (record,) = (pair.right / ".rdc-undo").glob("[0-9]*")
-    (record / "journal").unlink()
-    with pytest.raises(rdc.RdcError, match=f"{record}: cannot open it: .*; move this record away") as caught:
-        unite()
-    assert caught.value.code is ExitCode.FILE_IO
-    assert pair.texts("a") == ["again", "edited"]
-    record.rename(pair.right.parent / "away")
-    unite()
-    assert "again" in pair.texts("a")
-    assert (pair.left / "a").read_text() == "again"
+    harm(record / what)
+    (pair.left / "a").write_text("again")  # the right one is as it was agreed on
+    (pair.right / "b").write_text("what an undo may have brought back")
+    (pair.right / "c").unlink()
+    assert unite().exit is ExitCode.CONFLICTS
+    assert pair.texts("a") == ["again", "again"]
+    assert pair.texts("b") == ["b", "what an undo may have brought back"]
+    assert pair.texts("c") == ["c", "c"]
+    assert not pair.problems()
+
+
+@pytest.mark.parametrize("kind", ["file", "symlink"])
+def test_an_entry_in_the_place_of_the_undo_directory_is_moved_away_as_the_message_says(
+    pair: Pair, kind: str, tmp_path: Path
+) -> None:
+    pair.both("a", "a")
+    pair.unite()
+    place = pair.right / ".rdc-undo"
+    (tmp_path / "elsewhere").mkdir()
+    place.write_text("mine") if kind == "file" else place.symlink_to(tmp_path / "elsewhere")
+    (pair.left / "a").write_text("edited")
+    with pytest.raises(rdc.RdcError, match="Not a directory; move it away, then run again"):
+        pair.unite()
+    assert pair.texts("a") == ["edited", "a"]
+    place.rename(tmp_path / "away")
+    assert pair.unite().exit is ExitCode.OK
+    assert pair.texts("a") == ["edited", "edited"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
@@ -106,6 +107,30 @@ def test_an_unfinished_record_without_its_end_is_named_by_what_it_kept(top: Path
     first_kept = next(at for at, line in enumerate(data.splitlines()) if b'"keep"' in line)
     journal.write_bytes(b"".join(data.splitlines(keepends=True)[:first_kept]))
     assert "a line about each kept entry" in refused(top)
+
+
+def test_a_record_without_its_journal_stops_no_later_sync_and_undo(top: Path, tmp_path: Path) -> None:
+    (top / STORE / "1/journal").unlink()
+    assert "a part of the journal is lost" in refused(top)
+    (tmp_path / "s/made").write_bytes(b"later")
+    assert run_sync(tmp_path / "s", top, KEEPING).problems == []
+    listed = command("undo", "--list", top).out.splitlines()
+    assert ["interrupted" in line for line in listed] == [True, False]
+    assert undone(top).left_alone == []
+    assert (top / "made").read_bytes() == b"made"
+    assert "a part of the journal is lost" in refused(top)
+
+
+def test_a_record_that_cannot_be_opened_keeps_no_other_one(top: Path, tmp_path: Path) -> None:
+    shutil.rmtree(top / STORE / "1/kept")
+    for text in (b"second", b"third"):
+        (tmp_path / "s/made").write_bytes(text)
+        assert run_sync(tmp_path / "s", top, KEEPING).problems == []
+    small = SyncOptions(delete=True, keep_undo=KeepUndo(size=1), fsync=False)
+    (tmp_path / "s/made").write_bytes(b"fourth")
+    run_sync(tmp_path / "s", top, small)
+    assert undone(top).left_alone == []
+    assert (top / "made").read_bytes() == b"third"
 
 
 def test_the_next_syncs_drop_no_damaged_record_before_its_time(top: Path, tmp_path: Path) -> None:

@@ -545,7 +545,7 @@ complete -c rdc -n '__fish_seen_subcommand_from store' -l force-empty -d 'put SR
 complete -c rdc -n '__fish_seen_subcommand_from store' -l publish -d 'write an index, so that any web server can publish the store'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l retain -x -d '24h,7d: keep the newest of each of 24 hours and of each of 7 days'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l apply -d 'do it; without --apply, list the snapshots that would be forgotten'
-complete -c rdc -n '__fish_seen_subcommand_from store' -l wait -x -d 'wait at most SECONDS for running puts and restores (default: 60)'
+complete -c rdc -n '__fish_seen_subcommand_from store' -l wait -x -d 'wait at most SECONDS for running puts, restores and checks (default: 60)'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l exclusive -d 'assume that nothing else uses a store on a file system without locks'
 complete -c rdc -n '__fish_seen_subcommand_from store' -l read -x -d 'also read PERCENT of the contents, first what was read longest ago'
 complete -c rdc -n '__fish_seen_subcommand_from store' -s o -l output -r -d 'write FILE'

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from itertools import compress, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from operator import lt
 
 from blake3 import blake3
@@ -36,7 +36,9 @@ from rdc.uniting.rows import DIGEST_BYTES, DIRECTORY, FILE, MODE_BITS, SYMLINK, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rdc.uniting.columns import Pieces
 
 MAGIC = b"RDCUNIT\x01"
 _CHECK_BYTES = 32
@@ -99,8 +101,24 @@ class OwnAncestor(Record):
     """The digest of paths and rows. Both sides' files of one run have the same."""
 
 
+class EncodedAncestor(Record):
+    """A file to be written."""
+
+    parts: Sequence[bytes]
+    """Its bytes. They are not joined, so that they are in memory once."""
+    shared: bytes
+    """The digest of paths and rows."""
+
+    def joined(self) -> bytes:
+        """Return the bytes as one."""
+        return b"".join(self.parts)
+
+
 class StoredAncestor:
-    """One side's file, whose rows are read only where something changed."""
+    """One side's file, whose rows are read only where something changed.
+
+    The bytes of the file are held until the rows are read.
+    """
 
     def __init__(self, data: bytes) -> None:
         """Check the digest of the whole, and read what the file says of itself. Raises DamagedError."""
@@ -130,8 +148,10 @@ class StoredAncestor:
     def table(self) -> Table:
         """The rows as columns, read on first use. Raises DamagedError."""
         if self._table is None:
+            _ = self.shared  # which older files do not name
             found = _read(self._body, self.count, self.head)
-            self._table, self._listed, self._states, self._sets = found
+            self._table, self._listed, self._states, self._sets, self._ties = found
+            self._body = memoryview(b"")
         return self._table
 
     @property
@@ -164,14 +184,13 @@ class StoredAncestor:
         except DamagedError:
             return False
 
-    def listed(self) -> dict[bytes, bytes] | None:
-        """Return the digest of each directory as a walk lists it if nothing changes; None: the file lacks
-        them. Raises DamagedError."""
-        directories = self.table.directories
-        if self._listed is None:
+    def listed(self) -> Iterator[tuple[bytes, bytes]] | None:
+        """Return the digest of each directory, behind its path, as a walk lists it if nothing changes; None:
+        the file lacks them. Raises DamagedError."""
+        paths, digests = chain([b""], self.table.directories), self._listed
+        if digests is None:
             return None
-        digests = [self._listed[at : at + DIGEST_BYTES] for at in range(0, len(self._listed), DIGEST_BYTES)]
-        return dict(zip((b"", *directories), digests, strict=True))
+        return zip(paths, _digests(digests), strict=True)
 
     def read(self) -> OwnAncestor:
         """Read all of it as objects. Raises DamagedError."""
@@ -188,78 +207,87 @@ class StoredAncestor:
 def encode(head: Head, paths: Sequence[bytes], rows: Sequence[SharedRow], stamps: Sequence[Stamp]) -> bytes:
     """Return the bytes of the file. `paths` is sorted."""
     table = table_of(paths, rows, stamps)
-    return encode_table(head, Spliced([(table, 0, table.size)]), next_digests(table, digests_of(table), {}))
+    digests = b"".join(next_digests(table, digests_of(table), {}))
+    return encode_table(head, Spliced([(table, 0, table.size)]), digests).joined()
 
 
 def encode_table(
     head: Head,
     rows: Spliced,
-    digests: Sequence[bytes],
+    digests: bytes,
     attributes: AgreedAttributes | None = None,
     ties: Mapping[bytes, int] | None = None,
-) -> bytes:
-    """Return the bytes of the file. `digests`: of the top and each directory, in order of paths. `ties`:
+) -> EncodedAncestor:
+    """Encode a file. `digests`: of the top and each directory in order of paths, back to back. `ties`:
     numbered in order of the first names, as rdc.uniting.ties.grouped does it."""
     shared = blake3()
     sections: list[bytes] = []
     more: list[bytes] = []
-    for number, column in enumerate(rows.columns()):
+    for number, pieces in enumerate(rows.columns()):
         if number == 0:
-            more = _attribute_columns(column, attributes.digests) if attributes is not None else []
-            more += _tie_columns(column, ties) if ties else []
+            more = _attribute_columns(pieces, attributes.digests) if attributes is not None else []
+            more += _tie_columns(pieces, ties) if ties else []
         if number < SHARED_COLUMNS:
-            _add_shared(shared, column)
-        sections += _section(column)
-        del column  # before the next one is made
+            _add_shared(shared, pieces)
+        sections += _section(pieces)
+        del pieces  # before the next ones are made
     for column in more:
-        _add_shared(shared, column)
+        _add_shared(shared, [column])
     said: dict[str, object] = {
         "rows": rows.size, "generation": head.generation.hex(), "own": head.own.hex(),
         "other": head.other.hex(), "inode": head.inode, "seconds": head.seconds, "place": head.place.hex(),
-        "undo": head.undo, "listing": whole_digest(digests).hex(), "shared": shared.digest().hex(),
+        "undo": head.undo, "listing": whole_digest(_digests(digests)).hex(), "shared": shared.digest().hex(),
         "location": head.location.hex(),
     }  # fmt: skip
     if attributes is not None:
         said["attributes"] = attributes.kinds
     if ties:
         said["links"] = len(ties)
-    parts = [MAGIC, *_section(json.dumps(said).encode()), *sections, *_section(b"".join(digests))]
+    parts = [MAGIC, *_section([json.dumps(said).encode()]), *sections, *_section([digests])]
     for column in more:
-        parts += _section(column)
+        parts += _section([column])
     check = blake3()
     for part in parts:
         check.update(part)
-    return b"".join([*parts, check.digest()])
+    return EncodedAncestor([*parts, check.digest()], shared.digest())
 
 
 _UNAGREED, _HAS_NONE, _HAS_SET = range(3)
 """The ancestor's record of the attributes of a row."""
 
 
-def _attribute_columns(paths: bytes, digests: Mapping[bytes, bytes]) -> list[bytes]:
-    """Return what is agreed about each row, and the digests of the sets. `paths`: each followed by NUL."""
-    names = paths.split(b"\0")
-    names.pop()
-    found = [digests.get(name) for name in names]
+def _names(paths: Pieces) -> Iterator[bytes]:
+    """Yield the paths of a column, each of which is followed by NUL."""
+    for piece in paths:
+        names = bytes(piece).split(b"\0")
+        names.pop()
+        yield from names
+
+
+def _attribute_columns(paths: Pieces, digests: Mapping[bytes, bytes]) -> list[bytes]:
+    """Return what is agreed about each row, and the digests of the sets."""
+    found = [digests.get(name) for name in _names(paths)]
     states = bytes([_UNAGREED if each is None else _HAS_SET if each else _HAS_NONE for each in found])
     return [states, b"".join([each for each in found if each])]
 
 
-def _tie_columns(paths: bytes, ties: Mapping[bytes, int]) -> list[bytes]:
-    """Return the rows of names that share a file, and the numbers of these. `paths`: each followed by NUL."""
-    names = paths.split(b"\0")
-    names.pop()
-    rows = [row for row, name in enumerate(names) if name in ties]
-    return [little(array("I", rows)), little(array("I", [ties[names[row]] for row in rows]))]
+def _tie_columns(paths: Pieces, ties: Mapping[bytes, int]) -> list[bytes]:
+    """Return the rows of names that share a file, and the numbers of these."""
+    found = [(row, ties[name]) for row, name in enumerate(_names(paths)) if name in ties]
+    return [little(array("I", [each[at] for each in found])) for at in (0, 1)]
 
 
-def _section(data: bytes) -> tuple[bytes, bytes]:
+def _section(pieces: Pieces) -> tuple[bytes, bytes]:
     """Return a section of the file: its length, and itself."""
-    # In pieces: the result of `compress` would keep the memory of the longest possible one, as much as
-    # `data` has, and all sections are held until the last one is made.
-    packer = zstandard.ZstdCompressor(level=_LEVEL).compressobj(size=len(data))
-    packed = packer.compress(data) + packer.flush()
+    # Not by one call: the result of `compress` would keep the memory of the longest possible one, as much as
+    # the column has, and all sections are held until the last one is made.
+    packer = zstandard.ZstdCompressor(level=_LEVEL).compressobj(size=sum(map(len, pieces)))
+    packed = b"".join([*[packer.compress(piece) for piece in pieces], packer.flush()])
     return len(packed).to_bytes(_SIZE_BYTES, "little"), packed
+
+
+def _digests(packed: bytes) -> Iterator[bytes]:
+    return (packed[at : at + DIGEST_BYTES] for at in range(0, len(packed), DIGEST_BYTES))
 
 
 def whole_digest(digests: Iterable[bytes]) -> bytes:
@@ -270,13 +298,14 @@ def whole_digest(digests: Iterable[bytes]) -> bytes:
 def _shared_digest(columns: Iterable[bytes]) -> bytes:
     digest = blake3()
     for column in columns:
-        _add_shared(digest, column)
+        _add_shared(digest, [column])
     return digest.digest()
 
 
-def _add_shared(digest: blake3, column: bytes) -> None:
-    digest.update(len(column).to_bytes(_SIZE_BYTES, "little"))
-    digest.update(column)
+def _add_shared(digest: blake3, pieces: Pieces) -> None:
+    digest.update(sum(map(len, pieces)).to_bytes(_SIZE_BYTES, "little"))
+    for piece in pieces:
+        digest.update(piece)
 
 
 def decode(data: bytes) -> OwnAncestor:
@@ -284,8 +313,10 @@ def decode(data: bytes) -> OwnAncestor:
     return StoredAncestor(data).read()
 
 
-def _read(body: memoryview, count: int, head: Head) -> tuple[Table, bytes | None, bytes, bytes]:
-    """Return the rows, the digests of directories, and what is agreed about attributes."""
+def _read(
+    body: memoryview, count: int, head: Head
+) -> tuple[Table, bytes | None, bytes, bytes, dict[bytes, int]]:
+    """Return the rows, the digests of directories, what is agreed about attributes, and the ties."""
     sections = _Sections(body)
     sections.take(UNITE_HEAD_BYTES)
     names = sections.take(count * (PATH_BYTES + 1))
@@ -314,10 +345,11 @@ def _read(body: memoryview, count: int, head: Head) -> tuple[Table, bytes | None
         if states.strip(bytes((_UNAGREED, _HAS_NONE, _HAS_SET))):
             raise DamagedError("what is agreed about attributes")
         sets = sections.take(states.count(_HAS_SET) * DIGEST_BYTES, exactly=True)
+    ties: dict[bytes, int] = {}
     if head.links:
-        _ties_of(paths, kinds, *_tie_sections(sections, count, head.links))
+        ties = _ties_of(paths, kinds, *_tie_sections(sections, count, head.links))
     sections.end()
-    return Table(paths, kinds, known, digests, targets, modes, mtimes, own), listed, states, sets
+    return Table(paths, kinds, known, digests, targets, modes, mtimes, own), listed, states, sets, ties
 
 
 def _read_ties(body: memoryview, count: int, head: Head) -> dict[bytes, int]:

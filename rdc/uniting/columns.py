@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Part: TypeAlias = "tuple[Table, int, int]"
     """Rows of a table: the first one, and the one after the last."""
 
+    Pieces: TypeAlias = "Sequence[bytes | memoryview]"
+    """One column, in pieces: those of a large table are not copied."""
+
 STAMP_CODES = "qHqQq"
 """Sizes, modes, times, inode numbers, change times: what a side's own file system says."""
 
@@ -200,6 +203,9 @@ SHARED_COLUMNS = 7
 """The number of shared columns: paths, kinds, whether contents are known, these, targets, modes, times."""
 _COLUMNS = range(SHARED_COLUMNS + len(STAMP_CODES))
 
+_BLOCK_BYTES = 64 << 10
+"""Shorter pieces of a column are joined: to pass each on would take longer than to copy it."""
+
 
 def _placed(parts: Iterable[Part]) -> Iterator[_Place]:
     """Yield parts with their places. A table whose last row came is not held."""
@@ -215,6 +221,24 @@ def _placed(parts: Iterable[Part]) -> Iterator[_Place]:
         if end < table.size:
             seen[id(table)] = place  # it holds the table, so no other one gets its id
         yield place
+
+
+def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield pieces with the short ones joined."""
+    short: list[bytes | memoryview] = []
+    size = 0
+    for piece in pieces:
+        is_long = len(piece) >= _BLOCK_BYTES
+        if not is_long:
+            short.append(piece)
+            size += len(piece)
+        if short and (is_long or size >= _BLOCK_BYTES):
+            yield b"".join(short)
+            short, size = [], 0
+        if is_long:
+            yield piece
+    if short:
+        yield b"".join(short)
 
 
 class Spliced:
@@ -238,10 +262,10 @@ class Spliced:
                 yield from compress(chunk, table.kinds[at : at + len(chunk)].translate(_IS_DIRECTORY))
                 at += len(chunk)
 
-    def columns(self) -> Iterator[bytes]:
+    def columns(self) -> Iterator[Pieces]:
         """Yield the columns of a file at rest. The first SHARED_COLUMNS are what both sides have alike."""
         for number in _COLUMNS:
-            yield b"".join([place.column(number) for place in self._places])
+            yield list(_blocks(place.column(number) for place in self._places))
 
 
 def joined(parts: Iterable[Part]) -> Table:
@@ -257,7 +281,7 @@ def joined(parts: Iterable[Part]) -> Table:
 
 
 def table_of_columns(columns: Iterable[bytes]) -> Table:
-    """Return a table of what Spliced.columns yields."""
+    """Return a table of the columns that Spliced.columns yields, each in one piece."""
     paths, kinds, known, digests, targets, modes, mtimes, *own = columns
     texts = targets.split(b"\0")
     texts.pop()

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.tree.filters import FilterList
     from rdc.tree.walk import WalkedDirectory
-    from rdc.uniting.ancestor_file import AgreedAttributes, Head, StoredAncestor
+    from rdc.uniting.ancestor_file import AgreedAttributes, EncodedAncestor, Head, StoredAncestor
     from rdc.uniting.columns import Table
     from rdc.uniting.file_systems import Kept
     from rdc.uniting.hard_links import Links
@@ -192,11 +192,15 @@ class Listing:
         """Return the digest of each directory as two sides without an ancestor compare it."""
         return {path: agreed_digest(each) for path, each in self._directories.items()}
 
-    def in_doubt(self, known: Mapping[bytes, bytes], own: Mapping[bytes, bytes]) -> set[bytes]:
+    def in_doubt(self, known: Iterable[tuple[bytes, bytes]], own: Mapping[bytes, bytes]) -> set[bytes]:
         """Return the directories that differ between two descriptions or are in one of them only, and those
-        of which a description says too little."""
-        found = {path for path, digest in own.items() if known.get(path) != digest}
-        found.update(known.keys() - own.keys())
+        of which a description says too little. `known`: has each path once, with the digest."""
+        found, unknown = set[bytes](), set(own)
+        for path, digest in known:
+            unknown.discard(path)
+            if own.get(path) != digest:
+                found.add(path)
+        found |= unknown
         found.update(parents(self._barred))
         found.update(self._barred)
         return found
@@ -235,6 +239,10 @@ class Listing:
                 self._add(found, self._directories[path])
         self._rows.update(found)
         return found
+
+    def let_columns_go(self) -> None:
+        """Drop what a large tree takes in memory, when a run is over but for its own memory. `rows` stay."""
+        self._directories, self._digests = {}, None
 
     def linked(self) -> list[bytes]:
         """Return the files with several names in the directories that were not loaded."""
@@ -631,13 +639,13 @@ def in_doubt(
     """
     if ancestors is None and not everything:
         one, other = (side.agreed_digests() for side in sides)
-        found = sides[LEFT].in_doubt(other, one) | sides[RIGHT].in_doubt(one, other)
+        found = sides[LEFT].in_doubt(other.items(), one) | sides[RIGHT].in_doubt(one.items(), other)
         return with_parents(found | sides[LEFT].changing() | sides[RIGHT].changing())
     found = set()
     for side, ancestor in zip(sides, ancestors or (None, None), strict=True):
         listed = ancestor.listed() if ancestor is not None else None
         if everything or listed is None:
-            found |= side.directories.keys() | side.in_doubt({}, {})
+            found |= side.directories.keys() | side.in_doubt((), {})
             found |= {b"", *ancestor.table.directories} if ancestor is not None else set()
         else:
             found |= side.in_doubt(listed, side.digests)
@@ -653,20 +661,26 @@ def encode_next(
     side: Listing,
     attributes: AgreedAttributes | None = None,
     ties: Mapping[bytes, int] | None = None,
-) -> bytes:
+) -> EncodedAncestor:
     """Return the next ancestor of a side: `added` in place of the rows in the directories `loaded`.
 
     `replaced_rows`: the numbers of these rows in `ancestor`. Without one the rest is as the side lists it.
-    `attributes`, `ties`: of all rows, where they take part.
+    The side lets its own columns go. `attributes`, `ties`: of all rows, where they take part.
     """
+    before: Iterable[tuple[bytes, bytes]]
     if ancestor is not None:
+        side.let_columns_go()
         table = replaced(ancestor.table, replaced_rows.values(), added)
-        before = ancestor.listed() or {}
+        before = ancestor.listed() or ()
     else:
         table = replaced(side.rest(frozenset(added.directories)), (), added)
-        before = side.digests
-    rest = {path: digest for path, digest in before.items() if path not in loaded}
-    return encode_table(head, table, next_digests(table, digests_of(added), rest), attributes, ties)
+        before = side.digests.items()
+    rest = {path: digest for path, digest in before if path not in loaded}
+    digests = b"".join(next_digests(table, digests_of(added), rest))
+    # What is left of the side, even one path, would keep the memory around it from being given back.
+    del before, rest
+    side.let_columns_go()
+    return encode_table(head, table, digests, attributes, ties)
 
 
 def describe(

@@ -378,6 +378,8 @@ class _FarSide:
 
     def _list(self) -> tuple[int, bytes, int]:
         """List the tree, and find what both had in common."""
+        related = self._related()
+        ancestor = self._memory.only(related.numbers[self._side]) if related.numbers is not None else None
         self._listing = Listing(self._root, self._filters, self._hear, self._state.clock)
         meet = self._meet
         if not kept_of(meet.keeps, self._storage.facts.keeps).links:
@@ -388,19 +390,20 @@ class _FarSide:
             from rdc.uniting.hard_links import can_have_links
 
             self._ties = self._listing.ties() if can_have_links(self._root) else None
-        related = self._related()
-        if related.numbers is not None:
+        if ancestor is not None:
             try:
-                _ = self._memory.ancestors[related.numbers[self._side]].table
+                _ = ancestor.table
             except DamagedError:
                 self._memory = self._remembered(rows=True)
                 related = self._related()
-        if related.numbers is None:
+                number = related.numbers[self._side] if related.numbers is not None else None
+                ancestor = self._memory.only(number) if number is not None else None
+        if ancestor is None:
             return 0, exchanged.tree_digest(self._listed), self._listed.count
-        self._ancestor = self._memory.ancestors[related.numbers[self._side]]
-        generation = self._ancestor.head.generation
+        self._ancestor = ancestor
+        generation = ancestor.head.generation
         self._plans = self._memory.counting(generation)
-        table = self._ancestor.table
+        table = ancestor.table
         agreed = self._ancestor.attributes(self._sets.kinds) if self._sets is not None else None
         self._common = Common((table, table), agreed)
         doubts = bool(self._plans or generation in meet.plans or related.notice)
@@ -435,7 +438,7 @@ class _FarSide:
                 self._view.make(path, self._listed.rows[path])
             return
         if self._ancestor is None:
-            new |= with_parents(self._listed.changing() | self._listed.in_doubt({}, {}))
+            new |= with_parents(self._listed.changing() | self._listed.in_doubt((), {}))
         self._loaded |= new
         listing, base = self._listed, self._common.load(new)
         self._base = base
@@ -837,15 +840,15 @@ class _FarSide:
             location=self._meet.location,
         )
         added = table_of(paths, [rows[path] for path in paths], stamps)
-        numbers, sets = self._common.numbers, self._agreed_sets(paths)
-        data = encode_next(head, added, self._loaded, self._ancestor, numbers, self._listed, sets, self._tied)
-        if StoredAncestor(data).shared[:MARK_DIGEST_BYTES] != agreed.shared:
+        numbers, sets, side = self._common.numbers, self._agreed_sets(paths), self._listed
+        encoded = encode_next(head, added, self._loaded, self._ancestor, numbers, side, sets, self._tied)
+        if encoded.shared[:MARK_DIGEST_BYTES] != agreed.shared:
             raise ProtocolError("the two sides would remember different things")
         if not self._has_begun and self._ancestor is not None:
             # A kill between the two ends is then known for what it is.
             pair.begin(OpenPlan(self._ancestor.head.generation, {}, frozenset(), True))
             self._has_begun = True
-        pair.prepare(data)
+        pair.prepare(encoded)
         if self._edges is not None:
             self._state.note_edges(self._edges)
         pair.commit()

@@ -203,10 +203,10 @@ class NearMeeting(Deciding):
         latest, found = -1, b""
         for pair in state.pairs():
             try:
-                ancestors, _ = pair.ancestors()
+                ancestor = pair.latest()
             finally:
                 pair.close()
-            for ancestor in ancestors[:1]:
+            if ancestor is not None:
                 here = same_place(ancestor.head.place, self._shown[self._far])
                 seconds = ancestor.head.seconds + (here << 40)
                 if seconds > latest:

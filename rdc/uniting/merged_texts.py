@@ -316,8 +316,8 @@ def _remembered(root: Root, name: bytes) -> Iterator[_Remembered | None]:
             yield None
             return
         try:
-            ancestors, _ = pair.ancestors()
-            yield _Remembered(pair, ancestors[0].read()) if ancestors else None
+            latest = pair.latest()
+            yield _Remembered(pair, latest.read()) if latest is not None else None
         finally:
             pair.close()
 

@@ -207,7 +207,7 @@ class RemoteRun(NearMeeting):
         """Return the ancestor in use, and this side's plans that began with it."""
         if meeting.related.numbers is None:
             return None, ()
-        ancestor = meeting.memory.ancestors[meeting.related.numbers[self._near]]
+        ancestor = meeting.memory.only(meeting.related.numbers[self._near])
         generation = ancestor.head.generation
         plans = tuple(
             plan
@@ -240,7 +240,7 @@ class RemoteRun(NearMeeting):
             same = met.tree == exchanged.tree_digest(listing)
         listed = ancestor.listed() if ancestor is not None else None
         if same:
-            loaded = with_parents(listing.changing() | listing.in_doubt({}, {}))
+            loaded = with_parents(listing.changing() | listing.in_doubt((), {}))
         elif told is None or listed is None or told.plans or doubts or sets is not None:
             loaded = with_parents(common.directories() | listing.directories.keys())
         else:
@@ -363,13 +363,14 @@ class RemoteRun(NearMeeting):
     def _check_emptied(self, trees: _Trees, meeting: Meeting) -> None:
         if self._options.force_empty:
             return
-        near_known, far_known = meeting.met.known, meeting.state.known_at(self._shown[self._far])
-        for side, rows, known in (
-            (self._near, self._listing.rows, near_known),
-            (self._far, trees.rows, far_known),
-        ):
+        for side, rows in ((self._near, self._listing.rows), (self._far, trees.rows)):
+            if rows or trees.unloaded:
+                continue
+            known = meeting.met.known
+            if side == self._far:
+                known = meeting.state.known_at(self._shown[self._far])
             had = trees.common.count or known
-            if not rows and not trees.unloaded and had:
+            if had:
                 raise self._emptied(side, had)
 
     def _compare(self, planning: Planning, round_: int) -> Conversation[int]:
@@ -682,10 +683,9 @@ class RemoteRun(NearMeeting):
             from rdc.uniting.exchanged_sets import pack_ties
 
             yield from send_page(Subject.TIED, pack_ties(ties), round_)
-        data = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing, attributes, ties)
-        pair.prepare(data)
-        shared = StoredAncestor(data).shared[:MARK_DIGEST_BYTES]
-        page = exchanged.pack_agreed(replace(agreed, shared=shared))
+        encoded = encode_next(head, added, trees.loaded, ancestor, numbers, self._listing, attributes, ties)
+        pair.prepare(encoded)
+        page = exchanged.pack_agreed(replace(agreed, shared=encoded.shared[:MARK_DIGEST_BYTES]))
         yield from send_page(Subject.AGREE, page, round_)
         _, round_ = yield from receive_page(Subject.AGREED)
         if self._edges is not None:

@@ -589,9 +589,8 @@ class _Run(Deciding):
             ancestor = base.ancestors[side] if base.ancestors else None
             numbers = decided.common.numbers
             listed = decided.sides[side]
-            pair.prepare(
-                encode_next(head, added, decided.loaded, ancestor, numbers, listed, attributes, ties)
-            )
+            encoded = encode_next(head, added, decided.loaded, ancestor, numbers, listed, attributes, ties)
+            pair.prepare(encoded)
         for state in states if self._edges is not None else ():
             state.note_edges(self._edges or ())
         for pair in (left, right):
@@ -661,10 +660,10 @@ def _id_at(path: bytes) -> bytes | None:
 
 def _remembered(pair: PairDirectory) -> tuple[UnitePair, tuple[bytes, bytes]] | None:
     """Return what is known of a pair, and both names of the other directory's place; None: nothing."""
-    ancestors, _ = pair.ancestors()
-    if not ancestors:
+    latest = pair.latest()
+    if latest is None:
         return None
-    head = ancestors[0].head
+    head = latest.head
     plans, readable = pair.plans()
     conflicts = tuple(
         UniteConflict(each.path, each.about, *each.sizes, *map(nearest_time, each.mtimes_ns))
@@ -673,7 +672,7 @@ def _remembered(pair: PairDirectory) -> tuple[UnitePair, tuple[bytes, bytes]] | 
     found = UnitePair(
         head.place,
         head.seconds,
-        ancestors[0].count,
+        latest.count,
         bool(plans) or not readable,
         kept.rules.lines if (kept := pair.rules()) is not None else (),
         conflicts,

@@ -182,11 +182,11 @@ class Sentry:
             if pair is None:
                 return None, NO_RULES
             try:
-                ancestors, _ = pair.ancestors()
+                latest = pair.latest()
                 kept = pair.rules()
             finally:
                 pair.close()
-        return ancestors[0].read() if ancestors else None, kept.rules if kept is not None else NO_RULES
+        return latest.read() if latest is not None else None, kept.rules if kept is not None else NO_RULES
 
     def _compare(
         self, found: Mapping[bytes, Mapping[bytes, Seen]], ancestor: OwnAncestor | None, *, whole: bool

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rdc.files.root.root import Root
+    from rdc.uniting.ancestor_file import EncodedAncestor
     from rdc.uniting.pair_rules import KeptRules
 
 ID_BYTES = 16
@@ -288,11 +289,11 @@ class RootState:
         known = 0
         for pair in self.pairs():
             try:
-                ancestors, _ = pair.ancestors()
+                latest = pair.latest()
             finally:
                 pair.close()
-            if ancestors and same_place(ancestors[0].head.place, place):
-                known = max(known, ancestors[0].count)
+            if latest is not None and same_place(latest.head.place, place):
+                known = max(known, latest.count)
         return known
 
     def edges(self, place: bytes, location: bytes) -> frozenset[bytes]:
@@ -307,16 +308,17 @@ class RootState:
             return frozenset()
         for pair in self.pairs():
             try:
-                ancestors, _ = pair.ancestors()
+                latest = pair.latest()
             finally:
                 pair.close()
-            found.update(
-                edge_of(self.id, each.head.other)
-                for each in ancestors[:1]
-                if each.head.own == self.id
-                and not same_place(each.head.place, place)
-                and (not location or each.head.location != location)
-            )
+            head = latest.head if latest is not None else None
+            if (
+                head is not None
+                and head.own == self.id
+                and not same_place(head.place, place)
+                and (not location or head.location != location)
+            ):
+                found.add(edge_of(self.id, head.other))
         with _failing(self.shown, "read the edges in it"):
             data = self.files.read(_EDGES, len(_EDGES_MAGIC) + UNITE_EDGES * EDGE_BYTES + 4) or b""
         body, check = data[:-4], data[-4:]
@@ -404,23 +406,34 @@ class PairDirectory:
         rows are read, too, which costs a step for each.
         """
         found: list[StoredAncestor] = []
-        wrong: list[str] = []
         for name in (_ANCESTOR, _OLDER):
             try:
-                with _failing(self.shown + b"/" + name, "read it"):
-                    data = self._files.read(name, UNITE_FILE_BYTES)
-                if data is not None:
-                    ancestor = StoredAncestor(data)
+                ancestor = self._ancestor(name)
+                if ancestor is not None:
                     if rows:
                         _ = ancestor.table
                     found.append(ancestor)
             except DamagedError as error:
-                wrong.append(f"{printable(self.shown)}/{name.decode()}: damaged: expected {error}")
+                wrong = f"{printable(self.shown)}/{name.decode()}: damaged: expected {error}"
             except RdcError as error:
-                wrong.append(str(error))
-            if wrong:
-                return found, wrong if name == _ANCESTOR else []
-        return found, wrong
+                wrong = str(error)
+            else:
+                continue
+            return found, [wrong] if name == _ANCESTOR else []
+        return found, []
+
+    def latest(self) -> StoredAncestor | None:
+        """Return the most recent ancestor; None if it cannot be read, or there is none."""
+        try:
+            return self._ancestor(_ANCESTOR) or self._ancestor(_OLDER)
+        except RdcError:
+            return None
+
+    def _ancestor(self, name: bytes) -> StoredAncestor | None:
+        """Read one of the ancestors; None if it is not there. Raises RdcError, and DamagedError."""
+        with _failing(self.shown + b"/" + name, "read it"):
+            data = self._files.read(name, UNITE_FILE_BYTES)
+        return None if data is None else StoredAncestor(data)
 
     def places(self) -> set[bytes] | None:
         """Return the places that the ancestors give for the other root; None: no ancestor can be read, and so
@@ -429,18 +442,17 @@ class PairDirectory:
         damaged = False
         for name in (_ANCESTOR, _OLDER):
             try:
-                with _failing(self.shown + b"/" + name, "read it"):
-                    data = self._files.read(name, UNITE_FILE_BYTES)
-                if data is not None:
-                    found.add(StoredAncestor(data).head.place)
+                ancestor = self._ancestor(name)
+                if ancestor is not None:
+                    found.add(ancestor.head.place)
             except RdcError:
                 damaged = True
         return None if damaged and not found else found
 
-    def prepare(self, data: bytes) -> None:
+    def prepare(self, ancestor: EncodedAncestor) -> None:
         """Write the next ancestor beside the present one, on disk. Raises RdcError."""
         with _failing(self.shown, "write in it"):
-            self._files.replace(_NEW, [data])
+            self._files.replace(_NEW, ancestor.parts)
 
     def commit(self) -> None:
         """Make the prepared ancestor the present one. Raises RdcError."""
@@ -668,6 +680,11 @@ class OwnMemory:
             self.plans, whole = pair.plans()
         marks = tuple((each.head.generation, each.shared[:MARK_DIGEST_BYTES]) for each in self.ancestors)
         self.known = Known(marks, tuple(plan.generation for plan in self.plans), whole, "; ".join(wrong))
+
+    def only(self, number: int) -> StoredAncestor:
+        """Return the ancestor `number`, and hold no other one: each takes as much memory as its file."""
+        self.ancestors = [self.ancestors[number]]
+        return self.ancestors[0]
 
     def counting(self, generation: bytes) -> tuple[OpenPlan, ...]:
         """Return the plans that began with the ancestor of this generation."""

@@ -369,6 +369,20 @@ def test_the_store_in_the_tree_is_left_out_and_said(source: Path) -> None:
     assert (destination / "docs" / "text").exists()
 
 
+def test_no_store_is_made_in_a_store(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    before = state_of(store)
+    for place in ("@1", "@1/docs", "snapshots", "packs/of/mine"):
+        with pytest.raises(UsageError, match=r"lies in the store .*/st: name that store"):
+            put_tree(source, store / place)
+    with pytest.raises(UsageError, match="st is a store: put a directory of your own"):
+        put_tree(store, tmp_path / "other")
+    assert state_of(store) == before
+    os.symlink(store, tmp_path / "link")
+    assert put_tree(source, tmp_path / "link").number == 2
+
+
 def test_a_tree_in_the_store_is_refused(source: Path, tmp_path: Path) -> None:
     store = tmp_path / "st"
     put_tree(source, store)

@@ -503,7 +503,7 @@ AGREED = {b"a": b"", b"c": b"d" * DIGEST_BYTES}
 def encoded(agreed: AgreedAttributes | None) -> bytes:
     rows = [SharedRow(FILE, None, b"", 0o644, 5)] * 3
     table = table_of(PATHS, rows, [NO_STAMP] * 3)
-    return encode_table(HEAD, Spliced([(table, 0, 3)]), [bytes(DIGEST_BYTES)], agreed)
+    return encode_table(HEAD, Spliced([(table, 0, 3)]), bytes(DIGEST_BYTES), agreed).joined()
 
 
 def test_what_is_agreed_is_read_as_it_was_written_for_the_same_kinds_alone() -> None:

@@ -70,7 +70,7 @@ def test_rows_replaced_in_columns_are_those_replaced_in_a_dictionary(
     assert len(numbers) == len(removed)
     expected = {path: row for path, row in before.items() if path not in removed} | new
     spliced = columns.replaced(table, numbers, table_of(new))
-    found = columns.table_of_columns(spliced.columns())
+    found = columns.table_of_columns(b"".join(pieces) for pieces in spliced.columns())
     assert spliced.size == len(expected)
     assert list(spliced.directories) == list(found.directories)
     assert list(found.paths) == sorted(expected)

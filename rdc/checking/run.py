@@ -202,15 +202,13 @@ class CheckRun(SyncRun):
     def _compare(self, start: Start, preserved: Preserved, round_: int) -> Conversation[Done]:
         from rdc.checking.conversation import Check, near_tree
         from rdc.session.transfer.destination import Destination, Terms
+        from rdc.session.trees.source_tree import boundary_of
 
         operands = self._operands
         tree = near_tree(operands.near.path, operands.near_name, start.only, start.entry)
         try:
-            boundary = None
-            if self.options.one_file_system:
-                from rdc.session.trees.source_tree import MountBoundary
-
-                boundary = MountBoundary(tree.root, tree.name or start.only)
+            top = tree.name or start.only or b""
+            boundary = boundary_of(tree.root, top, one_file_system=self.options.one_file_system)
             terms = Terms(self.options, self._filters, self._secret, self.signer, pack=False)
             context = Destination(terms, tree, start, self.events, preserved)
             # Both ends list what the rules leave, each by its own rule files.

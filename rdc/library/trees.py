@@ -434,7 +434,8 @@ def forget_united(
     left: Location | str | bytes | os.PathLike[str], right: Location | str | bytes | os.PathLike[str]
 ) -> int:
     """Remove what two directories remember of each other, so that their next `rdc.unite` is a first one. One
-    on another machine is left as it is: what it remembers is worth nothing without the other half.
+    on another machine is left as it is: what it remembers is worth nothing without the other half. A
+    directory that is gone is forgotten by its place.
 
     Return at how many of them something was. No file is touched. Raises RdcError.
 
@@ -448,9 +449,12 @@ def forget_united(
     from rdc.uniting.run import forget, forget_place
 
     one, other = location_of("forget_united", "left", left), location_of("forget_united", "right", right)
-    if one.host is None and other.host is None:
-        return forget(one.path, other.path)
     here, there = (one, other) if one.host is None else (other, one)
     if here.host is not None:
         raise UsageError("one of LEFT and RIGHT must be on this machine")
-    return forget_place(here.path, os.fsencode(str(there)))
+    if there.host is not None:
+        return forget_place(here.path, os.fsencode(str(there)))
+    for path, gone in ((one.path, other.path), (other.path, one.path)):
+        if os.path.isdir(path) and not os.path.lexists(gone):
+            return forget_place(path, os.path.realpath(gone))
+    return forget(one.path, other.path)

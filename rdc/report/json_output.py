@@ -65,7 +65,10 @@ EVENTS: dict[str, tuple[str, str]] = {
     "UniteReport": ("summary", "left right left_bytes right_bytes entries conflicts held first"),
     "UndoReport": ("summary", "number restored removed moved changed left_alone older"),
     # Stores.
-    "SnapshotInfo": ("snapshot", "number began=seconds series host path entries files bytes stored alone?"),
+    "SnapshotInfo": (
+        "snapshot",
+        "number began=seconds series host path entries files bytes stored alone problems?",
+    ),
     "StoreReport": (
         "summary",
         "number series entries files bytes files_read bytes_read new_bytes stored deltas errors",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import ExitStack
 
 from rdc.errors import UsageError
 from rdc.lean.records import Record
@@ -99,27 +100,28 @@ def forget(store: bytes, options: ForgetOptions) -> ForgetReport:
     """Forget the snapshots that `options` name or do not retain, or only show them. Raises RdcError."""
     if (options.retain is None) == (not options.numbers):
         raise UsageError("forget takes --retain=RULES or snapshots such as @17; give one of them")
-    with PackStore.open(store) as opened:
-        opened.check_owner()
-        with opened.locked():
-            if options.retain is not None:
-                rules = parse_retention(options.retain)
-                snapshots = opened.needed_snapshots()
-                known = {one.number for one in snapshots}
-                gone = known - kept_by(snapshots, rules)
-            else:
-                known = set(opened.numbers())
-                gone = set(options.numbers)
-                if missing := sorted(gone - known):
-                    raise UsageError(
-                        f"@{missing[0]}: the store has no such snapshot; see rdc store list {typed(store)}"
-                    )
-                # Those that stay are not asked for anything, so one that cannot be read is forgotten like any
-                # other. Only an index says what is in them.
-                if is_published(opened):
-                    for number in sorted(known - gone):
-                        opened.needed_snapshot(number)
-            if options.apply:
-                opened.forget(sorted(gone))
-                publish(opened)
+    with PackStore.open(store) as opened, ExitStack() as held:
+        if options.apply:
+            opened.check_owner()
+            held.enter_context(opened.locked())
+        if options.retain is not None:
+            rules = parse_retention(options.retain)
+            snapshots = opened.needed_snapshots()
+            known = {one.number for one in snapshots}
+            gone = known - kept_by(snapshots, rules)
+        else:
+            known = set(opened.numbers())
+            gone = set(options.numbers)
+            if missing := sorted(gone - known):
+                raise UsageError(
+                    f"@{missing[0]}: the store has no such snapshot; see rdc store list {typed(store)}"
+                )
+            # Those that stay are not asked for anything, so one that cannot be read is forgotten like any
+            # other. Only an index says what is in them.
+            if is_published(opened):
+                for number in sorted(known - gone):
+                    opened.needed_snapshot(number)
+        if options.apply:
+            opened.forget(sorted(gone))
+            publish(opened)
     return ForgetReport(forgotten=tuple(sorted(gone)), kept=len(known - gone), applied=options.apply)

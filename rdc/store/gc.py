@@ -269,8 +269,10 @@ class _Rewriting:
         """Store the chunks of a stream and of its lists of keys that are in no other pack. `lists`: it is a
         tree."""
         levels = [b"".join(self._reader.key_parts(ref, level)) for level in range(ref.level, -1, -1)]
+        former: Sequence[bytes] = split_keys(old)
         for level in reversed(levels):
-            keys = split_keys(level)
+            keys, bases = split_keys(level), former
+            former = self._writer.list_keys(b"".join(bases))
             with self._reader.hiding(self._hidden):
                 if all(key in self._writer for key in keys):
                     continue
@@ -282,7 +284,7 @@ class _Rewriting:
                     keys,
                     lengths,
                     self._read_from(stream),
-                    split_keys(old) if content else (),
+                    bases,
                     lists=lists or not content,
                 )
 

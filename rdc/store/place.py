@@ -691,8 +691,14 @@ def make_store(path: bytes) -> None:
     """Make a store in a missing or empty directory, unless one is there. Raises RdcError.
 
     The head comes last. What a killed run left is no store and is completed. A store whose head is lost is
-    damaged, and gets no other one.
+    damaged, and gets no other one. None is made inside another one, where it would hide a snapshot of its
+    name, or go with the next copy.
     """
+    above = store_above(path)
+    if above is not None and above != os.path.realpath(path):
+        raise UsageError(
+            f"{printable(path)} lies in the store {printable(above)}: name that store, or a place outside it"
+        )
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)

@@ -93,9 +93,8 @@ def put(
     if not os.path.isdir(source):
         raise _no_directory(source)
     if (above := store_above(source)) is not None:
-        raise UsageError(
-            f"{printable(source)} lies in the store {printable(above)}: put a directory of your own into it"
-        )
+        found = "is a store" if above == path else f"lies in the store {printable(above)}"
+        raise UsageError(f"{printable(source)} {found}: put a directory of your own")
     make_store(store)
     with PackStore.open(store) as opened:
         opened.check_owner()

@@ -113,6 +113,16 @@ class SnapshotRoot(Root):
         """False: no calls wait that threads could share."""
         return False
 
+    @property
+    def has_mount_points(self) -> bool:
+        """Whether directories without a record are those that a put with -x did not enter: it had no
+        problems, so there are none that it could not read."""
+        return not self._tree.snapshot.problems
+
+    def is_mount_point(self, path: bytes) -> bool:
+        inner = join(self._top, path) if path else self._top
+        return self.has_mount_points and inner not in self._tree
+
     # Directories.
 
     def directory_at(self, path: bytes) -> _Shown:

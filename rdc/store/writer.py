@@ -84,6 +84,9 @@ class StoreWriter:
         self._deltas = deltas and not heal
         self._heal = heal
         self._chooser = BaseChooser(reader, skips=skips)
+        self._list_deltas = skips
+        """Whether lists of keys are stored as deltas. Whoever follows a published store has old contents, but
+        would have to fetch the old lists."""
         self._sound: set[bytes] = set()
         """Keys of chunks that were read while healing."""
         self._pending: set[bytes] = set()
@@ -222,7 +225,7 @@ class StoreWriter:
                 " some 2 TiB; leave it out",
             )
         self.put_chunks(keys, lengths, read, old, again=True)
-        return self._ref(sum(lengths), keys)
+        return self._ref(sum(lengths), keys, old)
 
     def put_content(
         self,
@@ -240,20 +243,28 @@ class StoreWriter:
                 self.add(keys, (bytes(content),), lists=lists)
             return StreamRef(len(content), 0, keys[0])
         self.put_chunks(keys, lengths, lambda at, length: bytes(content[at : at + length]), old, lists=lists)
-        return self._ref(len(content), keys)
+        return self._ref(len(content), keys, old)
 
-    def _ref(self, size: int, keys: Sequence[bytes]) -> StreamRef:
-        """Return where a stored stream is, and store the lists of its keys."""
-        level, joined = 0, b"".join(keys)
+    def _ref(self, size: int, keys: Sequence[bytes], old: Sequence[bytes]) -> StreamRef:
+        """Return where a stored stream is, and store the lists of its keys. `old`: as in put_stream."""
+        level, joined, before = 0, b"".join(keys), b"".join(old)
         while len(joined) > INLINE_KEYS * KEY_BYTES and level + 1 < STREAM_LEVELS:
-            joined = self._put_list(joined)
+            former = self.list_keys(before)
+            joined, before = self._put_list(joined, former), b"".join(former)
             level += 1
         return StreamRef(size, level, joined)
 
-    def _put_list(self, keys: bytes) -> bytes:
+    def _put_list(self, keys: bytes, former: Sequence[bytes]) -> bytes:
         cut = cut_streams(keys, array("Q", [len(keys)]), LIST_PARAMS, self._store.head.key)
-        self.put_chunks(cut.keys, cut.lengths, lambda at, length: keys[at : at + length], (), lists=True)
+        self.put_chunks(cut.keys, cut.lengths, lambda at, length: keys[at : at + length], former, lists=True)
         return b"".join(cut.keys)
+
+    def list_keys(self, keys: bytes) -> tuple[bytes, ...]:
+        """Return the keys of the chunks of a list of keys, for a delta of a newer one; none if it has no
+        chunks. The store lacks them if this was no whole list."""
+        if not self._list_deltas or len(keys) <= INLINE_KEYS * KEY_BYTES:
+            return ()
+        return cut_streams(keys, array("Q", [len(keys)]), LIST_PARAMS, self._store.head.key).keys
 
     def put_chunks(
         self,

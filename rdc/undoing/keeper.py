@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.metadata import found_at, identity_of, metadata_of, would_change
+from rdc.files.base.paths import cause_of
 from rdc.files.base.taking_names import flush, is_refused
 from rdc.files.facts.xattrs import read_entry_attributes
 from rdc.lean.records import replace
@@ -302,12 +303,14 @@ class SyncUndo:
             # A file of another user, one with too many names, or one on another mount below the tree.
             if error.errno != errno.EXDEV and not is_refused(error):
                 raise
+            cause = cause_of(error, name, parent)
+            advice = "leave out --keep-undo, or run as its owner or as root"
             raise self._root.refused(
                 path,
                 "keep an undo of it",
                 expected="a file that can have another name in .rdc-undo",
-                found=os.strerror(error.errno or 0),
-                advice="it stays as it is; leave out --keep-undo, or run as its owner or as root",
+                found=cause.found if cause is not None else os.strerror(error.errno or 0),
+                advice=f"it stays as it is; {cause.advice if cause is not None else advice}",
             ) from error
         self._root.check.note_named(identity_of(found), found_at(name, parent), (found.st_mode,))
         self._bytes += size

@@ -12,6 +12,7 @@ from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.paths import join
 from rdc.model.preserved import is_known_time, nearest_time, packed_time
 from rdc.progress import Problem
+from rdc.tree import filter_list
 from rdc.uniting.columns import SharedRow
 from rdc.uniting.conflicts import Choices
 from rdc.uniting.file_systems import PLAIN
@@ -29,14 +30,16 @@ from rdc.uniting.rows import (
     Ancestor,
     Row,
     Stamp,
+    stamp_after_failure,
 )
 from rdc.uniting.state import OpenConflict
-from rdc.uniting.steps import SIDES, items_of, under_any
+from rdc.uniting.steps import under_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rdc.files.root.root import Root
     from rdc.progress import Event, StopSignal
     from rdc.uniting.attributes import AttributeSets
     from rdc.uniting.conflicts import Merged
@@ -70,6 +73,8 @@ class Deciding:
         self._choices = Choices(options, merged)
         self._held = 0
         self._rules_now = self._rules_before = NO_RULES
+        self._rehearsed = [0, 0], [0, 0]
+        """Entries that a dry run would change at each side, and bytes."""
         self._kept = PLAIN
         """The metadata that both file systems keep."""
         self._sets: AttributeSets | None = None
@@ -108,6 +113,21 @@ class Deciding:
             guard=self._sets.guard if self._has_acls and self._sets is not None else None,
             tie=self._links.tie if self._links is not None else None,
         )
+
+    def _say_base(self, notice: str, *, first: bool, known: Callable[[], int]) -> None:
+        """Report why there is no ancestor, or only an older one. `known`: the entries that a side remembers
+        of a directory at the other one's place."""
+        what = "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
+        if notice:
+            self._report(Problem(ExitCode.OK, b"", f"{notice}; {what}"))
+        elif first and known():
+            text = (
+                "first time with this directory: what is remembered is of another one at its place, or lost"
+            )
+            self._report(Problem(ExitCode.OK, b"", f"{text}; {what}"))
+        elif first:
+            text = "first time: nothing is deleted; what differs is a conflict"
+            self._report(Problem(ExitCode.OK, b"", text))
 
     def _say_left_out(self, *sides: Listing) -> None:
         """Report, in a first meeting, the entries that take no part: later runs pass them over in silence."""
@@ -199,9 +219,19 @@ class Deciding:
         if failed:
             for path, row in original.items():
                 if under_any(path, failed) and path not in rows and path not in plan.journal_dropped:
-                    rows[path] = row
+                    rows[path] = self._after_failure(path, row, views, steps)
         _drop_orphans(rows)
         return rows
+
+    @staticmethod
+    def _after_failure(path: bytes, row: Ancestor, views: tuple[Node, Node], steps: Steps) -> Ancestor:
+        """Return what is in common of an entry whose step failed: the same as before."""
+        stamps = []
+        for side, before in enumerate(row.stamps):
+            node = views[side].find(path)
+            listed = node.row.stamp if node is not None and isinstance(node.row, Row) else NO_STAMP
+            stamps.append(stamp_after_failure(before, listed, steps.stamps[side].get(path)))
+        return row._replace(stamps=(stamps[LEFT], stamps[RIGHT])) if tuple(stamps) != row.stamps else row
 
     @staticmethod
     def _stamp(view: Node, changed: Mapping[bytes, Stamp], path: bytes, kind: int) -> Stamp:
@@ -223,16 +253,15 @@ class Deciding:
         files = {path for path, row in rows.items() if row.kind == FILE}
         return next_ties(plan.tied, files, lambda path: under_any(path, failed))
 
+    def _rehearse(self, plan: Plan, roots: Mapping[int, Root]) -> None:
+        """Report what the run would do. `roots`: the sides that this machine can look at."""
+        from rdc.uniting.rehearsal import rehearse
+
+        filters = filter_list(self._rules_now.filters)
+        self._rehearsed = rehearse(plan, roots, filters, self._report)
+
     def _result(self, plan: Plan, steps: Steps | None, entries: int, *, first: bool) -> UniteReport:
-        if steps is not None:
-            changed, copied = steps.changed, steps.bytes
-        else:
-            items = [items_of(step, side) for side, step in (*plan.steps, *plan.links)]
-            told = [side for side, step in plan.attributes if step.is_told]
-            changed = [
-                sum(item.side == name for item in items) + told.count(side) for side, name in enumerate(SIDES)
-            ]
-            copied = [sum(item.copied for item in items if item.side == side) for side in SIDES]
+        changed, copied = (steps.changed, steps.bytes) if steps is not None else self._rehearsed
         code = self._code(conflicts=bool(plan.conflicts))
         return UniteReport(
             changed[LEFT], changed[RIGHT], copied[LEFT], copied[RIGHT], entries, len(plan.conflicts),

@@ -75,6 +75,7 @@ from rdc.uniting.rows import (
     Node,
     Row,
     Stamp,
+    stamp_after_failure,
 )
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
@@ -872,9 +873,10 @@ class _FarSide:
     def _stamp(self, path: bytes, shared: SharedRow, old: bytes, *, is_kept: bool, is_torn: bool) -> Stamp:
         """Return the stamp of this side's entry. `old`: where the ancestor has it."""
         before = self._common.rows.get(old)
-        if is_kept and before is not None:
-            return before.stamps[self._side]
         found = self._steps.stamps[self._side].get(path) if self._steps is not None else None
+        if is_kept and before is not None:
+            listed = self._listed.rows.get(old)
+            return stamp_after_failure(before.stamps[self._side], listed.stamp if listed else NO_STAMP, found)
         node = self._view.find(path)
         if found is None:
             row = node.row if node is not None else self._listed.rows.get(path)

@@ -162,8 +162,9 @@ class NearMeeting(Deciding):
         RdcError."""
         state = RootState(self._root, write=self._writes, learn=self._storage.learn)
         self._stack.callback(state.close)
-        other = self._said.other or self._likely_other(state)
-        memory = self._memory(state, other)
+        other, is_there = (self._said.other, True) if self._said.other else self._likely_other(state)
+        memory = self._memory(state, other, has_rules=is_there)
+        are_of_guess = self._kept_rules is not None and not self._said.other
         yield from self._ask(state, other, memory)
         self._listing = Listing(self._root, filter_list(self._rules_now.filters), self._report, state.clock)
         met, round_ = yield from self._met()
@@ -172,7 +173,7 @@ class NearMeeting(Deciding):
         if not self._kept.links:
             self._listing.leave_links()
         if met.rules:
-            return replace(self._said, other=other, rules=_rules_in(met))
+            return replace(self._said, other=met.root or (other if is_there else b""), rules=_rules_in(met))
         if self._probes:
             if met.known:
                 raise self._emptied(self._near, met.known)
@@ -181,9 +182,13 @@ class NearMeeting(Deciding):
             raise RdcError(f"{printable(self._shown[self._far])}: expected another directory, found this one")
         if other != met.root:
             found = self._memory(state, met.root)
-            if found.ancestors and met.root != self._said.other:
+            if (found.ancestors or (are_of_guess and met.root)) and met.root != self._said.other:
                 return replace(self._said, other=met.root)
             memory = self._memory(state, b"")
+        elif not is_there:
+            memory = self._memory(state, other)
+            if self._kept_rules is not None:
+                return replace(self._said, other=other)
         pair = self._opened_pair(state, met.root)
         if state.id is not None:
             self.pair = pair_name((state.id, met.root))
@@ -192,9 +197,9 @@ class NearMeeting(Deciding):
 
     # The meeting
 
-    def _likely_other(self, state: RootState) -> bytes:
-        """Return the id of the other directory, as this side remembers it from its place; b"" if it does
-        not."""
+    def _likely_other(self, state: RootState) -> tuple[bytes, bool]:
+        """Return the id of the other directory, as this side remembers it, and whether that is from its
+        place: otherwise it is a guess, whose rules are no business of another directory. b"" for none."""
         latest, found = -1, b""
         for pair in state.pairs():
             try:
@@ -206,7 +211,7 @@ class NearMeeting(Deciding):
                 seconds = ancestor.head.seconds + (here << 40)
                 if seconds > latest:
                     latest, found = seconds, ancestor.head.other
-        return found
+        return found, latest >= 1 << 40
 
     def _opened_pair(self, state: RootState, other: bytes) -> PairDirectory | None:
         if state.id is None or not other:
@@ -216,12 +221,14 @@ class NearMeeting(Deciding):
             self._stack.callback(pair.close)
         return pair
 
-    def _memory(self, state: RootState, other: bytes) -> OwnMemory:
+    def _memory(self, state: RootState, other: bytes, *, has_rules: bool = True) -> OwnMemory:
+        """Return what this side remembers of another directory, and choose the rules of the run. `has_rules`:
+        those of the pair are among them."""
         pair = None
         if state.id is not None and other:
             pair = PairDirectory.open(state, pair_name((state.id, other)))
         try:
-            kept = pair.rules() if pair is not None else None
+            kept = pair.rules() if pair is not None and has_rules else None
             rules, before = chosen_rules(self._options, (kept, self._said.rules))
             self._rules_now, self._rules_before, self._kept_rules = rules, before, kept
             ids, rows = (state.id, other), self._said.damaged

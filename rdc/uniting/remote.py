@@ -73,14 +73,13 @@ from rdc.uniting.rings import check_ring, location_in, merged_edges, pack_edges,
 from rdc.uniting.rows import ELSEWHERE, FILE, LEFT, SYMLINK, Ancestor, Doubt, Node, Row
 from rdc.uniting.state import (
     MARK_DIGEST_BYTES,
-    Related,
     RootState,
 )
 from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from rdc.model.location import Location, RemoteShell
     from rdc.progress import StopSignal
@@ -119,7 +118,7 @@ class RemoteRun(NearMeeting):
             and self._attributes_are_as(ancestor)
             and (self._own_ties is None or ancestor.has_ties(self._own_ties))
         ):
-            self._say_first(meeting.related)
+            self._say_first(meeting)
             self._name_unmet()
             yield from self._close(meeting, round_, closes=self._keeps_rules(meeting))
             return UniteReport(0, 0, 0, 0, ancestor.count, 0, self._held, False, self._code(conflicts=False))
@@ -130,7 +129,7 @@ class RemoteRun(NearMeeting):
                 if met.told & Told.ROWS:
                     _, _, self.round = yield from self._told(ancestor.count)
                 return replace(self._said, other=met.root, damaged=True)
-        self._say_first(meeting.related)
+        self._say_first(meeting)
         if ancestor is None and meeting.state.id is not None and met.root:
             round_ = yield from self._check_ring(meeting.state, meeting.state.id, met, round_)
         doubts = bool(plans or meeting.related.notice)
@@ -150,11 +149,7 @@ class RemoteRun(NearMeeting):
         self._guard(plan, trees, met)
         steps = None
         if self._options.dry_run:
-            for side, step in (*plan.steps, *plan.links):
-                self._report(items_of(step, side))
-            for side, setting in plan.attributes:
-                if setting.is_told:
-                    self._report(UniteItem(SIDES[side], "metadata", setting.path))
+            self._rehearse(plan, {self._near: self._root})
         else:
             steps, round_ = yield from self._do(plan, trees, meeting, ancestor, round_)
             round_ = yield from self._read_texts(plan, round_)
@@ -170,7 +165,7 @@ class RemoteRun(NearMeeting):
             ties = self._next_ties(plan, rows, steps)
             pending |= ties is not None and ancestor is not None and ties != ancestor.ties
             if pending or not plan.is_empty or self._is_news(rows, trees.original, plan):
-                agreed = self._agreed(rows, plan, trees, ancestor)
+                agreed = self._agreed(rows, plan, trees, ancestor, steps.failed[self._near])
                 agreed = replace(agreed, conflicts=tuple(conflicts))
                 yield from self._agree(agreed, rows, ties, meeting, trees, ancestor, round_)
             else:
@@ -198,16 +193,12 @@ class RemoteRun(NearMeeting):
         self._edges = edges
         return round_
 
-    def _say_first(self, related: Related) -> None:
-        first = related.numbers is None
-        if related.notice:
-            what = (
-                "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
-            )
-            self._report(Problem(ExitCode.OK, b"", f"{related.notice}; {what}"))
-        elif first:
-            text = "first time: nothing is deleted; what differs is a conflict"
-            self._report(Problem(ExitCode.OK, b"", text))
+    def _say_first(self, meeting: Meeting) -> None:
+        def known() -> int:
+            return max(meeting.met.known, meeting.state.known_at(self._shown[self._far]))
+
+        related = meeting.related
+        self._say_base(related.notice, first=related.numbers is None, known=known)
         if self._rules_before != self._rules_now and self._kept_rules is not None:
             text = "other rules than before: what takes no part any more stays at both sides"
             self._report(Problem(ExitCode.OK, b"", text))
@@ -615,8 +606,10 @@ class RemoteRun(NearMeeting):
         plan: Plan,
         trees: _Trees,
         ancestor: StoredAncestor | None,
+        failed: Set[bytes],
     ) -> Agreed:
-        """Return what both sides have in common now, against what the other side expects."""
+        """Return what both sides have in common now, against what the other side expects. `failed`: paths of
+        steps that this side did not do."""
         base = None
         if ancestor is not None:
             base = {path: shared_row(row) for path, row in trees.original.items()}
@@ -636,7 +629,9 @@ class RemoteRun(NearMeeting):
             tuple(
                 path
                 for path, row in rows.items()
-                if row is plan.kept.get(path) or row is trees.original.get(path)
+                if row is plan.kept.get(path)
+                or row is (was := trees.original.get(path))
+                or (was is not None and path in failed and row == was._replace(stamps=row.stamps))
             ),
             tuple(conflict.path for conflict in plan.conflicts if conflict.about == "mode"),
             (),

@@ -318,3 +318,12 @@ def tree_of(rows: Mapping[bytes, AnyRow]) -> Node:
 def is_below(path: bytes, directory: bytes) -> bool:
     """Return whether `path` lies below `directory`, at any depth."""
     return path.startswith(directory + b"/")
+
+
+def stamp_after_failure(before: Stamp, listed: Stamp, now: Stamp | None) -> Stamp:
+    """Return the stamp that the next ancestor has of an entry whose step failed: `before`, but for the change
+    time that the try itself gave it. `listed`: what it was before the step; `now`: what it is, if nobody else
+    has changed it."""
+    if now is None or not before.ctime_ns or listed != before:
+        return before
+    return now if now._replace(ctime_ns=before.ctime_ns) == before else before

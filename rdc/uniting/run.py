@@ -34,7 +34,7 @@ from rdc.uniting.guards import check_share, check_space
 from rdc.uniting.journal import OpenPlan
 from rdc.uniting.pair_rules import NO_RULES, KeptRules, chosen_rules, encode_rules
 from rdc.uniting.plan import Planning
-from rdc.uniting.records import UniteConflict, UniteItem, UniteOptions, UnitePair, UniteReport
+from rdc.uniting.records import UniteConflict, UniteOptions, UnitePair, UniteReport
 from rdc.uniting.rings import check_ring, location_here, merged_edges, same_place
 from rdc.uniting.rows import (
     LEFT,
@@ -43,7 +43,7 @@ from rdc.uniting.rows import (
     Row,
 )
 from rdc.uniting.state import PairDirectory, RootState, common_base, pair_name, pair_of_roots
-from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, items_of, no_undo_notice, writable
+from rdc.uniting.steps import SIDES, Steps, StepsProgress, cannot_undo, no_undo_notice, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class _Run(Deciding):
         self._choose_rules(pairs)
         inodes = [state.inode for state in states]
         base = common_base(pairs, states, inodes)
-        self._say_first(base)
+        self._say_first(base, states)
         self._check_ring(states, first=base.ancestors is None)
         self._find_kept()
         self._find_attributes()
@@ -220,7 +220,7 @@ class _Run(Deciding):
             return UniteReport(0, 0, 0, 0, count, 0, self._held, False, self._code(conflicts=False))
         if base.ancestors and not _has_rows(base.ancestors):
             base = common_base(pairs, states, inodes, rows=True)
-            self._say_first(base)
+            self._say_first(base, states)
             self._check_ring(states, first=base.ancestors is None)
         first = base.ancestors is None
         decided = self._decide(sides, base, states)
@@ -233,11 +233,7 @@ class _Run(Deciding):
         self._guard(plan, described)
         steps = None
         if self._options.dry_run:
-            for side, step in (*plan.steps, *plan.links):
-                self._report(items_of(step, side))
-            for side, setting in plan.attributes:
-                if setting.is_told:
-                    self._report(UniteItem(SIDES[side], "metadata", setting.path))
+            self._rehearse(plan, dict(enumerate(self._roots)))
         else:
             self._keep_rules(pairs)
             for each in decided.sides:
@@ -308,18 +304,13 @@ class _Run(Deciding):
 
     # State
 
-    def _say_first(self, base: Base) -> None:
+    def _say_first(self, base: Base, states: tuple[RootState, RootState]) -> None:
         """Report why there is no ancestor, or only an older one."""
-        first = base.ancestors is None
-        if base.notice:
-            what = (
-                "nothing is deleted, and what differs is a conflict" if first else "what is in doubt is left"
-            )
-            self._report(Problem(ExitCode.OK, b"", f"{base.notice}; {what}"))
-        elif first:
-            self._report(
-                Problem(ExitCode.OK, b"", "first time: nothing is deleted; what differs is a conflict")
-            )
+
+        def known() -> int:
+            return max(state.known_at(self._places[1 - side].path) for side, state in enumerate(states))
+
+        self._say_base(base.notice, first=base.ancestors is None, known=known)
 
     def _states(self) -> tuple[RootState, RootState]:
         """Open and lock both sides, always in the same order, so that two runs cannot wait for each other."""

@@ -7,7 +7,6 @@ listed file, and renamed into place in groups (rdc.files.replace): a path is alw
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -26,6 +25,7 @@ from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import granularity_of, is_known_time, nearest_time, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed, check_stop
 from rdc.uniting.file_systems import NamesThatAreOne, is_open_to_all, keeps_permissions, lasting, unlike
+from rdc.uniting.full_directories import is_not_empty, names_in, not_empty
 from rdc.uniting.plan import Link, Part, Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename
@@ -57,27 +57,6 @@ KNOWN_FILES = 4_096
 
 _UNTIMED = frozenset({Kind.DIRECTORY, Kind.SYMLINK})
 _NO_UNDO = "leave out --keep-undo"
-
-
-def _is_not_empty(error: FileError) -> bool:
-    cause = error.__cause__
-    return isinstance(cause, OSError) and cause.errno in (errno.ENOTEMPTY, errno.EEXIST)
-
-
-def _names_in(root: Root, path: bytes) -> list[bytes]:
-    """Return the names in a directory, sorted; none if it cannot be listed."""
-
-    def names(name: bytes, parent: int) -> list[bytes]:
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-        try:
-            return sorted(map(os.fsencode, os.listdir(fd)))
-        finally:
-            os.close(fd)
-
-    try:
-        return root.perform(path, "list it", names, reading=True)
-    except FileError:
-        return []
 
 
 def writable(root: Root, keep: KeepUndo | None, *, fsync: bool, sheds_acls: bool) -> Root:
@@ -510,6 +489,10 @@ class Steps:
         except FileError as error:
             self.fail(side, step)
             self._report(Problem(ExitCode.PARTIAL, path, self.reason(side, step, str(error))))
+            if isinstance(step, Remove) and step.row.kind == FILE:
+                # The name that was kept for an undo gave it another change time, which is no edit.
+                with suppress(FileError):
+                    self._look_again(side, path, step.row, step.row.stamp)
             return
         self._done(side, step)
 
@@ -590,9 +573,9 @@ class Steps:
         return self._roots[side].refused(
             step.old,
             "rename it",
-            expected="a file system and rights that allow it, and one name",
-            found="it refuses",
-            advice="it stays; the next run looks at it again",
+            expected="the right to write in both directories, one name, and a file system that can do it",
+            found="that it is refused",
+            advice="it stays; look at permissions and flags (ls -ld, lsattr -d), then run again",
         )
 
     def _make_directory(self, side: int, path: bytes, row: Row) -> None:
@@ -756,6 +739,7 @@ class Steps:
     def reason(self, side: int, step: Step, text: str) -> str:
         """Return why a step was not done: `text`, unless its name is taken for another one. Where names that
         differ in letter case alone are one, no other run does it either: somebody has to rename an entry."""
+        text = text.replace(_NO_UNDO, "use --no-undo")
         makes = isinstance(step, (Rename, CopyHere, MakeDirectory)) or (
             isinstance(step, Write) and step.replaced is None
         )
@@ -792,16 +776,10 @@ class Steps:
         try:
             root.remove(path, directory=True)
         except FileError as error:
-            names = _names_in(root, path) if _is_not_empty(error) else []
+            names = names_in(root, path) if is_not_empty(error) else []
             if not names:
                 raise
-            rest = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-            raise FileError(
-                path,
-                f"{printable(os.path.join(root.label, path))}: cannot remove the directory: expected it to be"
-                f" empty, found {printable(names[0])}{rest}; if the pair's rules exclude that, delete it"
-                " there; otherwise, run again",
-            ) from error
+            raise FileError(path, not_empty(root, path, names)) from error
 
     def _set_modes(self) -> None:
         """Set the modes of directories, the deepest first: one that excludes its owner closes the way. Their

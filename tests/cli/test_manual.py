@@ -21,7 +21,8 @@ import pytest
 from rdc.cli.manual import VERB_EVENTS, manual
 from rdc.cli.verb import VERBS, load_verbs
 from rdc.errors import ExitCode
-from scripts.manual.events import EVENTS, events_of
+from scripts.manual.events import EVENTS, MODES, events_of
+from scripts.manual.notes import notes
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.running.syncing import command
 
@@ -290,3 +291,14 @@ def test_each_verb_has_a_page(verb: str, tmp_path: Path) -> None:
 def test_the_page_has_every_event(verb: str) -> None:
     assert EVENTS.keys() == VERB_EVENTS.keys()
     assert {event.name for event in events_of(verb)} == set(VERB_EVENTS[verb])
+
+
+@pytest.mark.parametrize("verb", EVENTS | MODES)
+def test_every_noted_field_is_one_of_its_event(verb: str) -> None:
+    """The man page prints the notes. A key that no event has would be promised in vain."""
+    table = notes("events")
+    for event in events_of(verb):
+        noted = {**table.get(event.name, {}), **table.get(f"{verb}-{event.name}", {})}
+        # The first lines and the items of several verbs share their notes.
+        if event.name not in ("start", "item"):
+            assert noted.keys() - {"event"} <= set(event.fields), event.name

@@ -50,6 +50,10 @@ def test_json_has_an_event_a_line(source: Path, tmp_path: Path, capfd: pytest.Ca
     assert (events[-1]["number"], events[-1]["series"], events[-1]["files"]) == (1, "data", 2)
     assert run("list", "--json", store) == 0
     listed = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert listed[1]["alone"] > 0 and "problems" not in listed[1]
+    assert run("put", "--json", str(source), store) == 0
+    assert run("list", "--json", store) == 0
+    assert json.loads(capfd.readouterr().out.splitlines()[-1])["alone"] == 0
     (snapshot,) = [event for event in listed if event["event"] == "snapshot"]
     assert (snapshot["number"], snapshot["series"], snapshot["bytes"]) == (1, "data", 8)
     assert run("verify", "--json", store) == 0

@@ -114,6 +114,14 @@ def test_nothing_is_forgotten_without_apply(store: Path) -> None:
     assert state_of(store) == before
 
 
+def test_what_would_be_forgotten_is_shown_of_a_store_that_cannot_be_written(store: Path) -> None:
+    os.unlink(store / "lock")
+    retain = rdc.ForgetOptions(retain="1h")
+    assert rdc.forget_snapshots(store, retain).forgotten == (1, 2)
+    with pytest.raises(FileError, match="the file that shows gc whether puts"):
+        rdc.forget_snapshots(store, rdc.ForgetOptions(retain="1h", apply=True))
+
+
 def test_a_forgotten_snapshot_can_be_brought_back(store: Path, tmp_path: Path) -> None:
     began = time.time() - 1
     rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1, 3), apply=True))
@@ -196,7 +204,10 @@ def test_a_missing_lock_is_made_again_as_the_message_says(store: Path, tmp_path:
     (store / "lock").unlink()
     with pytest.raises(FileError, match="once no rdc uses the store") as refused:
         put_tree(tmp_path / "tree", store)
-    for run in (rdc.clean_store, lambda at: rdc.forget_snapshots(at, rdc.ForgetOptions(numbers=(1,)))):
+    for run in (
+        rdc.clean_store,
+        lambda at: rdc.forget_snapshots(at, rdc.ForgetOptions(numbers=(1,), apply=True)),
+    ):
         with pytest.raises(FileError, match="once no rdc uses the store"):
             run(store)
     subprocess.run(advised(refused), check=True)

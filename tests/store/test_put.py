@@ -369,6 +369,20 @@ def test_the_store_in_the_tree_is_left_out_and_said(source: Path) -> None:
     assert (destination / "docs" / "text").exists()
 
 
+def test_no_store_is_made_in_a_store(source: Path, tmp_path: Path) -> None:
+    store = tmp_path / "st"
+    put_tree(source, store)
+    before = state_of(store)
+    for place in ("@1", "@1/docs", "snapshots", "packs/of/mine"):
+        with pytest.raises(UsageError, match=r"lies in the store .*/st: name that store"):
+            put_tree(source, store / place)
+    with pytest.raises(UsageError, match="st is a store: put a directory of your own"):
+        put_tree(store, tmp_path / "other")
+    assert state_of(store) == before
+    os.symlink(store, tmp_path / "link")
+    assert put_tree(source, tmp_path / "link").number == 2
+
+
 def test_a_tree_in_the_store_is_refused(source: Path, tmp_path: Path) -> None:
     store = tmp_path / "st"
     put_tree(source, store)
@@ -499,3 +513,18 @@ def test_a_put_that_ends_meanwhile_is_no_damage(
     monkeypatch.setattr(put_module, "StoreReader", opened)
     assert put_tree(source, store).number == 3
     assert restored(store, 3, tmp_path) == state_of(source)
+
+
+def test_the_list_of_keys_of_a_long_file_is_a_difference_too(source: Path, tmp_path: Path) -> None:
+    """In a published store it is not: its readers would have to fetch the old list."""
+    stores = tmp_path / "st", tmp_path / "published"
+    for store in stores:
+        put_tree(source, store, StoreOptions(name="tree", publish=store.name == "published"))
+    scatter(source / "docs" / "deep" / "noise")
+    plain, published = [put_tree(source, store) for store in stores]
+    assert plain.deltas == published.deltas + 1
+    assert plain.stored < published.stored - 1000
+    for store in stores:
+        for number in (1, 2):
+            assert (restored(store, number, tmp_path / store.name) == state_of(source)) == (number == 2)
+        assert rdc.verify_store(store, 1.0).damaged == 0

@@ -17,6 +17,7 @@ import rdc
 from rdc.cli.environment import process_environment
 from rdc.cli.main import run as run_command
 from rdc.errors import ExitCode, FileError, UsageError
+from rdc.limits import SMALL_MANIFEST
 from rdc.model import preserved
 from rdc.model.entries import Kind
 from rdc.progress import Event, Problem
@@ -25,6 +26,7 @@ from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions
 from rdc.store.snapshot_tree import AHEAD_WORTH
 from tests.support.store.stores import Problems, put_tree, state_of
+from tests.support.trees.loop_images import memory_mounted
 
 NOISE = random.Random(6).randbytes(3_000_000)
 ALL = rdc.SyncOptions(
@@ -360,6 +362,30 @@ def test_a_directory_that_was_unreadable_keeps_what_dst_has(
     report = restore(f"{store}/@2/", source)
     assert report.exit is ExitCode.PARTIAL
     assert (source / "docs" / "deep" / "noise").read_bytes() == NOISE
+
+
+@pytest.mark.needs("mount")
+@pytest.mark.parametrize("more", [0, SMALL_MANIFEST], ids=["listed", "by manifest"])
+def test_what_a_put_with_x_left_out_is_no_error_and_keeps_what_dst_has(
+    source: Path, tmp_path: Path, more: int
+) -> None:
+    store, out = tmp_path / "st", tmp_path / "out"
+    for number in range(more):
+        (source / "docs" / f"more {number}").touch()
+    with memory_mounted(source / "docs" / "mnt") as point:
+        (point / "inner").mkdir()
+        put_tree(source, store, StoreOptions(name="tree", one_file_system=True))
+    for _ in range(2):
+        assert restore(f"{store}/@1/", out).exit is ExitCode.OK
+        assert sorted(os.listdir(out / "docs" / "mnt")) == []
+    (out / "docs" / "mnt" / "own").touch()
+    (out / "docs" / "extra").touch()
+    assert restore(f"{store}/@1/", out).exit is ExitCode.OK
+    assert (out / "docs" / "mnt" / "own").exists() and not (out / "docs" / "extra").exists()
+    assert restore(f"{store}/@1/docs/", tmp_path / "docs").exit is ExitCode.OK
+    for pair in ((f"{store}/@1/", f"{out}/"), (f"{out}/", f"{store}/@1/")):
+        report = rdc.check(*pair, rdc.CheckOptions(), catalog=None)
+        assert (report.exit, report.different) == (ExitCode.OK, 0)
 
 
 def test_damage_costs_the_files_that_it_reaches_and_no_others(

@@ -136,6 +136,7 @@ def test_the_command_that_solves_a_conflict_has_the_options_of_the_connection(to
     assert "right '--resolve=two words=left'     both: =both" in found.err
 
 
+@pytest.mark.needs("bash")
 @pytest.mark.parametrize(
     "name", [b"caf\xc3\xa9", b"in\xff\xfev'alid", b"new\nline", b"back\\slash", b"$(id)"]
 )

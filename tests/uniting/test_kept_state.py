@@ -23,8 +23,9 @@ from rdc import (
 from rdc.lean.records import replace
 from rdc.model.preserved import END_NS
 from rdc.uniting.ancestor_file import decode, encode
+from rdc.uniting.rows import LEFT, RIGHT
 from rdc.uniting.run import forget_place
-from tests.uniting.pairs import QUICK, Pair
+from tests.uniting.pairs import QUICK, Machines, Pair
 from tests.uniting.real_world import snapshot
 from tests.uniting.remote_runs import unite_in_turns
 
@@ -471,3 +472,41 @@ def test_an_entry_in_the_place_of_the_undo_directory_is_moved_away_as_the_messag
     assert pair.unite().exit is ExitCode.OK
     assert pair.texts("a") == ["edited", "edited"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("way", [None, LEFT, RIGHT], ids=["here", "left dials", "right dials"])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("what", ["lost", "replaced", "restored in place"])
+def test_a_first_run_after_others_says_that_something_was_lost(
+    tmp_path: Path, side: str, what: str, way: int | None
+) -> None:
+    pair = Pair(tmp_path) if way is None else Machines(tmp_path)
+    if isinstance(pair, Machines):
+        pair.near = LEFT if way == LEFT else RIGHT
+    pair.both("a", "a")
+    pair.both("b", "b")
+    pair.unite()
+    assert pair.notices() == ["first time: nothing is deleted; what differs is a conflict"]
+    top = tmp_path / side
+    backup = tmp_path / "backup"
+    shutil.copytree(top / ".rdc-unite", backup)
+    (pair.left / "b").unlink()
+    pair.unite()
+    match what:
+        case "lost":
+            shutil.rmtree(top / ".rdc-unite")
+        case "replaced":
+            shutil.copytree(top, tmp_path / "other", ignore=shutil.ignore_patterns(".rdc-*"))
+            shutil.rmtree(top)
+            (tmp_path / "other").rename(top)
+        case _:
+            for name in backup.glob("*/*"):
+                shutil.copyfile(name, top / ".rdc-unite" / name.relative_to(backup))
+            for name in (top / ".rdc-unite").glob("*/ancestor.1"):
+                name.unlink()
+    (top / "b").write_text("from a backup")
+    pair.unite()
+    (told,) = pair.notices()
+    assert told.endswith("; nothing is deleted, and what differs is a conflict")
+    assert "remembered is of another one at its place, or lost" in told or "what one side remembers" in told
+    assert pair.texts("b") == ["from a backup"] * 2

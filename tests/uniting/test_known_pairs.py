@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,18 @@ def test_the_other_machine_names_the_place_by_which_it_knows_a_directory(pair: P
     host = os.uname().nodename
     assert rdc.unite_status(pair.right, f"{host}:{pair.left}") is not None
     assert rdc.unite_status(pair.left, f"{host}:{pair.right}/") is not None
+
+
+@pytest.mark.parametrize("gone", ["left", "right"])
+def test_a_directory_that_is_gone_for_good_is_forgotten(pair: Pair, tmp_path: Path, gone: str) -> None:
+    """Its pair would be a part of a ring for ever."""
+    in_conflict(pair)
+    stays = pair.right if gone == "left" else pair.left
+    shutil.rmtree(tmp_path / gone)
+    ended = command("unite", "--forget", pair.left, pair.right)
+    assert (ended.code, ended.err) == (0, "forgotten; the next run is a first one\n")
+    assert [path.name for path in (stays / ".rdc-unite").iterdir() if path.is_dir()] == []
+    again = command("unite", "--forget", pair.left, pair.right)
+    assert (again.code, again.err) == (0, "nothing to forget\n")
+    shutil.rmtree(stays)
+    assert command("unite", "--forget", pair.left, pair.right).code == 11

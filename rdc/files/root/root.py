@@ -248,6 +248,16 @@ class Root(ConfinedRoot):
             writes.distant.release()
 
     @property
+    def has_mount_points(self) -> bool:
+        """Return whether there may be directories whose content was left out, as it is on another file
+        system. Only a snapshot has such."""
+        return False
+
+    def is_mount_point(self, path: bytes) -> bool:
+        """Return whether the content of the directory at `path` was left out for that."""
+        return False
+
+    @property
     def append_only(self) -> bool:
         """Return whether new entries may be made while existing ones must not be changed, renamed or
         removed."""

@@ -631,9 +631,10 @@ class Description:
     @property
     def _can_tell_again(self) -> bool:
         """Return whether a listing needs no more than the columns of a manifest: no inodes, attributes or
-        mounts."""
+        mounts, but for those that a snapshot names by their paths."""
         tree = self._tree
-        beside = (self._links, self._removal, self._attributes, self._boundary, tree.root.reads.followed)
+        boundary = None if tree.root.has_mount_points else self._boundary
+        beside = (self._links, self._removal, self._attributes, boundary, tree.root.reads.followed)
         return not any(one is not None for one in beside) and not tree.prunes
 
     def _top(self) -> messages.TopTier:

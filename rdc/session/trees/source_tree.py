@@ -128,11 +128,9 @@ class SourceTree(Record):
 
     def boundary(self, options: SyncOptions) -> MountBoundary | None:
         """Return the mount boundary of walks; None for no boundary."""
-        if not options.one_file_system:
-            return None
-        if self.layered is not None and self.selection is not None:
+        if options.one_file_system and self.layered is not None and self.selection is not None:
             return SelectedBoundary(self.layered, self.selection)
-        return MountBoundary(self.root, self.only or b"")
+        return boundary_of(self.root, self.only or b"", one_file_system=options.one_file_system)
 
     def removal(self, options: SyncOptions) -> SourceRemoval | None:
         """Return the SourceRemoval of the tree; None if `options` do not ask for it.
@@ -436,6 +434,20 @@ class MountBoundary:
         except FileError:
             # It does not exist, as in a dry run: it would be on the root's file system.
             return self._root.identity(b"").device
+
+
+class _StoredBoundary(MountBoundary):
+    """The boundary of a snapshot that was put with -x, wherever it is restored."""
+
+    def holds(self, path: bytes) -> bool:
+        return not self._root.is_mount_point(path)
+
+
+def boundary_of(root: Root, top: bytes, *, one_file_system: bool) -> MountBoundary | None:
+    """Return the boundary of walks below `top`; None for no boundary."""
+    if root.has_mount_points:
+        return _StoredBoundary(root, top)
+    return MountBoundary(root, top) if one_file_system else None
 
 
 class SelectedBoundary(MountBoundary):

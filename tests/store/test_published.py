@@ -501,6 +501,25 @@ def test_what_is_packed_whole_brings_no_contents_along(tmp_path: Path) -> None:
     assert state_of(tmp_path / "out") == state_of(tree)
 
 
+def test_a_packed_update_brings_no_bases_that_are_older_than_its_reader(tmp_path: Path) -> None:
+    """Deltas of a store that is not published skip the snapshot before."""
+    tree, store, file, out = tmp_path / "tree", tmp_path / "st", tmp_path / "update", tmp_path / "out"
+    tree.mkdir()
+    (tree / "large").write_bytes(NOISE.randbytes(6_000_000))
+    put_tree(tree, store)
+    for number in range(2, 7):
+        sync_plain(tree, out)
+        with (tree / "large").open("r+b") as opened:
+            for at in range(500_000, 6_000_000, 1_500_000):
+                opened.seek(at)
+                opened.write(NOISE.randbytes(20))
+        put_tree(tree, store)
+        report = rdc.store_pack(store, number, file, base=number - 1)
+        assert report.bytes < 20_000
+        assert sync(f"{file}/@{number}/", out) == []
+        assert state_of(out) == state_of(tree)
+
+
 def sync_plain(source: Path, destination: Path) -> None:
     rdc.sync(f"{source}/", f"{destination}/", catalog=None)
 

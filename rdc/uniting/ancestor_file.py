@@ -405,16 +405,27 @@ def _read_head(data: bytes) -> tuple[Head, int, bytes]:
     return head, numbers[0], shared
 
 
-_WRONG_NAME = rb"(?:^|[\0/])(?:\.{0,2}|" + RESERVED_PATTERN + rb")[\0/]"
+_EMPTY_NAMES = (b"//", b"/\0", b"\0/", b"\0\0")
+_DOT_NAME = rb"\.(?:\.?|" + RESERVED_PATTERN.removeprefix(rb"\.") + rb")[\0/]"
+_DOT_NAMES = (rb"\A" + _DOT_NAME, rb"/" + _DOT_NAME, rb"\0" + _DOT_NAME)
+
+
+def _has_wrong_name(text: bytes) -> bool:
+    """Return whether a name is empty, "." or "..", or reserved. `text`: of Paths."""
+    import re
+
+    # One expression for all of this would take as long as all else about reading: these begin with a text
+    # that is searched for.
+    if text.startswith((b"/", b"\0")) or any(each in text for each in _EMPTY_NAMES):
+        return True
+    return any(re.search(each, text) is not None for each in _DOT_NAMES)
 
 
 def _check_paths(paths: Paths, kinds: bytes) -> None:
     """Raise DamagedError unless the paths are sorted, can be in a tree, and follow their directories."""
-    import re
-
     if kinds.strip(bytes([FILE, DIRECTORY, SYMLINK])):
         raise DamagedError("files, directories and links alone")
-    if re.search(_WRONG_NAME, paths.text) is not None:
+    if _has_wrong_name(paths.text):
         raise DamagedError("names that a tree can have")
     directories = {b""}
     above: set[bytes] = set()

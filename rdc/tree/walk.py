@@ -286,6 +286,7 @@ class Walk:
         known: Callable[[bytes], PackedListing | None] | None = None,
         enter: Callable[[bytes], bool] | None = None,
         descend: Callable[[int, int], bool] | None = None,
+        device: int | None = None,
         selection: Selection | None = None,
         lasting: Container[bytes] | None = None,
     ) -> None:
@@ -298,7 +299,7 @@ class Walk:
         `reporter`. `known` may return a directory's filtered entries, and then the directory is not read and
         has NO_INODES. `enter` decides for each directory, including the first, whether it is read. `descend`
         receives device and inode number of each directory below the first, and decides whether it is walked;
-        it stays in its parent's listing.
+        it stays in its parent's listing. `device`, which is that of the first directory, decides so, too.
         """
         self._root = root
         self._filters = filters
@@ -310,10 +311,11 @@ class Walk:
         self._on_special = on_special
         self._known = known
         self._enter = enter
-        self._descend = descend
+        self._descend = descend if device is None else lambda found, _inode: found == device
         self._selection = selection
         self._lasting = lasting
         self._restricted = bool(filters) or (only, selection, lasting) != (None, None, None)
+        # A directory with others of another device in it is listed alone in any case.
         self._decides = (enter, known, descend) != (None, None, None)
         self.read_errors = 0
 

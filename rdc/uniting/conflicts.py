@@ -3,7 +3,6 @@ asked."""
 
 from __future__ import annotations
 
-import socket
 import time
 
 from blake3 import blake3
@@ -118,7 +117,7 @@ def copy_name(path: bytes, mtime_ns: int) -> bytes:
     stem, dot, ending = name.rpartition(b".")
     if not stem:
         stem, dot, ending = name, b"", b""
-    host = socket.gethostname().partition(".")[0].encode("ascii", "replace").replace(b"/", b"-")
+    host = os.uname().nodename.partition(".")[0].encode("ascii", "replace").replace(b"/", b"-")
     try:
         when = time.strftime("%Y%m%d-%H%M%S", time.gmtime(mtime_ns // 1_000_000_000)).encode()
     except (OverflowError, ValueError, OSError):

@@ -17,7 +17,15 @@ from rdc.errors import ExitCode, FileError, RdcError, StoppedError, printable
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.lean.records import Record
-from rdc.model.entries import Identity, PackedInodes, PackedListing, little_endian_integers, strings
+from rdc.model.entries import (
+    EMPTY_LISTING,
+    NO_INODES,
+    Identity,
+    PackedInodes,
+    PackedListing,
+    little_endian_integers,
+    strings,
+)
 from rdc.model.preserved import packed_time, real_time
 from rdc.progress import Problem, check_stop
 from rdc.tree.walk import Walk, WalkedDirectory
@@ -35,7 +43,7 @@ from rdc.uniting.columns import (
     table_of_directories,
     with_parents,
 )
-from rdc.uniting.file_systems import PLAIN, NamesThatAreOne, lasting_walk, unlike
+from rdc.uniting.file_systems import PLAIN, NamesThatAreOne, lasting_listed, unlike
 from rdc.uniting.rows import (
     BARRED,
     DIGEST_BYTES,
@@ -60,9 +68,10 @@ from rdc.uniting.rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from rdc.files.root.root import Root
+    from rdc.model.entries import ListedDirectories
     from rdc.model.options import KeepUndo
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.tree.filters import FilterList
@@ -75,6 +84,7 @@ if TYPE_CHECKING:
 _LEFT_LINK = "it is a symlink, and the other side can have none"
 _SPECIAL = "it is neither file, directory nor symlink"
 _MOUNT = "another file system is mounted there"
+_NO_ENTRIES = EMPTY_LISTING.packed()
 
 
 class Described(Record):
@@ -158,12 +168,13 @@ class Listing:
             self._report,
             on_temporaries=self._note_temporaries,
             on_special=self._special,
-            descend=self._is_of_this_device,
+            device=self.device,
         )
         stable = self.root.stable
         same: dict[bytes, bytes] = {}
-        for directory in lasting_walk(walk, stable):
-            self._directories[directory.path] = _held(directory, same)
+        for listed in walk.many():
+            for directory in _held(lasting_listed(listed, stable), same):
+                self._directories[directory.path] = directory
         here = self.device.to_bytes(8, "little")
         for directory in self._directories.values():
             devices = directory.inodes.devices
@@ -173,6 +184,18 @@ class Listing:
                 ):
                     if device != self.device:
                         self._barred[join(directory.path, name)] = _MOUNT
+        self._add_empty()
+
+    def _add_empty(self) -> None:
+        """Add the directories without entries, of which a walk says nothing but their rows."""
+        found = [b""]
+        for path, listing, _ in self._directories.values():
+            if DIRECTORY in listing.kinds:
+                names = strings(listing.names)
+                found += [join(path, names[row]) for row in rows_of_kind(listing.kinds, DIRECTORY)]
+        for path in found:
+            if path not in self._directories and path not in self._barred:
+                self._directories[path] = WalkedDirectory(path, _NO_ENTRIES, NO_INODES)
 
     @property
     def digests(self) -> dict[bytes, bytes]:
@@ -322,9 +345,6 @@ class Listing:
                 b"",
             )
 
-    def _is_of_this_device(self, device: int, _inode: int) -> bool:
-        return device == self.device
-
     def _note_temporaries(self, directory: bytes, names: list[bytes]) -> None:
         self._temporaries.append((directory, names))
 
@@ -409,29 +429,45 @@ class Listing:
         return node_of(self.rows, self._barred)
 
 
-def _held(directory: WalkedDirectory, same: dict[bytes, bytes]) -> WalkedDirectory:
-    """Return a directory as it is held to the end of a run: without the columns that no two-way sync has, and
-    with a column of `same` in place of an equal one."""
-    # Not by `replace`: each of a hundred thousand directories comes here.
-    path, listing, inodes = directory
-    once = same.setdefault
-    kinds, modes, sizes = listing.kinds, listing.modes, listing.sizes
-    devices, links = inodes.devices, inodes.links
-    return WalkedDirectory(
-        path,
-        PackedListing(
-            listing.count,
-            listing.names,
-            once(kinds, kinds),
-            once(modes, modes),
-            once(sizes, sizes),
-            listing.mtimes,
-            b"",
-            b"",
-            listing.targets,
-        ),
-        PackedInodes(once(devices, devices), inodes.inodes, once(links, links), b"", inodes.ctimes),
-    )
+def _held(listed: ListedDirectories, same: dict[bytes, bytes]) -> Iterator[WalkedDirectory]:
+    """Yield the directories with entries as they are held to the end of a run: without the columns that no
+    two-way sync has, and with a column of `same` in place of an equal one."""
+    # long because a hundred thousand directories come here, and a call for each column costs more than it
+    rows, ids, once = listed.listing, listed.inodes, same.setdefault
+    ends = [*listed.firsts[1:], rows.count]
+    # Before the names of the next directory is its path, with a NUL on either side.
+    texts = [at - len(path) - 2 for at, path in zip(listed.texts, listed.paths, strict=True)]
+    texts = [*texts[1:], len(listed.text)]
+    links = [*listed.links[1:], len(rows.targets)]
+    for number, path in enumerate(listed.paths):
+        first, end = listed.firsts[number], ends[number]
+        kinds, modes, sizes = (
+            rows.kinds[first:end],
+            rows.modes[2 * first : 2 * end],
+            rows.sizes[8 * first : 8 * end],
+        )
+        devices, counts = ids.devices[8 * first : 8 * end], ids.links[4 * first : 4 * end]
+        yield WalkedDirectory(
+            path,
+            PackedListing(
+                end - first,
+                listed.text[listed.texts[number] : texts[number]],
+                once(kinds, kinds),
+                once(modes, modes),
+                once(sizes, sizes),
+                rows.mtimes[8 * first : 8 * end],
+                b"",
+                b"",
+                rows.targets[listed.links[number] : links[number]],
+            ),
+            PackedInodes(
+                once(devices, devices),
+                ids.inodes[8 * first : 8 * end],
+                once(counts, counts),
+                b"",
+                ids.ctimes[8 * first : 8 * end],
+            ),
+        )
 
 
 def node_of(rows: Mapping[bytes, Row], barred: Mapping[bytes, str]) -> Node:

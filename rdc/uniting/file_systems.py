@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rdc.catalog.store import SignatureStore
-    from rdc.model.entries import ComparedFields
+    from rdc.model.entries import ComparedFields, ListedDirectories, PackedInodes
     from rdc.model.preserved import FileSystemFacts, Granularity
     from rdc.progress import Problem
     from rdc.tree.walk import Walk, WalkedDirectory
@@ -167,17 +167,22 @@ def lasting(stamp: Stamp, stable: ComparedFields) -> Stamp:
 def lasting_walk(walk: Walk, stable: ComparedFields) -> Iterator[WalkedDirectory]:
     """Yield the directories of a walk without what the file system changes by itself."""
     for directory in walk:
-        if stable.inode and stable.ctime:
-            yield directory
-            continue
-        count, inodes = directory.listing.count, directory.inodes
-        yield directory._replace(
-            inodes=replace(
-                inodes,
-                inodes=inodes.inodes if stable.inode else bytes(8 * count),
-                ctimes=inodes.ctimes if stable.ctime else _KNOWN_CTIME * count,
-            )
-        )
+        yield directory._replace(inodes=_lasting_inodes(directory.inodes, directory.listing.count, stable))
+
+
+def lasting_listed(listed: ListedDirectories, stable: ComparedFields) -> ListedDirectories:
+    """Return directories without what the file system changes by itself."""
+    return replace(listed, inodes=_lasting_inodes(listed.inodes, listed.listing.count, stable))
+
+
+def _lasting_inodes(inodes: PackedInodes, count: int, stable: ComparedFields) -> PackedInodes:
+    if stable.inode and stable.ctime:
+        return inodes
+    return replace(
+        inodes,
+        inodes=inodes.inodes if stable.inode else bytes(8 * count),
+        ctimes=inodes.ctimes if stable.ctime else _KNOWN_CTIME * count,
+    )
 
 
 class NamesThatAreOne:

@@ -8,7 +8,6 @@ checks each against its own listing, and keeps its own journal. rdc.uniting.far_
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from contextlib import ExitStack, closing
 
@@ -621,7 +620,7 @@ class RemoteRun(NearMeeting):
         expected = exchanged.expected_rows(base, moves, trees.rows)
         shared = {path: shared_row(row) for path, row in rows.items()}
         return Agreed(
-            secrets.token_bytes(8),
+            os.urandom(8),
             bytes(16),
             moves,
             tuple(sorted(path for path in expected if path not in shared)),

@@ -9,7 +9,6 @@ its last two directories has heard of the rest of it.
 from __future__ import annotations
 
 import os
-import socket
 
 from rdc.errors import UsageError, printable
 from rdc.files.facts.file_systems import path_of
@@ -28,7 +27,7 @@ EDGE_BYTES = 2 * NODE_BYTES
 def location_here(path: bytes) -> bytes:
     """Return the location of a path of this machine, which is absolute and without symlinks: it is the same
     whichever side dials, and stays when a directory gets another id."""
-    return os.fsencode(f"{socket.gethostname()}:") + path
+    return os.fsencode(f"{os.uname().nodename}:") + path
 
 
 def location_of(root: Root) -> bytes:

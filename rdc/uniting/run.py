@@ -7,7 +7,6 @@ last one. A run that is killed in between costs nothing: the next one knows whic
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from contextlib import ExitStack, suppress
 
@@ -573,7 +572,7 @@ class _Run(Deciding):
             self._begin(OpenPlan(base.generation, {}, frozenset()), base, pairs)
         paths = sorted(rows)
         shared = [shared_row(rows[path]) for path in paths]
-        generation = secrets.token_bytes(8)
+        generation = os.urandom(8)
         attributes = None
         if self._sets is not None:
             digests = {path: row.attributes for path, row in rows.items() if row.attributes is not None}

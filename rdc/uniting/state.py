@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import time
 from contextlib import suppress
@@ -237,7 +236,7 @@ class RootState:
             self.id = self._make_id() if self._writes else None
 
     def _make_id(self) -> bytes:
-        made = secrets.token_bytes(ID_BYTES)
+        made = os.urandom(ID_BYTES)
         if self._root.stable.inode and not birth_time(self._root.fileno()):
             self.files.replace(_MARK, [])
         body = _ROOT_MAGIC + made + self._bound_to()
@@ -772,7 +771,7 @@ class _Files:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            aside = b"%s.aside-%s" % (name, secrets.token_hex(8).encode())
+            aside = b"%s.aside-%s" % (name, os.urandom(8).hex().encode())
             os.rename(name, aside, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def replace(self, name: bytes, parts: Sequence[bytes]) -> None:

@@ -318,9 +318,10 @@ def list_directories(
     """List the directories at the paths `todo` below the one open at `directory`, the last one first, and
     those in each before others.
 
-    A run takes only plain directories: no name is reserved, no entry bad or special and no time distant, and
-    there are at most RUN_ROWS entries. Another one ends it, as an error does. `limit` and `depth`: as for
-    `list_directory`. No link is followed. None: this system has no such call.
+    A run takes only plain directories: no name is reserved, no entry bad or special, no time distant and no
+    directory in it of another file system, and there are at most RUN_ROWS entries. Another one ends it, as an
+    error does. `limit` and `depth`: as for `list_directory`. No link is followed. None: this system has no
+    such call.
     """
     if _extension is None:
         return None

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "root/open_beneath.h"
@@ -57,6 +58,21 @@ static int is_plain(const rdc_entries *e)
 {
     return !e->temporaries_size && !e->bad_count && !e->distant_mtimes.count && !e->distant_ctimes.count &&
            e->count <= RDC_RUN_ROWS && !memchr(e->kinds, RDC_SPECIAL, e->count);
+}
+
+/* Tells whether all subdirectories are on the file system of their own directory, which is open as `fd`. */
+static int is_of_one_device(const rdc_entries *e, int fd)
+{
+    struct stat own;
+
+    if (!memchr(e->kinds, RDC_DIRECTORY, e->count))
+        return 1;
+    if (fstat(fd, &own))
+        return 0;
+    for (size_t row = 0; row < e->count; row++)
+        if (e->kinds[row] == RDC_DIRECTORY && e->devices[row] != htole64((uint64_t)own.st_dev))
+            return 0;
+    return 1;
 }
 
 /* Adds the subdirectories to those to come, the first one last. `path` ends with NUL. */
@@ -139,13 +155,14 @@ static int read_next(int directory, size_t limit, unsigned depth, unsigned most,
     const int fd =
         length > 1 ? rdc_open_beneath(directory, path, DIRECTORY_FLAGS) : openat(directory, ".", DIRECTORY_FLAGS);
     run->error = fd < 0 ? errno : rdc_read_directory(fd, limit, &e, depth, most, &seen);
+    const int joins = !run->error && is_plain(&e) && is_of_one_device(&e, fd);
     if (fd >= 0)
         close(fd);
     if (run->error)
         return 0;
     count_waits(run, &seen, rdc_steady_clock() - begun, e.count);
     run->todo.size = at;
-    if (!is_plain(&e)) {
+    if (!joins) {
         run->alone = e;
         run->has_alone = 1;
         return rdc_grow(&run->alone_path, path, length);

@@ -56,8 +56,8 @@ typedef struct {
 
 /*
  * Reads the directories of `todo` below the one open at `directory`, from the last one on, and those in them before
- * others. Only plain ones join the columns: no name in them is reserved, no entry bad or special, and no time distant,
- * and they have at most RDC_RUN_ROWS entries. Any other one ends the run and is `alone`; its subdirectories do not join
+ * others. Only plain ones join the columns: no name in them is reserved, no entry bad or special, no time distant, no
+ * directory of another file system, and they have at most RDC_RUN_ROWS entries. Any other one ends the run and is `alone`; its subdirectories do not join
  * `todo`. `limit`, `depth` and `most`: as for rdc_read_directory. Returns 0, or ENOMEM. Free `run` in either case.
  */
 int rdc_read_directories(int directory, size_t limit, unsigned depth, unsigned most, rdc_run *run);

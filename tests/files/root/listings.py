@@ -56,6 +56,7 @@ def in_python_many(
             fd = lister.open_directory(top, path) if path else os.open(b".", os.O_RDONLY, dir_fd=top)
             try:
                 listed = in_python(fd, limit)
+                device = os.fstat(fd).st_dev
             finally:
                 os.close(fd)
         except OSError:
@@ -66,7 +67,10 @@ def in_python_many(
             map(is_distant, [each for column in times for each in little_endian_integers("q", column)])
         )
         special = Kind.SPECIAL in listed.listing.kinds
-        if listed.reserved or listed.bad or distant or special or len(names) > lister.RUN_ROWS:
+        devices = little_endian_integers("Q", listed.inodes.devices)
+        mounts = any(devices[row] != device for row in listed.listing.rows_of(Kind.DIRECTORY))
+        odd = listed.reserved or listed.bad or distant or special or mounts
+        if odd or len(names) > lister.RUN_ROWS:
             return found, todo, (path, listed), False
         found.append((path, listed))
         rows += len(names)

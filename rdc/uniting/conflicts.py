@@ -3,6 +3,7 @@ asked."""
 
 from __future__ import annotations
 
+import os
 import time
 
 from blake3 import blake3

@@ -25,23 +25,23 @@ PER_DIRECTORY = 14
 EDITS = 10
 
 
+def path_of(top: Path, number: int) -> Path:
+    """Return the path of a file of a tree. A list of all would be counted as memory of what runs next."""
+    group = number // PER_DIRECTORY
+    return top / f"dir{group // 100:03}" / f"sub{group:05}" / f"file{number:07}.txt"
+
+
 def made(top: Path, count: int) -> Path:
     """Make `count` files with times that compress badly, as grown trees have them."""
     rng = random.Random(5)
     for number in range(count):
-        group = number // PER_DIRECTORY
-        directory = top / f"dir{group // 100:03}" / f"sub{group:05}"
+        path = path_of(top, number)
         if number % PER_DIRECTORY == 0:
-            directory.mkdir(parents=True)
-        path = directory / f"file{number:07}.txt"
+            path.parent.mkdir(parents=True)
         path.write_bytes(b"file %d\n" % number)
         when = 1_600_000_000_000_000_000 + rng.randrange(10**17)
         os.utime(path, ns=(when, when))
     return top
-
-
-def files_of(top: Path) -> list[Path]:
-    return sorted(path for path in top.rglob("*.txt") if not any(part[0] == "." for part in path.parts))
 
 
 def append(path: Path, text: str) -> None:
@@ -108,20 +108,18 @@ class Unison(Rdc):
 TOOLS: dict[str, type[Rdc]] = {"rdc": Rdc, "unison": Unison}
 
 
-def edit_both(pair: Rdc) -> None:
-    files = files_of(pair.left)
-    append(files[len(files) // 3], "left\n")
-    append(pair.right / files[2 * len(files) // 3].relative_to(pair.left), "right\n")
+def edit_both(pair: Rdc, files: int) -> None:
+    append(path_of(pair.left, files // 3), "left\n")
+    append(path_of(pair.right, 2 * files // 3), "right\n")
 
 
-def rename_and_edit(pair: Rdc) -> None:
-    files = files_of(pair.right / "big")
-    for path in files[:: max(1, len(files) // EDITS)][:EDITS]:
-        append(path, "edited\n")
+def rename_and_edit(pair: Rdc, files: int) -> None:
+    for number in range(EDITS):
+        append(path_of(pair.right / "big", number * files // EDITS), "edited\n")
     (pair.left / "big").rename(pair.left / "renamed")
 
 
-def nothing(_pair: Rdc) -> None:
+def nothing(_pair: Rdc, _files: int) -> None:
     """Change nothing."""
 
 
@@ -136,21 +134,23 @@ def main() -> None:
     with scratch(given.place) as top:
         large, small = made(top / "large", given.files), top / "small"
         made(small / "big", given.renamed)
-        cases: list[tuple[str, Path, Callable[[Rdc], None]]] = [
-            ("first run, equal trees", large, nothing),
-            ("unchanged", large, nothing),
-            ("one edit a side", large, edit_both),
-            ("first run of a small tree", small, nothing),
-            (f"{given.renamed:,} renamed, {EDITS} edited", small, rename_and_edit),
+        few, many = given.renamed, given.files
+        cases: list[tuple[str, Path, Callable[[Rdc, int], None], int]] = [
+            ("first run, equal trees", large, nothing, many),
+            ("unchanged", large, nothing, many),
+            ("one edit a side", large, edit_both, many),
+            ("unchanged after it", large, nothing, many),
+            ("first run of a small tree", small, nothing, few),
+            (f"{few:,} renamed, {EDITS} edited", small, rename_and_edit, few),
         ]
         pairs: dict[tuple[str, Path], Rdc] = {}
-        for name, tree, change in cases:
+        for name, tree, change, files in cases:
             for tool in given.tools.split(","):
                 if (tool, tree) not in pairs:
                     place = top / f"{tool}-{tree.name}"
                     place.mkdir()
                     pairs[tool, tree] = TOOLS[tool](place, tree)
-                change(pairs[tool, tree])
+                change(pairs[tool, tree], files)
                 size, cpu, wall, memory, different = pairs[tool, tree].measured()
                 table.row(
                     name, tool, f"{size:,}", f"{cpu:.2f}", f"{wall:.1f}", memory >> 20, f"{different:,}"

@@ -456,5 +456,7 @@ def forget_united(
         return forget_place(here.path, os.fsencode(str(there)))
     for path, gone in ((one.path, other.path), (other.path, one.path)):
         if os.path.isdir(path) and not os.path.lexists(gone):
-            return forget_place(path, os.path.realpath(gone))
+            removed = forget_place(path, os.path.realpath(gone))
+            if removed:
+                return removed
     return forget(one.path, other.path)

@@ -577,15 +577,16 @@ class OwnContents:
                 return row._replace(content=base.content)
             return row
         doubt, content = Doubt.NONE, base.content
-        # A time of whole seconds may be one that a program sets to all files alike. Where the change time is
-        # unknown, the content that is known may never have been this file's.
-        if (known.mtime_ns % WHOLE_SECOND == 0 or not known.ctime_ns) and not (
-            known == now and known.ctime_ns
-        ):
+        if known != now or not known.ctime_ns:
+            # Its own rename gave it a new change time, which hides an edit that kept size and time.
             if has_digest:
                 content = digest_of(self._side, path, row) or row.content
-            else:
+            elif known.mtime_ns % WHOLE_SECOND == 0 or not known.ctime_ns:
+                # Such a time may be one that a program sets to all files alike. Where the change time is
+                # unknown, the content that is known may never have been this file's.
                 doubt = Doubt.UNTIL_PROVED
+            else:
+                doubt = Doubt.UNLESS_DISPROVED
         mode = base.mode if known.mode == now.mode else row.mode
         return row._replace(content=content, mtime_ns=base.mtime_ns, mode=mode, doubt=doubt)
 

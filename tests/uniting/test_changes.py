@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ from rdc import (
 )
 from rdc.files.root.root import Root
 from rdc.uniting.plan import Merge
-from rdc.uniting.rows import TICK_NS, clock_of
-from tests.uniting.pairs import QUICK, Pair
+from rdc.uniting.rows import LEFT, RIGHT, TICK_NS, clock_of
+from tests.uniting.pairs import QUICK, Machines, Pair
 from tests.uniting.real_world import every_stat
 from tests.uniting.remote_runs import unite_in_turns
 
@@ -142,6 +143,40 @@ def test_a_rename_of_a_file_with_a_common_time_is_checked_by_content(pair: Pair,
         assert report.exit is ExitCode.OK
         assert pair.texts("b") == ["two" if edit == "another name" else "one"] * 2
         assert pair.texts("a") == [None, None]
+
+
+@pytest.mark.parametrize("way", ["here", "left dials", "right dials"])
+@pytest.mark.parametrize("first", ["rename", "edit"])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_an_edit_that_kept_size_and_time_of_a_renamed_file_arrives(
+    tmp_path: Path, way: str, first: str, side: str, *, is_known: bool
+) -> None:
+    """Programs that write tags into photos and music do that, and rename the file by them."""
+    pair = Pair(tmp_path) if way == "here" else Machines(tmp_path)
+    if isinstance(pair, Machines):
+        pair.near = LEFT if way == "left dials" else RIGHT
+    pair.both("stays", "stays")
+    if is_known:
+        pair.unite()
+        (pair.left / "song").write_text("1234")
+    else:
+        pair.both("song", "1234")
+    pair.unite()
+    top = tmp_path / side
+    before = (top / "song").stat()
+    assert before.st_mtime_ns % 1_000_000_000
+    if first == "rename":
+        (top / "song").rename(top / "named")
+    name = "named" if first == "rename" else "song"
+    (top / name).write_text("5678")
+    os.utime(top / name, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if first == "edit":
+        (top / "song").rename(top / "named")
+    assert pair.unite().exit is ExitCode.OK
+    assert (pair.texts("song"), pair.texts("named")) == ([None, None], ["5678", "5678"])
+    last = pair.unite()
+    assert (last.exit, last.left, last.right) == (ExitCode.OK, 0, 0)
 
 
 def test_a_run_without_changes_takes_no_step_for_each_entry(

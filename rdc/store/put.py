@@ -39,7 +39,7 @@ from rdc.store.changed_files import (
 from rdc.store.directory import split_keys
 from rdc.store.notes import SeenDirectories, linked_rows
 from rdc.store.place import PackStore, make_store
-from rdc.store.publish import is_published, publish
+from rdc.store.publish import is_published, own_keys, publish
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions, StoreReport
 from rdc.store.snapshot_tree import SnapshotTree, top_names
@@ -224,11 +224,22 @@ class _Put:
             except RdcError as error:
                 # The snapshot is there. What was published before still is.
                 self._problem(Problem(error.code, self._store.label, f"not published: {error}"))
+            else:
+                self._note_unsigned()
             return self._report(number, series)
         finally:
             self._writer.close()
             self._reader.close()
             self._tree.close()
+
+    def _note_unsigned(self) -> None:
+        """Tell who publishes without a key, before readers do."""
+        if self._options.publish and own_keys() is None:
+            text = (
+                f"{printable(self._store.label)}: published without a signature, so readers need --unsigned"
+            )
+            advice = "rdc keys new makes a key, and the next put signs"
+            self._problem(Problem(ExitCode.OK, self._store.label, f"{text}; {advice}"))
 
     def _check_emptied(self, last: Snapshot) -> None:
         """Raise FileError if the directory has lost all of its entries since its last snapshot.

@@ -39,11 +39,11 @@ from rdc.store.changed_files import (
 from rdc.store.directory import split_keys
 from rdc.store.notes import SeenDirectories, linked_rows
 from rdc.store.place import PackStore, make_store
-from rdc.store.publish import is_published, publish
+from rdc.store.publish import is_published, own_keys, publish
 from rdc.store.reader import StoreReader
 from rdc.store.records import StoreOptions, StoreReport
 from rdc.store.snapshot_tree import SnapshotTree, top_names
-from rdc.store.snapshots import Snapshot, check_series
+from rdc.store.snapshots import Snapshot, check_series, shown_series
 from rdc.store.tree_rows import (
     LIST_PARAMS,
     DirectoryRows,
@@ -190,6 +190,7 @@ class _Put:
                 self._catalog.directory, self._store.head.id, series, int(self._kinds), self._root.fileno()
             )
             if own:
+                self._check_same(own[-1], path)
                 self._check_emptied(own[-1])
                 self._take_old(own[-1])
             else:
@@ -224,11 +225,44 @@ class _Put:
             except RdcError as error:
                 # The snapshot is there. What was published before still is.
                 self._problem(Problem(error.code, self._store.label, f"not published: {error}"))
+            else:
+                self._note_unsigned()
             return self._report(number, series)
         finally:
             self._writer.close()
             self._reader.close()
             self._tree.close()
+
+    def _note_unsigned(self) -> None:
+        """Tell who publishes without a key, before readers do."""
+        if self._options.publish and own_keys() is None:
+            text = (
+                f"{printable(self._store.label)}: published without a signature, so readers need --unsigned"
+            )
+            advice = "rdc keys new makes a key, and the next put signs"
+            self._problem(Problem(ExitCode.OK, self._store.label, f"{text}; {advice}"))
+
+    def _check_same(self, last: Snapshot, path: bytes) -> None:
+        """Raise UsageError if the series is of another directory that is still there, and nobody named it.
+
+        Two directories whose paths have the same last part would take turns in one series, and forgetting
+        would keep the later one of each period alone.
+        """
+        here = os.fsencode(os.uname().nodename)
+        if self._options.name is not None or last.path == path or last.host != here:
+            return
+        try:
+            there = os.stat(last.path)
+        except OSError:
+            return  # it was moved here, or is not mounted
+        if not stat.S_ISDIR(there.st_mode) or os.path.samestat(there, os.fstat(self._root.fileno())):
+            return
+        series = shown_series(last.series)
+        raise UsageError(
+            f"{printable(self._root.label)}: expected {printable(last.path)}, of which snapshot {last.number}"
+            f" of {series} is; give this one a series of its own with --name=NAME, or go on in that one with"
+            f" --name={series}"
+        )
 
     def _check_emptied(self, last: Snapshot) -> None:
         """Raise FileError if the directory has lost all of its entries since its last snapshot.

@@ -686,7 +686,7 @@ def _describe(store: UndoStore, number: int) -> UndoableSync:
             entries = finished.entries
         return UndoableSync(
             number=number,
-            seconds=0 if head is None else head.seconds,
+            seconds=record.made if head is None else head.seconds,
             entries=entries,
             bytes=record.size(),
             complete=finished is not None,

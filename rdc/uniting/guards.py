@@ -67,7 +67,7 @@ def _show_largest(plan: Plan, side: int, reporter: Reporter) -> None:
             counts[top] = counts.get(top, 0) + 1
     for top, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:10]:
         entries = "1 entry" if count == 1 else f"{count:,} entries"
-        reporter(Problem(ExitCode.OK, top, f"{printable(top)}: {entries}"))
+        reporter(Problem(ExitCode.OK, top, f"{printable(top)}: {entries} to delete or write"))
 
 
 class Room(Record):

@@ -145,11 +145,12 @@ class RemoteRun(NearMeeting):
         if ancestor is None:
             self._say_left_out(self._listing)
         self._name_holds(plan)
+        if self._options.dry_run:
+            # Before the guards: they tell the user to look at it with -n.
+            self._rehearse(plan, {self._near: self._root})
         self._guard(plan, trees, met)
         steps = None
-        if self._options.dry_run:
-            self._rehearse(plan, {self._near: self._root})
-        else:
+        if not self._options.dry_run:
             steps, round_ = yield from self._do(plan, trees, meeting, ancestor, round_)
             round_ = yield from self._read_texts(plan, round_)
         conflicts = self._name_conflicts(plan)

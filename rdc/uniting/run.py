@@ -229,11 +229,12 @@ class _Run(Deciding):
         if first:
             self._say_left_out(*decided.sides)
         self._name_holds(plan)
+        if self._options.dry_run:
+            # Before the guards: they tell the user to look at it with -n.
+            self._rehearse(plan, dict(enumerate(self._roots)))
         self._guard(plan, described)
         steps = None
-        if self._options.dry_run:
-            self._rehearse(plan, dict(enumerate(self._roots)))
-        else:
+        if not self._options.dry_run:
             self._keep_rules(pairs)
             for each in decided.sides:
                 each.sweep()

@@ -93,6 +93,8 @@ def test_a_list_says_that_a_tree_cannot_be_read(
         (("guess", "st"), "rdc store is followed by put, list, forget, gc, verify"),
         (("restore", "st", "out"), "to restore the newest snapshot, write: rdc sync STORE/@latest/ DST/"),
         (("snapshots",), "has no snapshots: rdc store list STORE lists the snapshots"),
+        (("ls", "st"), "has no ls: to list a snapshot, write: rdc sync STORE/@17/"),
+        (("unlock", "st"), "has no unlock: a lock ends with the run that holds it"),
         (("prune", "st"), "has no prune: rdc store gc STORE frees the space"),
         (("list", "--apply", "st"), "--apply does not apply to rdc store list"),
         (("put", "a"), "rdc store put takes SRC and STORE; 1 given (see rdc store put --help)"),

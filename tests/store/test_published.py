@@ -259,6 +259,19 @@ def test_a_store_is_read_if_a_trusted_key_signed_it(
             sync(source, out, plain)
 
 
+def test_who_publishes_without_a_key_is_told(tree: Path, tmp_path: Path) -> None:
+    told = Problems()
+    put_tree(tree, tmp_path / "st", PUBLISHED, told)
+    assert ["published without a signature, so readers need --unsigned" in text for text in told.texts] == [
+        True
+    ]
+    make_identity(tmp_path / "keys", "publisher")
+    told = Problems()
+    put_tree(tree, tmp_path / "st", PUBLISHED, told)
+    put_tree(tree, tmp_path / "st", None, told)
+    assert not told.found
+
+
 def test_an_unsigned_store_is_refused(store: Path, tmp_path: Path) -> None:
     with (
         WebServer(tmp_path) as server,

@@ -528,3 +528,25 @@ def test_the_list_of_keys_of_a_long_file_is_a_difference_too(source: Path, tmp_p
         for number in (1, 2):
             assert (restored(store, number, tmp_path / store.name) == state_of(source)) == (number == 2)
         assert rdc.verify_store(store, 1.0).damaged == 0
+
+
+def test_another_directory_does_not_get_into_a_series_unless_it_is_named(
+    source: Path, tmp_path: Path
+) -> None:
+    """Forgetting would keep one of the two alone."""
+    store, other = tmp_path / "st", tmp_path / "elsewhere" / source.name
+    assert rdc.store_put(source, store, catalog=None).number == 1
+    (other / "own").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"expected .*/tree, of which snapshot 1 of tree is.* --name=tree$"):
+        rdc.store_put(other, store, catalog=None)
+    assert len(rdc.snapshots(store)) == 1
+    os.symlink(source, tmp_path / "link")
+    assert rdc.store_put(tmp_path / "link", store, catalog=None).number == 2
+    assert rdc.store_put(other, store, name="tree", catalog=None).number == 3
+    assert rdc.store_put(other, store, catalog=None).number == 4
+    os.rename(other, tmp_path / "tree of old")
+    source.rename(tmp_path / "moved")
+    (tmp_path / "moved").rename(other)
+    assert rdc.store_put(other, store, catalog=None).number == 5
+    other.rename(source)
+    assert rdc.store_put(source, store, catalog=None).number == 6

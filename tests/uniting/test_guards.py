@@ -90,7 +90,24 @@ def test_the_guard_shows_the_largest_parts_of_a_change(pair: Pair) -> None:
     (pair.left / "alone").unlink()
     with pytest.raises(RdcError, match="would delete 71 of 122 entries"):
         pair.unite()
-    assert pair.notices() == ["d: 70 entries", "alone: 1 entry"]
+    assert pair.notices() == ["d: 70 entries to delete or write", "alone: 1 entry to delete or write"]
+
+
+@pytest.mark.parametrize("near", [None, LEFT, RIGHT])
+def test_a_dry_run_shows_what_the_guard_would_stop(pair: Pair, near: int | None) -> None:
+    for number in range(120):
+        pair.both(f"f{number}", "text")
+    pair.unite()
+    for number in range(70):
+        (pair.left / f"f{number}").unlink()
+    with pytest.raises(RdcError, match=r"would delete 70 of 120 entries .* look at it with -n"):
+        if near is None:
+            pair.unite(dry_run=True)
+        else:
+            pair.events = []
+            options = UniteOptions(dry_run=True)
+            unite_in_turns(pair.left, pair.right, options, pair.events.append, near=near)
+    assert sorted(pair.items()) == sorted(("right", "deleted", b"f%d" % number) for number in range(70))
 
 
 def test_what_was_renamed_is_not_deleted_for_the_guard(pair: Pair) -> None:

@@ -190,7 +190,7 @@ class _Put:
                 self._catalog.directory, self._store.head.id, series, int(self._kinds), self._root.fileno()
             )
             if own:
-                self._check_same(own[-1], path)
+                self._note_other(own[-1], path)
                 self._check_emptied(own[-1])
                 self._take_old(own[-1])
             else:
@@ -242,8 +242,8 @@ class _Put:
             advice = "rdc keys new makes a key, and the next put signs"
             self._problem(Problem(ExitCode.OK, self._store.label, f"{text}; {advice}"))
 
-    def _check_same(self, last: Snapshot, path: bytes) -> None:
-        """Raise UsageError if the series is of another directory that is still there, and nobody named it.
+    def _note_other(self, last: Snapshot, path: bytes) -> None:
+        """Say so if the series is of another directory that is still there, and nobody named it.
 
         Two directories whose paths have the same last part would take turns in one series, and forgetting
         would keep the later one of each period alone.
@@ -258,11 +258,10 @@ class _Put:
         if not stat.S_ISDIR(there.st_mode) or os.path.samestat(there, os.fstat(self._root.fileno())):
             return
         series = shown_series(last.series)
-        raise UsageError(
-            f"{printable(self._root.label)}: expected {printable(last.path)}, of which snapshot {last.number}"
-            f" of {series} is; give this one a series of its own with --name=NAME, or go on in that one with"
-            f" --name={series}"
-        )
+        text = f"another directory than {printable(last.path)}, of which the last snapshot of {series} is"
+        advice = f"--name=NAME keeps them apart, --name={series} goes on without this note"
+        shown = printable(self._root.label)
+        self._problem(Problem(ExitCode.OK, self._root.label, f"{shown}: {text} (@{last.number}); {advice}"))
 
     def _check_emptied(self, last: Snapshot) -> None:
         """Raise FileError if the directory has lost all of its entries since its last snapshot.

@@ -41,9 +41,9 @@ from rdc.store.notes import SeenDirectories, linked_rows
 from rdc.store.place import PackStore, make_store
 from rdc.store.publish import is_published, own_keys, publish
 from rdc.store.reader import StoreReader
-from rdc.store.records import StoreOptions, StoreReport
+from rdc.store.records import StoreOptions, StoreReport, shown_series
 from rdc.store.snapshot_tree import SnapshotTree, top_names
-from rdc.store.snapshots import Snapshot, check_series, shown_series
+from rdc.store.snapshots import Snapshot, check_series
 from rdc.store.tree_rows import (
     LIST_PARAMS,
     DirectoryRows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, WithPath
+from rdc.errors import ExitCode, WithPath, printable
 from rdc.lean.checks import check_fields
 from rdc.lean.records import Record, Report
 from rdc.model.selection import DirectoryRules, FilterRule
@@ -211,3 +211,14 @@ class VerifyReport(Report, Record):
     damaged: int
     """Damaged parts and the places that they reach."""
     exit: ExitCode
+
+
+def shown_series(name: bytes) -> str:
+    """Return the name of a series as a list or a message shows it: as a shell takes it, if it has spaces,
+    which would not show at its ends."""
+    text = printable(name)
+    if not any(map(str.isspace, text)):
+        return text
+    import shlex
+
+    return shlex.quote(text)

@@ -5,8 +5,15 @@ from __future__ import annotations
 import time
 
 from rdc.report.output import TerminalOutput, counted, size_text
-from rdc.store.records import ForgetReport, GcReport, PackReport, SnapshotInfo, StoreReport, VerifyReport
-from rdc.store.snapshots import shown_series
+from rdc.store.records import (
+    ForgetReport,
+    GcReport,
+    PackReport,
+    SnapshotInfo,
+    StoreReport,
+    VerifyReport,
+    shown_series,
+)
 
 
 class StoreTerminal(TerminalOutput):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import struct
 import time
 
@@ -14,6 +13,7 @@ from rdc.lean.records import Record, replace
 from rdc.lean.typed import Protocol
 from rdc.model.entries import Metadata
 from rdc.model.preserved import unpack_attributes
+from rdc.store.records import shown_series
 from rdc.store.tree_rows import LENGTH, Parts, StreamRef, check_ref, distant_times, with_known_times
 
 TYPE_CHECKING = False
@@ -150,13 +150,6 @@ def check_series(name: bytes) -> None:
             f"'{printable(name)}': a series cannot have the name of a number, of a date or 'latest', which"
             " stand for snapshots; use --name=NAME"
         )
-
-
-def shown_series(name: bytes) -> str:
-    """Return the name of a series as a list or a message shows it: as a shell takes it, if it has spaces,
-    which would not show at its ends."""
-    text = printable(name)
-    return shlex.quote(text) if any(map(str.isspace, text)) else text
 
 
 def chosen(snapshots: Sequence[ListedSnapshot], name: bytes, series: bytes | None) -> int:

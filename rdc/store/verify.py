@@ -94,8 +94,9 @@ class _Verifying:
         if read is not None:
             self._read_packs(read, notes)
         self._spread()
-        self._report_frames()
+        before = self._damaged
         checked = sum([self._check_snapshot(number) for number in numbers])
+        self._report_frames(needed=self._damaged > before)
         if self._damaged == len(self._reader.damaged):
             self._give_up(self._reader.damaged)
         return VerifyReport(
@@ -172,14 +173,18 @@ class _Verifying:
             lost = keys if frame.bases else [keys[at] for at in wrong]
             self._bad.append(_BadFrame(frame.pack.path, text, tuple(lost)))
 
-    def _report_frames(self) -> None:
-        """Report the bad frames. After `put --heal`, other packs have what was in them."""
+    def _report_frames(self, *, needed: bool) -> None:
+        """Report the bad frames. After `put --heal`, other packs have what was in them, or only forgotten
+        snapshots need it. `needed`: a snapshot has lost something."""
         for bad in self._bad:
             if all(map(self._is_there, bad.keys)):
-                text = f"{bad.message}; other packs have them, so nothing is lost"
-                self._reporter(Problem(ExitCode.OK, bad.path, text))
+                why = "other packs have them, so nothing is lost"
+            elif not needed:
+                why = "no snapshot needs them, unless forgotten ones"
             else:
                 self._report(bad.path, bad.message)
+                continue
+            self._reporter(Problem(ExitCode.OK, bad.path, f"{bad.message}; {why}"))
 
     def _is_there(self, key: bytes) -> bool:
         """Return whether a chunk can be read, from any pack."""

@@ -263,7 +263,29 @@ def test_put_with_heal_mends_what_is_damaged(days: Days, tmp_path: Path) -> None
     checked = rdc.verify_store(days.store, 1.0, reporter=problems)
     assert (checked.damaged, checked.exit) == (0, ExitCode.OK)
     assert problems.found
-    assert all("; other packs have them, so nothing is lost" in text for text in problems.texts)
+    told = ("; other packs have them, so nothing is lost", "; no snapshot needs them, unless forgotten ones")
+    assert all(text.endswith(told) for text in problems.texts)
+
+
+def test_damage_that_only_a_forgotten_snapshot_has_is_a_notice(days: Days) -> None:
+    content = days.drawn.randbytes(300_000)
+    (days.tree / "only once").write_bytes(content)
+    days.put(1)
+    (days.tree / "only once").unlink()
+    days.put(1)
+    for pack in days.store.rglob("*.pack"):
+        data = bytearray(pack.read_bytes())
+        at = data.find(content[1000:1100])
+        if at >= 0:
+            data[at] ^= 1
+            pack.chmod(0o600)
+            pack.write_bytes(data)
+    assert rdc.verify_store(days.store, 1.0).damaged == 2
+    rdc.forget_snapshots(days.store, rdc.ForgetOptions(numbers=(1,), apply=True))
+    problems = Problems()
+    assert rdc.verify_store(days.store, 1.0, reporter=problems).exit is ExitCode.OK
+    (text,) = problems.texts
+    assert text.endswith("; no snapshot needs them, unless forgotten ones")
 
 
 def test_a_snapshot_that_is_forgotten_before_it_is_read_is_no_failure(

@@ -116,7 +116,7 @@ def test_all_rules_at_once_decide_as_one_by_one(
 ) -> None:
     """`at`: the rules are those of a directory, of the tree or, with `from_top`, above it. `moves`: entries
     are elsewhere than the tree shows them."""
-    if from_top and not base.strip(b"/").startswith(at):
+    if from_top and at and not (base.strip(b"/") + b"/").startswith(at + b"/"):
         at = base.strip(b"/")
 
     def real(path: bytes) -> bytes:

@@ -116,8 +116,8 @@ def forget(store: bytes, options: ForgetOptions) -> ForgetReport:
                 raise UsageError(
                     f"@{missing[0]}: the store has no such snapshot; see rdc store list {typed(store)}"
                 )
-            # Those that stay are not asked for anything, so one that cannot be read is forgotten like any
-            # other. Only an index says what is in them.
+            # Snapshots that stay are not read, so a damaged one keeps no other from being forgotten. Only
+            # an index says what is in them.
             if is_published(opened):
                 for number in sorted(known - gone):
                     opened.needed_snapshot(number)

@@ -115,8 +115,8 @@ class SnapshotRoot(Root):
 
     @property
     def has_mount_points(self) -> bool:
-        """Whether directories without a record are those that a put with -x did not enter: it had no
-        problems, so there are none that it could not read."""
+        """Return whether directories without a record are those that a put with -x did not enter. It had no
+        problems then, so there are none that it could not read."""
         return not self._tree.snapshot.problems
 
     def is_mount_point(self, path: bytes) -> bool:

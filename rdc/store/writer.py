@@ -85,7 +85,7 @@ class StoreWriter:
         self._heal = heal
         self._chooser = BaseChooser(reader, skips=skips)
         self._list_deltas = skips
-        """Whether lists of keys are stored as deltas. Whoever follows a published store has old contents, but
+        """True if lists of keys are stored as deltas. Whoever follows a published store has old contents, but
         would have to fetch the old lists."""
         self._sound: set[bytes] = set()
         """Keys of chunks that were read while healing."""

@@ -717,7 +717,7 @@ def encode_next(
         before = side.digests.items()
     rest = {path: digest for path, digest in before if path not in loaded}
     digests = b"".join(next_digests(table, digests_of(added), rest))
-    # What is left of the side, even one path, would keep the memory around it from being given back.
+    # A single path of the side that is still held keeps the memory around it from being given back.
     del before, rest
     side.let_columns_go()
     return encode_table(head, table, digests, attributes, ties)

@@ -379,10 +379,9 @@ class _FarSide:
     def _list(self) -> tuple[int, bytes, int]:
         """List the tree, and find what both had in common."""
         related = self._related()
-        ancestor = self._memory.only(related.numbers[self._side]) if related.numbers is not None else None
+        ancestor = self._memory.only(related, self._side)
         self._listing = Listing(self._root, self._filters, self._hear, self._state.clock)
-        meet = self._meet
-        if not kept_of(meet.keeps, self._storage.facts.keeps).links:
+        if not kept_of(self._meet.keeps, self._storage.facts.keeps).links:
             self._listing.leave_links()
         if self._invited.xattrs or self._invited.acls:
             self._find_attributes(self._listing)
@@ -396,17 +395,15 @@ class _FarSide:
             except DamagedError:
                 self._memory = self._remembered(rows=True)
                 related = self._related()
-                number = related.numbers[self._side] if related.numbers is not None else None
-                ancestor = self._memory.only(number) if number is not None else None
+                ancestor = self._memory.only(related, self._side)
         if ancestor is None:
             return 0, exchanged.tree_digest(self._listed), self._listed.count
-        self._ancestor = ancestor
+        self._ancestor, table = ancestor, ancestor.table
         generation = ancestor.head.generation
         self._plans = self._memory.counting(generation)
-        table = ancestor.table
         agreed = self._ancestor.attributes(self._sets.kinds) if self._sets is not None else None
         self._common = Common((table, table), agreed)
-        doubts = bool(self._plans or generation in meet.plans or related.notice)
+        doubts = bool(self._plans or generation in self._meet.plans or related.notice)
         # A file system without hard links has to be told of, too.
         as_before = not self._invited.hard_links or self._ties == self._ancestor.ties
         as_before = as_before and self._attributes_are_as(self._ancestor)

@@ -830,8 +830,7 @@ class Merge:
 
     def _conflict(self, path: bytes, about: str, o: Node | None, a: Node, b: Node) -> None:
         left, right = required(_row_of(a)), required(_row_of(b))
-        choice = self._choice(path, about, left, right)
-        nodes = (a, b)
+        choice, nodes = self._choice(path, about, left, right), (a, b)
         if (
             choice is None
             or any(row.kind == BARRED for row_node in nodes for _, row in _paths(row_node, path))
@@ -840,12 +839,10 @@ class Merge:
             self.conflicts.append(Conflict(path, about, (left, right)))
             self._keep(path, o)
             return
-        loser = 1 - choice.winner
-        winning, losing = nodes[choice.winner], nodes[loser]
+        loser, winning, losing = 1 - choice.winner, nodes[choice.winner], nodes[1 - choice.winner]
         if choice.copy is not None:
-            row = (left, right)[loser]
+            row, after = (left, right)[loser], (left, right)[choice.winner]
             if row.is_linked or not self._rules.can_rename(loser):
-                after = (left, right)[choice.winner]
                 self.renames[loser].append(CopyHere(path, choice.copy, self.guarded_row(row)))
                 if self._rules.attributes and (row.attributes or self._rules.guard is not None):
                     step = SetAttributes(choice.copy, row, None, row.attributes, row.mode, False, True)

@@ -1,4 +1,4 @@
-"""What a dry run tells: each step that the run would do, and the directories that would stay."""
+"""A dry run tells each step that the run would do, and the directories that would stay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.metadata import stat_entry
 from rdc.files.base.paths import join
 from rdc.progress import Problem
-from rdc.uniting.full_directories import names_in, not_empty
+from rdc.uniting.file_systems import names_in, not_empty
 from rdc.uniting.plan import Remove
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import Rename

@@ -205,9 +205,9 @@ class RemoteRun(NearMeeting):
 
     def _ancestor(self, meeting: Meeting) -> tuple[StoredAncestor | None, tuple[OpenPlan, ...]]:
         """Return the ancestor in use, and this side's plans that began with it."""
-        if meeting.related.numbers is None:
+        ancestor = meeting.memory.only(meeting.related, self._near)
+        if ancestor is None:
             return None, ()
-        ancestor = meeting.memory.only(meeting.related.numbers[self._near])
         generation = ancestor.head.generation
         plans = tuple(
             plan

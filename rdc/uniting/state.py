@@ -680,9 +680,12 @@ class OwnMemory:
         marks = tuple((each.head.generation, each.shared[:MARK_DIGEST_BYTES]) for each in self.ancestors)
         self.known = Known(marks, tuple(plan.generation for plan in self.plans), whole, "; ".join(wrong))
 
-    def only(self, number: int) -> StoredAncestor:
-        """Return the ancestor `number`, and hold no other one: each takes as much memory as its file."""
-        self.ancestors = [self.ancestors[number]]
+    def only(self, related: Related, side: int) -> StoredAncestor | None:
+        """Return the ancestor in common, and hold no other one: each takes as much memory as its file. None:
+        there is none that can be trusted. `side`: this one."""
+        if related.numbers is None:
+            return None
+        self.ancestors = [self.ancestors[related.numbers[side]]]
         return self.ancestors[0]
 
     def counting(self, generation: bytes) -> tuple[OpenPlan, ...]:

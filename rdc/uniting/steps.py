@@ -24,8 +24,16 @@ from rdc.lean.records import replace
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.preserved import granularity_of, is_known_time, nearest_time, packed_time
 from rdc.progress import PlanKnown, Problem, Progressed, check_stop
-from rdc.uniting.file_systems import NamesThatAreOne, is_open_to_all, keeps_permissions, lasting, unlike
-from rdc.uniting.full_directories import is_not_empty, names_in, not_empty
+from rdc.uniting.file_systems import (
+    NamesThatAreOne,
+    is_not_empty,
+    is_open_to_all,
+    keeps_permissions,
+    lasting,
+    names_in,
+    not_empty,
+    unlike,
+)
 from rdc.uniting.plan import Link, Part, Remove, SetFields, Write
 from rdc.uniting.records import UniteItem
 from rdc.uniting.renames import CopyHere, MakeDirectory, Rename

@@ -253,7 +253,7 @@ def test_a_snapshot_that_says_it_has_problems_has_some() -> None:
 def test_snapshots_that_another_run_forgot_meanwhile_are_left_out(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each list of snapshots, the first one is gone before it is read."""
+    """The first snapshot of each list is gone before it is read."""
     tree = tmp_path / "tree"
     put_tree(tree, store, rdc.StoreOptions(publish=True))
     rdc.forget_snapshots(store, rdc.ForgetOptions(numbers=(1,), apply=True))

@@ -430,7 +430,7 @@ def _garbage(path: Path) -> None:
 def test_a_damaged_record_for_an_undo_stops_no_run_and_proves_nothing(
     pair: Pair, way: int | None, harm: Callable[[Path], None], what: str
 ) -> None:
-    """Whether the last run was undone decides what the ancestor is worth: in doubt it was."""
+    """In doubt the last run counts as undone, and then the ancestor is worth less."""
 
     def unite() -> rdc.UniteReport:
         if way is None:

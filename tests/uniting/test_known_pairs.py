@@ -1,4 +1,4 @@
-"""What `--status` and `--forget` find of a pair, whatever its two directories are called by now."""
+"""`--status` and `--forget` find a pair, whatever its two directories are called by now."""
 
 from __future__ import annotations
 

@@ -28,11 +28,6 @@ def united(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
     for name in ("d/f", "d/g", "f"):
         pair.both(name, name)  # their contents are not known after a first run
     pair.unite()
-    try:
-        flag(pair.left, "+i")
-        flag(pair.left, "-i")
-    except subprocess.CalledProcessError:
-        pytest.skip("the file system has no flags")
     yield pair
     for path in (pair.left / "d", pair.left / "f", pair.left):
         if path.exists():
